@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// meaning is what an error of the database means to people who do not speak its language.
+// meaning explains a database error to users who do not know SQL.
 type meaning struct{ is, remedy string }
 
-// Meanings by SQLSTATE, or by its class.
+// meanings maps SQLSTATEs and their classes to meanings.
 var meanings = map[string]meaning{
 	"22":    {"the database refuses a value", ""},
 	"23":    {"the tables do not accept this", ""},
@@ -46,7 +46,7 @@ func meaningOf(refused *pgconn.PgError) meaning {
 	if tablesAreNewer(refused) {
 		return meaning{"the tables are those of a newer footfall", "use that one"}
 	}
-	if strings.Contains(refused.Message, "connection to the remote node") { // which Citus says in English
+	if strings.Contains(refused.Message, "connection to the remote node") { // Citus always reports this in English
 		return meaningOfNode(refused.Message)
 	}
 	if m, ok := meanings[refused.Code]; ok {
@@ -58,7 +58,7 @@ func meaningOf(refused *pgconn.PgError) meaning {
 	return meaning{"the database refuses this", "look at the server's log"}
 }
 
-// meaningOfNode is why a node of a cluster cannot connect to another one, or to itself.
+// meaningOfNode explains why a node of a cluster cannot connect to another node or to itself.
 func meaningOfNode(said string) meaning {
 	if strings.Contains(said, "password") {
 		return meaning{"a node of the cluster does not let a node in",
@@ -67,8 +67,8 @@ func meaningOfNode(said string) meaning {
 	return meaning{"a node of the cluster does not answer", "start it, put its standby in its place, or remove it (`footfall cell node`)"}
 }
 
-// NodePassword returns an error for a warning of Citus that a node lacks the password of another one, or its
-// own; nil: it was about something else.
+// NodePassword returns an error if a warning of Citus reports that a node lacks its own or another node's
+// password, and nil for other warnings.
 func NodePassword(warned error) error {
 	if warned == nil || !strings.Contains(warned.Error(), "password") {
 		return nil
@@ -76,7 +76,7 @@ func NodePassword(warned error) error {
 	return errors.New(meaningOfNode(warned.Error()).sentence(warned.Error()))
 }
 
-// sentence has what the server said in it.
+// sentence includes the server's message.
 func (m meaning) sentence(said string) string {
 	text := fmt.Sprintf("%s (%s)", m.is, said)
 	if m.remedy != "" {
@@ -85,12 +85,12 @@ func (m meaning) sentence(said string) string {
 	return text
 }
 
-// Sentence is what a person is told of an error. What the server or the driver says in a way of its
-// own is told as what it means and what to do, without SQL or SQLSTATE.
+// Sentence returns the text that users see for an error. Errors of the server and the driver are replaced by
+// their meaning and remedy, without SQL or SQLSTATE.
 func Sentence(err error) string {
 	text := err.Error()
 	eachWithin(err, func(within error) {
-		switch e := within.(type) { //nolint:errorlint // every link of the chain comes here
+		switch e := within.(type) { //nolint:errorlint // every link of the chain is visited
 		case *pgconn.ConnectError:
 			text = strings.ReplaceAll(text, e.Error(), connectSentence(e))
 		case *pgconn.PgError:
@@ -100,7 +100,7 @@ func Sentence(err error) string {
 	return text
 }
 
-// eachWithin calls f with an error and all that it wraps, the outer ones first.
+// eachWithin calls f with err and every error that it wraps, outer ones first.
 func eachWithin(err error, f func(error)) {
 	f(err)
 	switch next := err.(type) { //nolint:errorlint // it is walked link by link
@@ -115,8 +115,8 @@ func eachWithin(err error, f func(error)) {
 	}
 }
 
-// Reason says in general words why the database could not be used, for those who may not know more
-// of it.
+// Reason states in general terms why the database could not be used, for callers who may not see the
+// details.
 func Reason(err error) string {
 	refused, is := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -132,8 +132,8 @@ func Reason(err error) string {
 	return "the database does not answer"
 }
 
-// lacksTLS reports whether a server has no TLS, and the URL allows no connection without. By default the
-// driver tries both, and then another host may be the reason.
+// lacksTLS reports whether the server has no TLS and the URL requires it. By default the driver tries both,
+// and then another host may be the cause.
 func lacksTLS(e *pgconn.ConnectError) bool {
 	isPlain := func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil }
 	return e.Config.TLSConfig != nil && !slices.ContainsFunc(e.Config.Fallbacks, isPlain) &&
@@ -169,7 +169,7 @@ func connectSentence(e *pgconn.ConnectError) string {
 	return fmt.Sprintf("there is no connection to the server at %s (%v)", at, lastOf(e))
 }
 
-// hostsOf are the hosts to which a connection may lead, and their ports.
+// hostsOf lists the hosts and ports to which a connection may lead.
 func hostsOf(cfg *pgconn.Config) string {
 	var hosts []string
 	for _, f := range append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port}}, cfg.Fallbacks...) {
@@ -190,21 +190,22 @@ func untrusted(err error) bool {
 	return errors.As(err, &certificate) || errors.As(err, &name)
 }
 
-// lastOf returns the error in which a chain of them ends; of several, the last; nil of nil.
+// lastOf returns the innermost error of a chain, following the last of joined errors. It returns nil for
+// nil.
 func lastOf(err error) (last error) {
 	eachWithin(err, func(within error) { last = within })
 	return last
 }
 
-// IsConnect reports whether there was no connection at all.
+// IsConnect reports whether no connection could be made.
 func IsConnect(err error) bool {
 	var e *pgconn.ConnectError
 	return errors.As(err, &e)
 }
 
-// RefusedForGood reports whether the server has refused a connection in a way that waiting does not
-// change: a wrong password, a database that is not there, TLS that the server does not have. A host
-// whose name is not known may only have to be started.
+// RefusedForGood reports whether a connection failed for a reason that waiting does not change: a wrong
+// password, a missing database, a server without TLS. An unresolved host name does not count, because the
+// host may only have to be started.
 func RefusedForGood(err error) bool {
 	failed, is := errors.AsType[*pgconn.ConnectError](err)
 	if !is {
@@ -212,7 +213,7 @@ func RefusedForGood(err error) bool {
 	}
 	if refused, is := errors.AsType[*pgconn.PgError](err); is {
 		switch refused.Code[:min(2, len(refused.Code))] {
-		case "08", "53", "55", "57", "58", "XX": // connections lost, resources, starting and stopping, the system's faults
+		case "08", "53", "55", "57", "58", "XX": // lost connections, resources, starting and stopping, system errors
 			return false
 		}
 		return true

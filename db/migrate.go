@@ -18,19 +18,19 @@ import (
 	"footfall/pause"
 )
 
-// oldestServer is the first major version of PostgreSQL that the schema is tested on.
+// oldestServer is the oldest major version of PostgreSQL that the schema is tested on.
 const oldestServer = 15
 
-// Migration is one step of the schema. Applied is zero while it is pending.
+// Migration is one step of the schema. Applied is zero while the step is pending.
 type Migration struct {
 	Name    string
 	Applied time.Time
 }
 
-// MigrateUp applies every pending step, makes functions and views again if their files have
-// changed, and returns the names of what it applied. Then it grants the roles their rights, as
-// GrantRoles does, since a role may have been made after the schema. Any number of instances may
-// call it at once: one migrates, and the others wait.
+// MigrateUp applies every pending step, replaces functions and views if their files have changed, and
+// returns the names of the applied steps. It then grants the roles their rights as GrantRoles does,
+// because a role may have been created after the schema. Instances may call it concurrently: one
+// migrates, and the others wait.
 func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 	var names []string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
@@ -68,8 +68,8 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// applySteps applies the steps after a version, each in transactions of its own, and returns the
-// names of those that it has applied.
+// applySteps applies the steps after a version, each in its own transaction or transactions, and
+// returns the names of the applied steps.
 func (d *DB) applySteps(ctx context.Context, p *goose.Provider, version int64) (names []string, err error) {
 	for _, step := range p.ListSources() {
 		if step.Version <= version {
@@ -77,7 +77,7 @@ func (d *DB) applySteps(ctx context.Context, p *goose.Provider, version int64) (
 		}
 		err := d.untilLocked(ctx, step.Path, func() error {
 			_, err := p.ApplyVersion(ctx, step.Version, true)
-			return lastOf(err) // around which goose has the text of the whole step
+			return lastOf(err) // goose adds the text of the whole step
 		})
 		if err != nil {
 			return names, err
@@ -91,11 +91,11 @@ func newerSchema(current, newest int64) error {
 	return fmt.Errorf("the schema is at version %d, and this footfall knows versions up to %d: use a newer footfall", current, newest)
 }
 
-// CheckSchema returns an error unless the schema is the one for which this program is made. It
-// changes nothing, waits for no lock, and needs no more rights than footfall_app has.
+// CheckSchema returns an error unless the schema matches this program. It changes nothing, waits for no
+// lock, and needs only the rights of footfall_app.
 func (d *DB) CheckSchema(ctx context.Context) error { return d.checkSchema(ctx, "footfall_app") }
 
-// CheckReports is CheckSchema for those who only read: it advises no more rights than they need.
+// CheckReports is CheckSchema for read-only callers: its advice grants only the rights for reading.
 func (d *DB) CheckReports(ctx context.Context) error { return d.checkSchema(ctx, "footfall_report") }
 
 func (d *DB) checkSchema(ctx context.Context, needed string) error {
@@ -116,7 +116,7 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	}
 	steps := provider.ListSources()
 	newest := newestOf(steps)
-	// The provider's own method would make the table of versions where there is none.
+	// The provider's own method would create a missing table of versions.
 	current, err := store.GetLatestVersion(ctx, pool)
 	if err != nil {
 		return fmt.Errorf("read the schema's version: %w", err)
@@ -134,7 +134,8 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	return d.checkFunctions(ctx)
 }
 
-// unreadable tells what a role lacks that may not read the schema, but needs another's rights.
+// unreadable describes the rights that a role lacks to read the schema. needed is the role that has
+// them.
 func unreadable(schema SchemaSeenRow, needed string) error {
 	const owner = "type `footfall migrate up` as the owner of the tables"
 	problem := fmt.Sprintf("the role %s may not read the schema's version", schema.Role)
@@ -161,15 +162,15 @@ func (d *DB) checkFunctions(ctx context.Context) error {
 	return nil
 }
 
-// GrantRoles makes the roles for serving and reading, if this role may do so, grants them their
-// rights, and returns the roles that are missing.
+// GrantRoles creates the roles for serving and reading if this role may do so, grants them their
+// rights, and returns the missing roles.
 func (d *DB) GrantRoles(ctx context.Context) (missing []string, err error) {
 	return d.queries.RolesGrant(ctx)
 }
 
-// MigrateDown takes the newest applied step back and returns its name, unless an instance runs,
-// which could not count without it. First it drops functions and views, which may depend on the
-// step; MigrateUp makes them again.
+// MigrateDown reverts the newest applied step and returns its name. It refuses while an instance runs,
+// because that could not count without the step. It first drops functions and views, which may depend
+// on the step. MigrateUp creates them again.
 func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	var name string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
@@ -190,14 +191,14 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 			if err == nil {
 				name = result.Source.Path
 			}
-			return lastOf(err) // around which goose has the text of the whole step
+			return lastOf(err) // goose adds the text of the whole step
 		})
 	})
 	return name, err
 }
 
-// RefuseBesideInstances returns an error if services run on the database of a connection, and have not
-// ended within a while.
+// RefuseBesideInstances returns an error if services are still running on the connection's database
+// when the time within is over.
 func RefuseBesideInstances(ctx context.Context, conn *pgx.Conn, within time.Duration) error {
 	for began := time.Now(); ; {
 		instances, err := New(conn).StatusInstances(ctx)
@@ -213,8 +214,7 @@ func RefuseBesideInstances(ctx context.Context, conn *pgx.Conn, within time.Dura
 	}
 }
 
-// sessionsEnd is how long the sessions of a service may take to end after it: the server notices that a
-// client is gone.
+// sessionsEnd is how long the server may take to notice that a stopped service's sessions are gone.
 const sessionsEnd = 2 * time.Second
 
 // MigrateStatus lists the migrations, oldest first.
@@ -230,10 +230,10 @@ func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 	return list, err
 }
 
-// withMigrations runs f while nobody else may change the schema, and gives it the schema's version.
-// The schema must have been made by the steps of this program. The connection has no time limit,
-// but waits for no lock for longer than lockWait: what f does with it, or with the provider,
-// belongs into untilLocked.
+// withMigrations runs f while no other process can change the schema, and passes it the schema's
+// version. The schema must have been made by the steps of this program. The connection has no statement
+// timeout, but lock waits end after lockWait, so f must use the connection and the provider within
+// untilLocked.
 func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn *pgx.Conn, current int64) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -245,7 +245,7 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close(context.WithoutCancel(ctx)) }() // releases the lock, too
+	defer func() { _ = lock.Close(context.WithoutCancel(ctx)) }() // also releases the lock
 	if err := checkServer(lock); err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 	if d.sessions.cell == nil {
 		err = q.SchemaMake(ctx)
 	} else {
-		_, err = lock.Exec(ctx, migrations.SettleNodes(), pgx.QueryExecModeSimpleProtocol) // no step waits for a machine that is away
+		_, err = lock.Exec(ctx, migrations.SettleNodes(), pgx.QueryExecModeSimpleProtocol) // so that no step waits for a node that is down
 	}
 	if err != nil {
 		return err
@@ -312,9 +312,8 @@ func checkServer(conn *pgx.Conn) error {
 	return nil
 }
 
-// A migration that waits for a lock keeps everybody waiting who comes after it, even for a lock
-// that would be granted at once. So it gives up after lockWait, leaves the others alone for
-// lockPause, and tries again.
+// A migration that waits for a lock blocks every later session, even for locks that could be granted at
+// once. So it gives up after lockWait, lets the other sessions run for lockPause, and tries again.
 const (
 	lockWait  = 100 * time.Millisecond
 	lockPause = 200 * time.Millisecond
@@ -322,11 +321,11 @@ const (
 
 const defaultLockPatience = time.Minute
 
-// tellAfter is what a migration may take without a line in the log.
+// tellAfter is how long a migration may take or wait without a log line.
 const tellAfter = time.Second
 
-// untilLocked runs f, which must roll back where it could not get a lock (FaultBusy), until it does
-// or patience is up. The log tells what is waited for, and how long it took.
+// untilLocked runs f until it gets its locks or LockPatience is over. f must roll back when it cannot
+// get a lock (FaultBusy). The log shows which step waits, and for how long.
 func (d *DB) untilLocked(ctx context.Context, what string, f func() error) error {
 	first, told := time.Now(), time.Now()
 	for {

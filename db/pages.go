@@ -7,8 +7,8 @@ import (
 	"math"
 )
 
-// CountsBy is the settings of an app that decide which day and which visitor a visit counts for.
-// They are fixed once the app has pages.
+// CountsBy holds the settings of an app that determine a visit's day and visitor. They cannot
+// change once the app has pages.
 type CountsBy struct {
 	Tz, Visitor string
 	Ipv6Prefix  int16
@@ -19,29 +19,29 @@ func (a App) CountsBy() CountsBy {
 	return CountsBy{Tz: a.Tz, Visitor: a.Visitor, Ipv6Prefix: a.Ipv6Prefix}
 }
 
-// Interning asks for the ids of pages of an app, and of their sites.
+// Interning is a request for the ids of an app's pages and their sites.
 type Interning struct {
 	App   int32
-	By    CountsBy // if these are no longer the app's settings, nothing is found and nothing made
+	By    CountsBy // if the app's settings have changed, no page is found or created
 	Pages []string
 	Sites []string // the site of each page
 
-	// Day and MaxToday bound how many of the pages and sites may be made: no more than MaxToday are
-	// made for the app on the day. 0: any number.
+	// Day and MaxToday limit how many pages and sites are created: at most MaxToday for the app on
+	// the day. 0: no limit.
 	Day      int32
 	MaxToday int64
-	Full     bool // the app is known to have had its MaxToday: make none
+	Full     bool // the app has reached MaxToday: create none
 }
 
-// Errors of Intern: the visits cannot be counted for their app, and nobody else's are concerned.
+// Errors of Intern that concern only the visits of this app.
 var (
 	ErrAppGone    = errors.New("the app was deleted after the visit was admitted")
 	ErrAppChanged = errors.New("the app's time zone, visitor mode or IPv6 prefix changed after the visit was admitted")
 )
 
-// Intern returns the ids of the pages and sites, by uri, and makes those that are missing, unless
-// the app has had its new pages of the day; then they have no id, and full is true if none can be
-// made any more. Intern counts nothing, so after any error nothing has been counted.
+// Intern returns the ids of the pages and sites by uri, and creates missing ones within the app's
+// limit of new pages per day. Pages beyond the limit get no id, and full reports that the limit is
+// reached. Intern counts no visits, so after an error no visit has been counted.
 func (d *DB) Intern(ctx context.Context, in Interning) (ids map[string]int64, full bool, err error) {
 	ids = make(map[string]int64, 2*len(in.Pages))
 	if full, err = d.intern(ctx, &in, ids); FaultOf(err) == FaultUnknown {
@@ -61,17 +61,17 @@ func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (f
 		full, err = makePages(ctx, q, in, ids)
 		return err
 	})
-	if isForeignKeyViolation(err) { // everything that was made refers to the app
+	if isForeignKeyViolation(err) { // every inserted row refers to the app
 		err = ErrAppGone
 	}
 	if err != nil {
 		return false, fmt.Errorf("intern %d pages: %w", len(in.Pages), err)
 	}
-	// A new snapshot also sees what another instance inserted meanwhile.
+	// A new snapshot also sees rows that another instance has inserted in the meantime.
 	return full, findPages(ctx, New(d.writers), in, ids)
 }
 
-// makePages makes the missing pages and sites, as far as the app may have more on the day.
+// makePages creates the missing pages and sites within the app's limit for the day.
 func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) (full bool, err error) {
 	tally, err := q.PagesTallyLock(ctx, in.App, in.Day)
 	if err != nil {
@@ -80,7 +80,8 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 	room := int64(math.MaxInt64)
 	if in.MaxToday > 0 {
 		room = in.MaxToday - tally.Today
-		// Another instance may have made some of them: only those still missing need room.
+		// Another instance may have created some already: only pages that are still missing count
+		// against the limit.
 		if err := findPages(ctx, q, in, ids); err != nil {
 			return false, err
 		}
@@ -103,7 +104,7 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 	return sites+pages >= room, q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: in.App, Pages: sites + pages})
 }
 
-// checkCountsBy returns ErrAppGone or ErrAppChanged unless the app still counts as it did.
+// checkCountsBy returns ErrAppGone or ErrAppChanged unless the app's settings are unchanged.
 func checkCountsBy(ctx context.Context, q *Queries, in *Interning) error {
 	by, err := q.AppCountsBy(ctx, in.App)
 	switch {
@@ -119,7 +120,7 @@ type newPages struct{ pages, sites []string }
 
 func (n newPages) empty() bool { return len(n.pages) == 0 }
 
-// missing returns the pages that have no id, with their sites, but no more than there is room for.
+// missing returns at most room pages and sites that have no id.
 func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 	chosen := map[string]bool{}
 	costs := func(uri string) int64 {
@@ -144,7 +145,7 @@ func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 	return n
 }
 
-// findPages adds the ids of the pages and sites that exist, if the app still counts as it did.
+// findPages adds the ids of existing pages and sites, if the app's settings are unchanged.
 func findPages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) error {
 	uris := append(append(make([]string, 0, len(in.Pages)+len(in.Sites)), in.Pages...), in.Sites...)
 	rows, err := q.PagesFind(ctx, PagesFindParams{

@@ -12,17 +12,17 @@ import (
 	"footfall/pause"
 )
 
-// AppID is an id of a visitor of an app.
+// AppID is a visitor id of an app.
 type AppID struct {
 	App int32
 	ID  netip.Addr
 }
 
-// Way is the rows of people through which an id leads to a person, its own first. Without rows the
-// id stands for itself.
+// Way is the chain of rows in people that leads from an id to its person, starting with the id's own row. An
+// id without rows is its own person.
 type Way []PeopleFindRow
 
-// Person is whom an id stands for.
+// Person returns the person that the id belongs to.
 func (w Way) Person(id netip.Addr) netip.Addr {
 	if len(w) == 0 {
 		return id
@@ -30,7 +30,7 @@ func (w Way) Person(id netip.Addr) netip.Addr {
 	return w[len(w)-1].Person
 }
 
-// Tags are those of the person, as tag.ParseSet reads them.
+// Tags returns the person's tags in the format of tag.ParseSet.
 func (w Way) Tags() string {
 	if len(w) == 0 {
 		return ""
@@ -38,8 +38,8 @@ func (w Way) Tags() string {
 	return strings.Join(w[len(w)-1].Tags, "\n")
 }
 
-// FindPeople returns the ways of some ids, in their order. Rows that are of the period before are
-// copied into the present one: their ids are used.
+// FindPeople returns the ways of the ids, in the same order. It copies rows of the previous period into the
+// present one, because their ids are in use.
 func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
 	err = d.look(ctx, "find people", func(q *Queries) (err error) {
 		ways, err = q.findPeople(ctx, asked)
@@ -48,7 +48,7 @@ func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err err
 	return ways, err
 }
 
-// LookUpPeople is FindPeople for those who ask, on the connections for questions.
+// LookUpPeople is FindPeople on the connections for readers.
 func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
 	err = d.Read(ctx, func(q *Queries) (err error) {
 		ways, err = q.findPeople(ctx, asked)
@@ -57,8 +57,8 @@ func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err e
 	return ways, err
 }
 
-// findPeople is FindPeople on a connection. What cannot be copied is not found either: it would be
-// forgotten too early if it were not used again.
+// findPeople is FindPeople on one connection. It fails if rows cannot be copied: without the copy they would
+// be deleted too early.
 func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) {
 	ways, old, err := q.ways(ctx, asked)
 	if err == nil && len(old) > 0 {
@@ -68,11 +68,11 @@ func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) 
 	return ways, err
 }
 
-// peopleAtOnce bounds what one statement finds or writes, which then takes well below its time, even
-// if all of it comes from the disk.
+// peopleAtOnce bounds the ids per statement, so that it stays well below the statement timeout even if all
+// rows are read from disk.
 const peopleAtOnce = 2000
 
-// ways finds the ways of some ids, and the rows of those on which one is of the period before.
+// ways returns the ways of the ids, and all rows of ways that include a row of the previous period.
 func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old []AppID, err error) {
 	ways = make([]Way, len(asked))
 	for from := 0; from < len(asked) && err == nil; from += peopleAtOnce {
@@ -86,8 +86,8 @@ func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old []Ap
 		}
 	}
 	for i, way := range ways {
-		// All of the way: should a period begin now, rows that are of the present one are of the
-		// one before.
+		// Include the whole way: if a new period starts now, its rows of the present period become rows of the
+		// previous one.
 		if slices.ContainsFunc(way, func(row PeopleFindRow) bool { return row.Closed }) {
 			for _, row := range way {
 				old = append(old, AppID{asked[i].App, row.ID})
@@ -105,22 +105,22 @@ func columnsOf(all []AppID) (apps []int32, ids []netip.Addr) {
 	return apps, ids
 }
 
-// PersonRow is what is written of an id that may be a person.
+// PersonRow is the new state of an id's row in people.
 type PersonRow struct {
-	Is      netip.Addr // the id that it leads to, or itself
+	Is      netip.Addr // the id that it leads to, or the id itself
 	Height  int16      // of its row
 	Tags    []int32
-	Changed bool // it is to be written
-	Lowered bool // its height is, in whichever period the row is
+	Changed bool // the row must be written
+	Lowered bool // its height must be lowered, in whichever period the row is
 }
 
-// putTries is how often people are written that are rolled back because of others.
+// putTries bounds the attempts to write people when other transactions cause rollbacks.
 const putTries = 10
 
-// PutPeople writes the rows of ids of an app that put changes, or adds. It gets those of the ids, and
-// of all through which they lead to persons, which are renewed. lead adds rows of all who lead to the
-// ids: none whose height is 0 is missing unless another one is there that leads to the same id.
-// Nobody else writes the app's people meanwhile. It is called again after a deadlock.
+// PutPeople lets put change or add rows of an app's ids, and writes the changed rows. put gets the rows of the
+// ids and of their ways, which are renewed. Its argument lead adds the rows that lead to the ids: every row of
+// height > 0, and at least one of height 0 for each id that has any. No other transaction writes the app's
+// people until put's changes are committed. put is called again after a deadlock.
 func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 	put func(rows map[netip.Addr]*PersonRow, lead func() error) error) error {
 	write := func(q *Queries) error {
@@ -131,12 +131,12 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 		switch {
 		case errors.Is(err, ErrNoRows):
 			return ErrAppGone
-		case err == nil && (by.Visitor != "id" || by.Tz == ""): // which is moved
+		case err == nil && (by.Visitor != "id" || by.Tz == ""): // an app without a time zone is being moved
 			return ErrAppChanged
 		case err != nil:
 			return err
 		}
-		slices.SortFunc(ids, netip.Addr.Compare) // as the table has them
+		slices.SortFunc(ids, netip.Addr.Compare) // the order of the table
 		ids = slices.Compact(ids)
 		asked := make([]AppID, len(ids))
 		for i, id := range ids {
@@ -158,23 +158,23 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 		if err := q.putPeople(ctx, app, rows); err != nil {
 			return err
 		}
-		return q.SessionCommit(ctx) // what others have written of them may not be confirmed yet
+		return q.SessionCommit(ctx) // changes by others that were read here may not be confirmed yet
 	}
 	for try := 1; ; try++ {
 		err := d.inTx(ctx, d.writers, write)
 		if err == nil {
 			return nil
 		}
-		// A visit that uses an id meanwhile, and copies its way, may hold a row that leads to one copied here:
-		// it goes first.
+		// A concurrent visit that uses an id and copies its way may hold a row that is copied here. It goes
+		// first.
 		if FaultOf(err) != FaultBusy || try >= putTries || !pause.Again(ctx, try) {
 			return fmt.Errorf("put people: %w", err)
 		}
 	}
 }
 
-// addLeading adds the rows that lead to ids, step by step. They cannot be copied from now on: what
-// is copied later has the height that they are given. None is used by that.
+// addLeading adds the rows that lead to ids, step by step, and locks them against being copied: later copies
+// have the new heights. This does not count as using the ids.
 func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, rows map[netip.Addr]*PersonRow) error {
 	var leading []netip.Addr
 	for asked := ids; len(asked) > 0; {
@@ -196,7 +196,7 @@ func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, r
 	return q.PeopleHold(ctx, app, leading)
 }
 
-// putPeople writes the rows that have changed, in the order of their keys.
+// putPeople writes the changed rows in key order.
 func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]*PersonRow) error {
 	lower := PeopleLowerParams{AppID: app}
 	for id, row := range rows {
@@ -226,8 +226,7 @@ func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]
 	return nil
 }
 
-// AppsOfNote returns the apps of whose visitors some may stand for others, and those whose rows of
-// visits get no tags.
+// AppsOfNote returns the apps that link visitors to persons, and the apps whose visit rows store no tags.
 func (d *DB) AppsOfNote(ctx context.Context) (withPeople, unfiltered map[int32]bool, err error) {
 	withPeople, unfiltered = map[int32]bool{}, map[int32]bool{}
 	err = d.look(ctx, "find apps with people, and without filters", func(q *Queries) error {
@@ -247,18 +246,18 @@ func (d *DB) AppsOfNote(ctx context.Context) (withPeople, unfiltered map[int32]b
 	return withPeople, unfiltered, err
 }
 
-// Persons returns for whom some ids of an app stand. None is used by that: rows of the period before
-// stay there alone.
+// Persons returns the persons that the ids of an app belong to. This does not count as using the ids: rows of
+// the previous period are not copied.
 func (q *Queries) Persons(ctx context.Context, app int32, ids []netip.Addr) ([]netip.Addr, error) {
 	rows, err := q.PeopleFind(ctx, slices.Repeat([]int32{app}, len(ids)), ids)
 	persons := slices.Clone(ids)
-	for _, row := range rows { // the last step of each is the person
+	for _, row := range rows { // the last row of each id has the person
 		persons[row.Place-1] = row.Person
 	}
 	return persons, err
 }
 
-// TurnPeople begins a new period of people if it is time.
+// TurnPeople starts a new period of people if it is time to.
 func (d *DB) TurnPeople(ctx context.Context) error {
 	_, err := d.queries.PeopleRotate(ctx)
 	return err

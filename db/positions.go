@@ -10,32 +10,33 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Position names one part of a source of visits, of which the database knows how far it has been
-// counted.
+// Position names one part of a source of visits. The database stores how far it has been counted.
 type Position struct {
 	App          int32
 	Source, Part string
-	Row          int64 // of the inbox, whatever its app; 0: it is of another source
+	Row          int64 // row of the inbox, of any app; 0: another source
 }
 
-// Compare tells which of two positions comes first, in the order in which a batch moves them.
+// Compare orders positions as a batch moves them.
 func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part))
 }
 
-// Move moves a position with a batch. It fails with FaultMoved if the position is not at From.
+// Move moves a position within a batch. The batch fails with FaultMoved if the position is not at
+// From.
 type Move struct {
 	Position
 	From, To int64
-	Refused  []Refusal // messages that it passes
-	// Uncounted has a 0 or a 1 for each item of a call between From and To: 1 where it is not counted.
+	Refused  []Refusal // messages between From and To that cannot be counted
+	// Uncounted has a byte for each item of a call between From and To: 1 if it is not counted, else
+	// 0.
 	Uncounted []byte
 }
 
 // Refusal is a message of a queue that cannot be counted.
 type Refusal struct {
 	Position          int64
-	Reason, Beginning string // of its text; neither has anything by which a visitor could be told
+	Reason, Beginning string // the start of its text; both are free of anything that identifies a visitor
 }
 
 func (m *Move) queue(q *pgx.Batch) {
@@ -51,8 +52,8 @@ func (m *Move) queue(q *pgx.Batch) {
 	q.Queue(MessagesRefuse, m.App, m.Source, m.Part, positions, reasons, beginnings)
 }
 
-// OpenPosition returns where the position of a call stands, and the content that it was first opened
-// with. If it was not there, it is made, at 0 and with this content.
+// OpenPosition returns a call's position and the content that it was first opened with. It creates a
+// missing position at 0 with this content.
 func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row PositionOpenRow, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		row, err = New(conn).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
@@ -71,8 +72,8 @@ func opened(what string, err error) error {
 	return nil
 }
 
-// Uncounted tells which items of a call before its position were not counted, as Move.Uncounted
-// does.
+// Uncounted returns which items before a call's position were not counted, in the format of
+// Move.Uncounted.
 func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
 	uncounted, err := New(d.writers).PositionUncounted(ctx, PositionUncountedParams{AppID: p.App, Source: p.Source, Part: p.Part})
 	if err != nil {
@@ -81,8 +82,8 @@ func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
 	return uncounted, nil
 }
 
-// PositionNext returns where a position stands; -1 if it is not there any more. Who moved it may not
-// be confirmed yet, so that something is committed behind it.
+// PositionNext returns a position, or -1 if it no longer exists. The transaction that moved it may not
+// be confirmed yet, so PositionNext also commits something.
 func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		q := New(conn)
@@ -100,8 +101,8 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err erro
 	return next, nil
 }
 
-// OpenQueue returns where a part of a queue is to be read from: from its first message, if nobody
-// has read it before.
+// OpenQueue returns the position from which a part of a queue is read: first, if it has never been
+// read.
 func (d *DB) OpenQueue(ctx context.Context, p Position, first int64) (next int64, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		next, err = New(conn).QueuePositionOpen(ctx, QueuePositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, First: first})
@@ -110,29 +111,26 @@ func (d *DB) OpenQueue(ctx context.Context, p Position, first int64) (next int64
 	return next, opened("a queue", err)
 }
 
-// ForgetRefused forgets the messages that were refused some days ago, and returns how many there
-// were.
+// ForgetRefused deletes the refused messages that are some days old, and returns their number.
 func (d *DB) ForgetRefused(ctx context.Context) (int64, error) {
 	return forgetAll(func(most int32) (int64, error) { return d.queries.RefusedForget(ctx, most) })
 }
 
-// ForgetCalls forgets the calls that were last sent more than so many days ago, and returns how
-// many there were.
+// ForgetCalls deletes the calls that were last sent more than days ago, and returns their number.
 func (d *DB) ForgetCalls(ctx context.Context, days int) (int64, error) {
 	return forgetAll(func(most int32) (int64, error) {
 		return d.queries.CallsForget(ctx, int32(days), most) //nolint:gosec // a number of days
 	})
 }
 
-// ForgetVisitIDs forgets the ids of visits that came more than so many days ago, and returns how
-// many there were.
+// ForgetVisitIDs deletes the visit ids that arrived more than days ago, and returns their number.
 func (d *DB) ForgetVisitIDs(ctx context.Context, days int) (int64, error) {
 	return forgetAll(func(most int32) (int64, error) {
 		return d.queries.VisitIDsForget(ctx, int32(days), most) //nolint:gosec // a number of days
 	})
 }
 
-// forgetAll forgets some rows in each transaction, so that it is short, until there are no more.
+// forgetAll calls forget until no rows are left. Each call is one short transaction.
 func forgetAll(forget func(most int32) (int64, error)) (forgotten int64, err error) {
 	const most = 2000
 	for some := int64(most); err == nil && some == most; forgotten += some {

@@ -17,29 +17,30 @@ import (
 	"footfall/migrations"
 )
 
-// functionsAndViews is what MigrateUp calls the files of functions/ and report/.
+// functionsAndViews is the name that MigrateUp uses for the files of functions/ and report/.
 const functionsAndViews = "functions and views"
 
-// functionFiles returns the texts of all functions and views in the order in which they are run,
-// and their number and hash, like "1 6c0d…". The hash includes the comments of tables.
+// functionFiles returns the texts of all functions and views in the order of execution, and their
+// version: a number and a hash, like "1 6c0d…". The hash includes the comments of tables.
 func functionFiles() (texts []string, hash string) {
 	sum := sha256.New()
 	for _, pattern := range []string{"functions/*.sql", "report/*.sql"} {
-		paths, _ := fs.Glob(migrations.FS, pattern) // which fails for a pattern that is none
+		paths, _ := fs.Glob(migrations.FS, pattern) // fails only for an invalid pattern
 		for _, path := range paths {
-			text, _ := fs.ReadFile(migrations.FS, path) // of this program
+			text, _ := fs.ReadFile(migrations.FS, path) // it is embedded
 			fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
 			texts = append(texts, string(text))
 		}
 	}
-	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes, migrations.Comments) // which go with them
+	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes, migrations.Comments) // they belong to the functions
 	steps, _ := fs.Glob(migrations.FS, "*.sql")
-	// A step is one more, too: views of a cell have the columns that were there when they were made.
+	// Steps raise the number, too: views of a cell have the columns that existed when they were
+	// created.
 	return texts, fmt.Sprintf("%d %x", len(steps)+migrations.Functions, sum.Sum(nil))
 }
 
-// mayStay reports whether functions and views of that number and hash serve this program, whose own
-// are needed: they are the same, or a newer one's, with which older ones count, too.
+// mayStay reports whether functions and views of the present version work with this program: they
+// are the same as needed, or newer, because older programs also work with newer functions.
 func mayStay(present, needed string) bool {
 	number := func(hash string) int {
 		digits, _, _ := strings.Cut(hash, " ")
@@ -52,7 +53,7 @@ func mayStay(present, needed string) bool {
 	return present == needed || number(present) > number(needed)
 }
 
-// functionsKey is the name of the row of schema_files that has the hash of functionFiles.
+// functionsKey names the row of schema_files that has the version of functionFiles.
 const functionsKey = "functions"
 
 func stepHash(name string) (string, error) {
@@ -61,14 +62,14 @@ func stepHash(name string) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// stepStore is goose's own table of versions. It also writes the hash of each step's text to
+// stepStore is goose's table of versions. It also writes the hash of each step's text to
 // schema_files, in the transaction that applies the step.
 type stepStore struct {
 	database.Store
 	names map[int64]string // by version
 }
 
-// Insert notes that a step was applied, and the hash of its text.
+// Insert records an applied step and the hash of its text.
 func (s *stepStore) Insert(ctx context.Context, conn database.DBTxConn, req database.InsertRequest) error {
 	if name, ok := s.names[req.Version]; ok { // there is no step for version 0, which goose inserts
 		hash, err := stepHash(name)
@@ -82,7 +83,7 @@ func (s *stepStore) Insert(ctx context.Context, conn database.DBTxConn, req data
 	return s.Store.Insert(ctx, conn, req)
 }
 
-// checkSteps returns an error if a database of that version was not made by the steps of this
+// checkSteps returns an error unless a database at this version was made by the steps of this
 // program.
 func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version int64) error {
 	files, err := schemaFiles(ctx, q)
@@ -103,8 +104,8 @@ func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version 
 	return nil
 }
 
-// schemaFiles returns the hashes of the files from which the database was made, by name. It returns
-// none if there is no table of them.
+// schemaFiles returns the hashes of the files from which the database was made, by name. The map is
+// nil if the table is missing.
 func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	rows, err := q.SchemaFiles(ctx)
 	if answerOf(err).Code == "42P01" { // no such table
@@ -117,9 +118,9 @@ func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	return files, err
 }
 
-// makeFunctions drops all functions and views and makes them again, unless the present ones may
-// stay. It does so in one transaction, together with the rights to them, so that
-// nobody ever finds them missing.
+// makeFunctions replaces all functions and views unless mayStay accepts the present ones. It does so
+// in one transaction that also grants the rights to them, so that no session ever finds them
+// missing.
 func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	texts, hash := functionFiles()
 	files, err := schemaFiles(ctx, New(conn))
@@ -142,7 +143,7 @@ func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err 
 }
 
 // dropThen drops all functions and views, and runs f in the same transaction. If a report uses one
-// of them, it rolls back, so that other reports need not wait, and tries again.
+// of them, it rolls back and tries again, so that other reports need not wait.
 func (d *DB) dropThen(ctx context.Context, conn *pgx.Conn, f func(tx pgx.Tx) error) error {
 	return d.untilLocked(ctx, functionsAndViews, func() error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {

@@ -18,12 +18,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// sessions is how connections are made, and the settings that all of them have.
+// sessions makes connections with common settings.
 type sessions struct {
 	parsed   *pgxpool.Config
 	settings map[string]string
 	writers  *atomic.Pointer[string] // the address of the server to which writers connected last
-	cell     *cell                   // nil: the database is no cell's
+	cell     *cell                   // nil: the database does not belong to a cell
 }
 
 func newSessions(url string, o Options) (sessions, error) {
@@ -42,7 +42,7 @@ func newSessions(url string, o Options) (sessions, error) {
 	}
 	several := slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
 	if several && cfg.ValidateConnect == nil && !strings.Contains(url, "target_session_attrs") {
-		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of a primary and its standbys, the primary
+		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // among a primary and its standbys, choose the primary
 	}
 	dial, dead := time.Duration(0), o.DeadAfter
 	if several {
@@ -50,7 +50,7 @@ func newSessions(url string, o Options) (sessions, error) {
 	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = connectTimeout
-		if several { // each connection may wait so long for each host that hangs, or is not there
+		if several { // each connection may wait this long for each host that hangs or does not exist
 			cfg.ConnectTimeout, dial = 2*time.Second, time.Second
 		}
 	}
@@ -58,7 +58,7 @@ func newSessions(url string, o Options) (sessions, error) {
 		"search_path": Schema,
 		"jit":         "off", // statements are short: compiling them would take longer than running them
 
-		"client_min_messages": "warning", // by which the server tells that a COMMIT did not wait (standby.go)
+		"client_min_messages": "warning", // the server reports a COMMIT that did not wait as a warning (standby.go)
 	}
 	keepAlive(settings, o.DeadAfter)
 	cfg.DialFunc = newDialer(dial, dead).DialContext
@@ -67,10 +67,10 @@ func newSessions(url string, o Options) (sessions, error) {
 	return s, err
 }
 
-// connectTimeout is how long a connection may take to be made.
+// connectTimeout bounds the time for making a connection.
 const connectTimeout = 5 * time.Second
 
-// pool makes a pool whose connections have more settings.
+// pool makes a pool whose connections have additional settings.
 func (s sessions) pool(ctx context.Context, size int, settings map[string]string, use ...func(*pgxpool.Config)) (*pgxpool.Pool, error) {
 	cfg := s.parsed.Copy()
 	cfg.ConnConfig = s.with(settings)
@@ -82,9 +82,9 @@ func (s sessions) pool(ctx context.Context, size int, settings map[string]string
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// with returns how to make a connection that begins with more settings. They are set by one
-// statement, and not by the startup message: a pooler between this program and the server passes
-// hardly any of those on, and refuses the others.
+// with returns the configuration of a connection with additional settings. A statement sets them
+// instead of the startup message, because poolers pass on hardly any startup settings and refuse the
+// others.
 func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 	settings := maps.Clone(s.settings)
 	maps.Copy(settings, more)
@@ -100,7 +100,7 @@ func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 		if err := errors.Join(errNames, errValues); err != nil {
 			return err
 		}
-		if s.cell != nil { // before statement_timeout: ended half-way, it would be begun anew by each session, and never be done
+		if s.cell != nil { // before statement_timeout: if the timeout interrupted it, each session would start it again and never finish
 			if err := conn.ExecParams(ctx, CellArrive, nil, nil, nil, nil).Read().Err; err != nil {
 				return tellNoCell(err)
 			}
@@ -114,20 +114,20 @@ func textArray(texts []string) ([]byte, error) {
 	return pgtype.NewMap().Encode(pgtype.TextArrayOID, pgtype.TextFormatCode, texts, nil)
 }
 
-// sessionProbes is how many sessions CheckSessions asks for beside its own.
+// sessionProbes is how many sessions CheckSessions opens in addition to its first one.
 const sessionProbes = 4
 
-// ErrSharedSessions says that a pooler stands before the database with which this program cannot
-// work.
+// ErrSharedSessions is returned if the database is behind a pooler that this program does not
+// support.
 var ErrSharedSessions = errors.New("the database is reached through a pooler that gives every transaction another session " +
 	"(PgBouncer's pool_mode transaction or statement), and footfall keeps settings, locks, prepared statements and a LISTEN in its " +
 	"sessions: " +
 	"let the pooler give each connection a session of its own (pool_mode = session), or connect to PostgreSQL itself")
 
-// CheckSessions returns an error unless each connection has a session of the server's to itself.
+// CheckSessions returns an error unless each connection has its own server session.
 func (d *DB) CheckSessions(ctx context.Context) error {
 	cfg := d.sessions.with(nil)
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // without prepared statements, which belong to a session
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // without prepared statements, which need a session
 	var conns []*pgx.Conn
 	defer func() {
 		for _, conn := range conns {
@@ -140,17 +140,18 @@ func (d *DB) CheckSessions(ctx context.Context) error {
 	}
 	conns = append(conns, own)
 	first, err := New(own).SessionProcess(ctx)
-	if err != nil || first == int64(own.PgConn().PID()) { // a pooler has told a number of its own
+	if err != nil || first == int64(own.PgConn().PID()) { // a pooler that reports its own process id
 		return err
 	}
-	// What is free between two statements of this connection is given to the next one that asks.
+	// A pooler gives a session that is free between two statements of this connection to the next
+	// connection that needs one.
 	for range sessionProbes {
 		other, err := pgx.ConnectConfig(ctx, cfg)
 		if err != nil {
 			return fmt.Errorf("look at the sessions: %w", err)
 		}
 		conns = append(conns, other)
-		tx, err := other.Begin(ctx) // which keeps the session until the end; one statement alone cannot begin it
+		tx, err := other.Begin(ctx) // an open transaction keeps the session
 		if err != nil {
 			return ErrSharedSessions
 		}
@@ -171,27 +172,25 @@ func (d *DB) CheckSessions(ctx context.Context) error {
 
 const defaultDeadAfter = 10 * time.Second
 
-// aliveProbes is how many keepalives without an answer end a connection where the system has no
-// TCP_USER_TIMEOUT. Where it has, that alone decides.
+// aliveProbes is the number of unanswered keepalives that end a connection on systems without
+// TCP_USER_TIMEOUT.
 const aliveProbes = 3
 
-// leaveAfter is after how long a server that is silent is left where there are others to go to: long
-// enough for a switch that is started anew to lose a packet or two, and short beside what it takes to
-// have another server take its place.
+// leaveAfter is how long a server may be silent before the client tries another one. It is long
+// enough for a restarting switch to lose a packet or two, and short compared to a failover.
 const leaveAfter = 3 * time.Second
 
-// keepAlives are how TCP finds out that the other end has been silent for so long. (It counts in
-// seconds.)
+// keepAlives returns the keepalive settings that detect an end that has been silent for this long.
+// TCP counts in seconds.
 func keepAlives(dead time.Duration) (idle, interval time.Duration) {
 	idle = max(dead/2, time.Second)
 	return idle, max((dead-idle)/aliveProbes, time.Second)
 }
 
-// keepAlive makes the server give a connection up when the other end has been silent for that long,
-// since a client that has vanished may hold locks. Keepalives alone would not do: none is sent while
-// data waits to be acknowledged, and TCP sends such data again for a quarter of an hour.
-// TCP_USER_TIMEOUT bounds that. On a Unix socket, which cannot lose its other end, none of this has
-// an effect.
+// keepAlive makes the server close a connection whose client has been silent for this long, because a
+// vanished client may hold locks. Keepalives are not enough: TCP sends none while data waits to be
+// acknowledged, and resends such data for a quarter of an hour. TCP_USER_TIMEOUT bounds that. None of
+// this affects a Unix socket, which cannot lose its other end.
 func keepAlive(settings map[string]string, dead time.Duration) {
 	idle, interval := keepAlives(dead)
 	settings["tcp_keepalives_idle"] = fmt.Sprint(int(idle.Seconds()))
@@ -200,11 +199,11 @@ func keepAlive(settings map[string]string, dead time.Duration) {
 	settings["tcp_user_timeout"] = milliseconds(dead)
 }
 
-// dialer makes connections that this end gives up likewise: somebody waits for the server's answer.
+// dialer makes connections that the client closes when the server is silent for too long.
 type dialer struct {
 	net.Dialer
 	now    func() time.Time
-	silent sync.Map // when hosts did not answer last, by address
+	silent sync.Map // when each host last failed to respond, by address
 }
 
 func newDialer(within, dead time.Duration) *dialer {
@@ -216,11 +215,11 @@ func newDialer(within, dead time.Duration) *dialer {
 	}}
 }
 
-// passBy is how long a host that did not answer in time is passed by: each new connection would wait
+// passBy is how long a host that did not respond is skipped. Otherwise each new connection would wait
 // for it again, with TLS and without.
 const passBy = 2 * time.Second
 
-// DialContext makes a connection.
+// DialContext connects to address, unless that host has just failed to respond.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if at, was := d.silent.Load(address); was && d.now().Sub(at.(time.Time)) < passBy {
 		return nil, fmt.Errorf("dial %s: it has just not answered: %w", address, context.DeadlineExceeded)

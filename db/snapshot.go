@@ -8,20 +8,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SnapshotMayLast is how long anybody may hold a snapshot before somebody is told.
+// SnapshotMayLast is how long a snapshot may be held before a warning is shown.
 const SnapshotMayLast = 5 * time.Minute
 
-// Snapshots is a connection of its own, on which snapshots are taken one after the other.
-// Statements may take as long as they need there.
+// Snapshots is a connection for taking snapshots one after another. Its statements have no time
+// limit.
 type Snapshots struct{ conn *pgx.Conn }
 
-// OpenSnapshots connects. Each sort and each hash may use so much memory (like 256MB). The caller
-// closes what it returns.
+// OpenSnapshots connects. memory (like 256MB) bounds each sort and each hash. The caller closes the
+// result.
 func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, error) {
 	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(map[string]string{
 		"statement_timeout":               "0",
 		"work_mem":                        memory,
-		"plan_cache_mode":                 "force_custom_plan", // each range has a plan of its own
+		"plan_cache_mode":                 "force_custom_plan", // plan each range separately
 		"max_parallel_workers_per_gather": "0",
 	}))
 	if err != nil {
@@ -30,9 +30,9 @@ func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, erro
 	return &Snapshots{conn}, nil
 }
 
-// Take runs f, whose queries all see the database at the same moment and cannot change it. No
-// partition of visits is dropped meanwhile; whoever wants to drop one gets their turn before the
-// next snapshot is taken.
+// Take runs f in a read-only transaction whose queries all see the same snapshot. Partitions of
+// visits cannot be dropped during the transaction. A waiting drop runs before the next snapshot is
+// taken.
 func (s *Snapshots) Take(ctx context.Context, f func(tx Tx) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, s.conn, readOnly, func(tx pgx.Tx) error {
@@ -45,5 +45,5 @@ func (s *Snapshots) Take(ctx context.Context, f func(tx Tx) error) error {
 	})
 }
 
-// Close closes the connection, which ends what runs on it.
+// Close closes the connection and ends its queries.
 func (s *Snapshots) Close() { _ = s.conn.Close(context.Background()) }

@@ -11,36 +11,35 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Where the server has a synchronous standby, COMMIT returns once that has the transaction on its
-// disk, too. It also returns, with success, when somebody ends its wait: by cancelling it, which
-// PostgreSQL tells in a warning, or by emptying synchronous_standby_names, of which it says nothing.
-// What such a transaction wrote may then be on one machine, which may be lost. (Sessions set
-// synchronous_commit and client_min_messages themselves, so that no reload ends the wait or hides the
-// warning.)
+// With a synchronous standby, COMMIT returns once the standby also has the transaction on disk. It
+// also returns successfully if its wait is ended: by canceling it, which PostgreSQL reports as a
+// warning, or by emptying synchronous_standby_names, which it does not report. The transaction may
+// then exist only on one machine, and be lost with it. Sessions set synchronous_commit and
+// client_min_messages themselves, so that no configuration reload ends the wait or hides the warning.
 
-// ErrAlone says that something was committed, but perhaps on this server alone.
+// ErrAlone is returned for a commit that may exist only on this server.
 var ErrAlone = errors.New("it was committed, but its wait for the synchronous standby was ended, which may not have it")
 
-// warning is what the custom data of a connection has of the last warning that came over it.
+// warning is the key in a connection's custom data for its last warning.
 const warning = "footfall.warning"
 
-// keepWarning keeps the last warning that came over a connection.
+// keepWarning stores the last warning of a connection.
 func keepWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
-	if n.SeverityUnlocalized == "WARNING" { // its text and its SQLSTATE tell no more: one is translated, one is that of all warnings
+	if n.SeverityUnlocalized == "WARNING" { // not identified by text, which is translated, or SQLSTATE, which all warnings share
 		conn.CustomData()[warning] = n.Message
 	}
 }
 
-// hearWarnings makes the connections of a pool keep the last warning since they were acquired.
+// hearWarnings makes a pool's connections store the last warning since they were acquired.
 func hearWarnings(cfg *pgxpool.Config) {
 	cfg.ConnConfig.OnNotice = keepWarning
 	cfg.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {
-		_ = TakeWarning(conn) // it came before
+		_ = TakeWarning(conn) // from before the acquisition
 		return true, nil
 	}
 }
 
-// TakeWarning returns the last warning that came over a connection, once; nil: there was none.
+// TakeWarning returns and removes the last warning of a connection. nil: there was none.
 func TakeWarning(conn *pgx.Conn) error {
 	data := conn.PgConn().CustomData()
 	said, warned := data[warning]
@@ -51,9 +50,9 @@ func TakeWarning(conn *pgx.Conn) error {
 	return fmt.Errorf("the server warned: %v", said)
 }
 
-// SayStandby says whether a synchronous standby is required, by all that write here from now on. That
-// it is can be said where COMMIT waits for one; or in any case, by a service that is to refuse visits
-// until it does.
+// SayStandby stores whether all writers require a synchronous standby from now on. Unless inAnyCase
+// is set, it fails if COMMIT does not wait for one. A service sets inAnyCase to refuse visits until a
+// standby is available.
 func (d *DB) SayStandby(ctx context.Context, required, inAnyCase bool) error {
 	say := func(q *Queries) error { return q.StandbySay(ctx, required) }
 	if inAnyCase {
@@ -62,17 +61,17 @@ func (d *DB) SayStandby(ctx context.Context, required, inAnyCase bool) error {
 	return d.InTx(ctx, say)
 }
 
-// Standby is whether a synchronous standby is required, and what becomes of COMMIT.
+// Standby is the state of the synchronous standby.
 type Standby struct {
 	Required bool
-	Lacking  bool // it is required, and COMMIT waits for none
-	InVain   bool // COMMIT waits for one that is away, or does not answer
+	Lacking  bool // a standby is required, but COMMIT waits for none
+	InVain   bool // COMMIT waits for a standby that is down or does not respond
 }
 
-// waitsInVain is for how long a session waits at least for a standby that does not answer.
+// waitsInVain is the minimum wait after which a standby counts as not responding.
 const waitsInVain = 1500 * time.Millisecond
 
-// Standby looks how it is with the synchronous standby.
+// Standby checks the state of the synchronous standby.
 func (d *DB) Standby(ctx context.Context) (s Standby, err error) {
 	return s, d.Read(ctx, func(q *Queries) (err error) {
 		s.Required, err = q.StandbyRequire(ctx, d.options.RequireStandby)
@@ -87,7 +86,7 @@ func (d *DB) Standby(ctx context.Context) (s Standby, err error) {
 	})
 }
 
-// AwaitsStandby returns an error where COMMIT waits for a standby in vain, whatever it is that waits.
+// AwaitsStandby returns an error if any COMMIT waits for a standby that does not respond.
 func (d *DB) AwaitsStandby(ctx context.Context) error {
 	return d.Read(ctx, func(q *Queries) error {
 		waits, err := q.CommitsWait(ctx, waitsInVain.Seconds())
@@ -98,11 +97,11 @@ func (d *DB) AwaitsStandby(ctx context.Context) error {
 	})
 }
 
-// CommitsAlone is how many commits returned before the synchronous standby had them, as far as is
-// known.
+// CommitsAlone returns how many commits this instance saw return before the synchronous standby had
+// them.
 func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
 
-// errUnconfirmed says that nothing is known of the wait of a commit.
+// errUnconfirmed is returned if the standby could not be checked after a commit.
 var errUnconfirmed = errors.New("it was committed, but whether the synchronous standby has it is not known")
 
 // unconfirmed returns the error of a commit after which the standby could not be checked. The server
@@ -114,7 +113,7 @@ func (d *DB) unconfirmed(why error) error {
 	return fmt.Errorf("%w: %w", errUnconfirmed, why)
 }
 
-// alone notes a commit that returned too early.
+// alone counts and logs a commit that returned too early.
 func (d *DB) alone(why error) error {
 	d.commitsAlone.Add(1)
 	d.options.Log.Warn("a commit did not wait for the synchronous standby: leave sessions that wait for it alone, and "+
@@ -122,7 +121,7 @@ func (d *DB) alone(why error) error {
 	return fmt.Errorf("%w: %w", ErrAlone, why)
 }
 
-// write runs f on a connection, which commits by itself, and returns when that is confirmed.
+// write runs f, which commits, and returns when the commit is confirmed.
 func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -144,7 +143,7 @@ func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool
 	return d.confirm(ctx, conn)
 }
 
-// inTx runs f in a transaction, and returns when that is confirmed.
+// inTx runs f in a transaction, and returns when the commit is confirmed.
 func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -161,13 +160,13 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) er
 	return d.commitAsked(ctx, conn, new(pgx.Batch), true)
 }
 
-// requireStandby fails where COMMIT waits for no standby, though it should.
+// requireStandby fails if a standby is required and COMMIT waits for none.
 func (d *DB) requireStandby(ctx context.Context, conn *pgxpool.Conn) (required bool, err error) {
 	return New(conn).StandbyRequire(ctx, d.options.RequireStandby)
 }
 
-// confirm returns when what the session committed last is on the standby, too: so it is as soon as
-// what commits behind it is.
+// confirm returns when the session's last commit is also on the standby. After a warning it commits
+// again: when that commit is on the standby, all earlier ones are.
 func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 	warned := TakeWarning(conn.Conn())
 	if warned == nil {
@@ -187,12 +186,12 @@ func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 	return nil
 }
 
-// errCommitsNothing says of a server that it takes connections, and nothing else.
+// errCommitsNothing is returned for a server that accepts connections but does not commit.
 var errCommitsNothing = errors.New("commits nothing in time: it waits for its synchronous standby, or for its disk")
 
-// mustCommit has the connections of writers pass by a server on which nothing can be committed, as
-// on a primary that was replaced and still runs: the next host of the URL is tried. Where they come
-// to another server than before, so do all others.
+// mustCommit makes writers skip a server that cannot commit, for example a replaced primary that
+// still runs, and try the next host of the URL. If writers reach another server than before, all
+// other connections follow.
 func (d *DB) mustCommit(cfg *pgxpool.Config) {
 	prepare := cfg.ConnConfig.AfterConnect
 	cfg.ConnConfig.AfterConnect = nil
@@ -221,23 +220,23 @@ func (d *DB) mustCommit(cfg *pgxpool.Config) {
 
 func addressOf(conn *pgconn.PgConn) string { return conn.Conn().RemoteAddr().String() }
 
-// left reports whether a connection leads to another server than those of writers.
+// left reports whether a connection leads to another server than the writers'.
 func (s sessions) left(conn *pgconn.PgConn) bool {
 	writers := s.writers.Load()
 	return writers != nil && *writers != addressOf(conn)
 }
 
-// followWriters has a connection try other hosts first where it leads to another server than those
-// of writers. It stays there if it has to: reading does not end with a standby.
+// followWriters makes a connection prefer the writers' server. If no other host responds, the
+// connection stays where it is, so that reads continue during a failover.
 func (s sessions) followWriters(ctx context.Context, conn *pgconn.PgConn) error {
 	err := s.validate(ctx, conn)
 	if err == nil && s.left(conn) {
-		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, conn) // the one way to have the driver do so
+		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, conn) // the only way to make the driver try the next host
 	}
 	return err
 }
 
-// validate checks a connection as the URL asks for.
+// validate checks a connection as the URL requires.
 func (s sessions) validate(ctx context.Context, conn *pgconn.PgConn) error {
 	if check := s.parsed.ConnConfig.ValidateConnect; check != nil {
 		return check(ctx, conn)
@@ -245,10 +244,10 @@ func (s sessions) validate(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// errAwaitsStandby says why commits take too long.
+// errAwaitsStandby explains why commits take too long.
 var errAwaitsStandby = errors.New("commits wait for the synchronous standby, which does not answer")
 
-// explain adds to an error of too much time that the server waits for its standby, if it does.
+// explain adds to a timeout error that the server waits for its standby, if it does.
 func (d *DB) explain(err error) error {
 	if !pgconn.Timeout(err) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errCommitsNothing) {
 		return err
@@ -261,5 +260,5 @@ func (d *DB) explain(err error) error {
 	return fmt.Errorf("%w: %w", errAwaitsStandby, err)
 }
 
-// explainWithin is short: the answer itself is there already.
+// explainWithin is short because the error itself is already available.
 const explainWithin = 250 * time.Millisecond

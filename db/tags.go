@@ -14,13 +14,13 @@ import (
 // Tag is a tag of an app: a name and a value.
 type Tag struct{ Name, Value string }
 
-// PackedTags are tags of the pairs of a batch, as tag_news has them.
+// PackedTags are the tags of a batch's pairs in the format of tag_news.
 type PackedTags struct {
 	packed []byte
 	day    int32 // of the last pair
 }
 
-// Add adds the ids of a pair's tags; the pairs come in order, each by its place among all, from 0.
+// Add adds the tag ids of a pair. Pairs must be added in order. pair is its index in the batch.
 func (t *PackedTags) Add(pair int, target int64, day int32, tags []int32) {
 	if len(tags) == 0 {
 		return
@@ -35,7 +35,7 @@ func (t *PackedTags) Add(pair int, target int64, day int32, tags []int32) {
 	t.packed, t.day = p, day
 }
 
-// TagSet writes ids of tags as rows of visits have them.
+// TagSet formats tag ids as the rows of visits store them.
 func TagSet(tags []int32) string {
 	text := append(make([]byte, 0, 8*len(tags)+2), '{')
 	for i, tag := range tags {
@@ -47,10 +47,10 @@ func TagSet(tags []int32) string {
 	return string(append(text, '}'))
 }
 
-// Clear takes all tags out.
+// Clear removes all tags.
 func (t *PackedTags) Clear() { t.packed, t.day = t.packed[:0], 0 }
 
-// FindTags returns the ids of those tags of an app that exist.
+// FindTags returns the ids of the tags that exist.
 func (d *DB) FindTags(ctx context.Context, app int32, tags []Tag) (ids map[Tag]int32, err error) {
 	ids = map[Tag]int32{}
 	return ids, d.look(ctx, "find tags", func(q *Queries) error { return findTags(ctx, q, app, tags, ids) })
@@ -72,16 +72,16 @@ func tagColumns(tags []Tag) (names, values []string) {
 	return names, values
 }
 
-// NewTags are tags of an app that are missing.
+// NewTags are tags that an app does not have yet.
 type NewTags struct {
-	Closed []Tag // of which there are few
-	Open   []Tag // whose values strangers can make up
-	Own    []Tag // of the app's own names
+	Closed []Tag // names with few possible values
+	Open   []Tag // names whose values visitors can make up
+	Own    []Tag // the app's own names
 }
 
-// MakeTags makes tags that are missing, and adds their ids. On the day no more than maxToday are made
-// of the open ones, and no more than that of the app's own; of the closed ones any number. It counts
-// nothing, so after any error nothing has been counted.
+// MakeTags creates missing tags and adds their ids. On a day it creates at most maxToday open tags,
+// at most maxToday of the app's own tags, and any number of closed tags. It counts no visits, so
+// after an error no visit has been counted.
 func (d *DB) MakeTags(ctx context.Context, app, day int32, missing NewTags, maxToday int64, ids map[Tag]int32) error {
 	if len(missing.Closed)+len(missing.Open)+len(missing.Own) == 0 {
 		return nil
@@ -91,7 +91,8 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, missing NewTags, maxT
 		if err != nil {
 			return err
 		}
-		// Another instance may have made some of them: only those still missing need room.
+		// Another instance may have created some already: only tags that are still missing count
+		// against the limit.
 		if err := findTags(ctx, q, app, slices.Concat(missing.Open, missing.Own), ids); err != nil {
 			return err
 		}
@@ -122,8 +123,7 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, missing NewTags, maxT
 	return nil
 }
 
-// CountedVisits reports of each row of the pairs whether the visitor was counted at the target on
-// the day.
+// CountedVisits reports for each row of p whether the visitor was counted at the target on the day.
 func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool, err error) {
 	counted = make([]bool, len(p.Targets))
 	return counted, d.look(ctx, "find visits", func(q *Queries) error {
@@ -135,13 +135,13 @@ func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool,
 	})
 }
 
-// foldedRows is how many rows of tag_news a transaction adds up. Those of large chunks have some
-// hundred kilobytes each.
+// foldedRows bounds the rows of tag_news per transaction. Rows of large chunks have several hundred
+// kilobytes.
 const foldedRows = 200
 
-// FoldTags adds up in tag_days what batches have brought, also those of others, unless somebody else
-// is about it. A row that cannot be read is taken out, too, since it would keep all others there
-// for ever; the error tells of it.
+// FoldTags adds the rows of tag_news to tag_days, including rows of other instances. It skips if
+// another instance is doing so. It also removes a damaged row, which would otherwise block all later
+// rows for ever, and returns an error about it.
 func (d *DB) FoldTags(ctx context.Context) (damaged error) {
 	for {
 		rows, err := d.foldTags(ctx, &damaged)
@@ -151,7 +151,7 @@ func (d *DB) FoldTags(ctx context.Context) (damaged error) {
 	}
 }
 
-// foldTags adds up some rows, and returns how many.
+// foldTags folds up to foldedRows rows, and returns their number.
 func (d *DB) foldTags(ctx context.Context, damaged *error) (rows int, err error) {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()
@@ -184,7 +184,7 @@ type tagDay struct {
 
 type tagSum struct{ pv, newcomers int64 }
 
-// SumTags adds rows of tag_news up, as far as they can be read.
+// SumTags adds up the readable parts of the rows of tag_news.
 func SumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
 	added := map[tagDay]tagSum{}
 	for i := range news {
@@ -203,7 +203,7 @@ func SumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
 	return sums, damaged
 }
 
-// addTo adds what a row brings, up to where it cannot be read.
+// addTo adds the tags of a row, up to the first one that cannot be read.
 func (n *TagNews) addTo(added map[tagDay]tagSum) (whole bool) {
 	rest, broken := n.Tags, false
 	next := func() int64 {
@@ -218,7 +218,7 @@ func (n *TagNews) addTo(added map[tagDay]tagSum) (whole bool) {
 	day := int32(0)
 	for len(rest) > 0 {
 		pair, page := next(), next()
-		day += int32(next()) //nolint:gosec // as Add has written it, here and below
+		day += int32(next()) //nolint:gosec // written by Add, here and below
 		sum := tagSum{1, 1}
 		if n.Verdicts != nil {
 			if pair < 0 || pair >= int64(len(n.Verdicts)) || n.Verdicts[pair] > 2 {

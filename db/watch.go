@@ -11,20 +11,20 @@ import (
 	"footfall/pause"
 )
 
-// Access is what decides who may count or look, all apps, and all keys and links that are not
-// revoked; and the numbers from elsewhere that are added to what was counted.
+// Access decides which requests may count or read: all apps, and the keys and links that are not
+// revoked. It also has the offsets, which are numbers from elsewhere added to the counted ones.
 type Access struct {
 	Apps   []App
 	Keys   []KeysOpenRow
 	Shares []SharesOpenRow
-	// OffsetsEpoch is that of the offsets. Where the reader has those of the same one, they are
-	// left out.
+	// OffsetsEpoch is the version of the offsets. Offsets is empty if the reader already has this
+	// version.
 	OffsetsEpoch string
 	Offsets      []OffsetsAllRow
 }
 
-// AccessGet reads the apps, keys and links, and the offsets, unless they are still of offsetsEpoch,
-// of which the reader has them.
+// AccessGet reads the apps, keys, links and offsets. It skips the offsets if they are still at
+// version offsetsEpoch.
 func (q *Queries) AccessGet(ctx context.Context, offsetsEpoch string) (*Access, error) {
 	apps, err := q.AppsList(ctx)
 	if err != nil {
@@ -38,7 +38,7 @@ func (q *Queries) AccessGet(ctx context.Context, offsetsEpoch string) (*Access, 
 	if err != nil {
 		return nil, err
 	}
-	epoch, err := q.OffsetsEpoch(ctx) // before them, which may be of a later one, but not of an earlier one
+	epoch, err := q.OffsetsEpoch(ctx) // read before the offsets, so that they are never older than their epoch
 	if err != nil {
 		return nil, err
 	}
@@ -49,18 +49,18 @@ func (q *Queries) AccessGet(ctx context.Context, offsetsEpoch string) (*Access, 
 	return access, err
 }
 
-// WatchApps calls publish with all apps and keys, at once and again after every change, until ctx
-// ends or the connection is lost. Then it publishes nil and returns the reason. As long as it runs,
-// WaitForInstances waits until publish has returned from the latest change. offsetsEpoch is
-// that of the offsets which the caller has; "": none.
+// WatchApps calls publish with all apps and keys, now and after every change, until ctx ends or the
+// connection is lost. Then it calls publish(nil) and returns the reason. While it runs,
+// WaitForInstances waits until publish has returned for the latest change. offsetsEpoch is the
+// version of the offsets that the caller has; "": none.
 func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*Access)) (err error) {
-	defer func() { err = fmt.Errorf("watch apps: %w", err) }() // it ends with an error alone
+	defer func() { err = fmt.Errorf("watch apps: %w", err) }() // it never returns nil
 	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
 	if err != nil {
 		return err
 	}
 	defer func() {
-		publish(nil) // before the lock goes with the connection
+		publish(nil) // before the connection and its lock are gone
 		_ = conn.Close(context.WithoutCancel(ctx))
 	}()
 	q := New(conn)
@@ -94,10 +94,9 @@ func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*A
 	}
 }
 
-// A connection whose other end has vanished looks like one on which nothing happens. So the epoch
-// is read every watchEvery, and must be read within watchPatience. Together these are half of
-// deadAfter: when the server lets go of a watcher that has vanished, its instance has long stopped
-// relying on it.
+// A connection whose other end has vanished looks like an idle one. So the epoch is read every
+// watchEvery, and each read must finish within watchPatience. Together these are half of deadAfter:
+// when the server drops a vanished watcher, its instance has long stopped relying on it.
 func watchEvery(deadAfter time.Duration) time.Duration    { return deadAfter / 5 }
 func watchPatience(deadAfter time.Duration) time.Duration { return deadAfter * 3 / 10 }
 
@@ -106,14 +105,14 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn, every time.Duration)
 	defer cancel()
 	_, err := conn.WaitForNotification(wait)
 	if wait.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
-		return nil // nothing has happened
+		return nil // no notification arrived
 	}
 	return err
 }
 
-// holdApps reads the apps and keys of an epoch and holds the lock of that epoch, which tells
-// WaitForInstances what this instance has seen. The lock is taken first, so that whoever makes a
-// change that is not in the answer finds it and waits.
+// holdApps reads the apps and keys of an epoch and holds the lock of that epoch, which shows
+// WaitForInstances what this instance has seen. It takes the lock first: a transaction whose change
+// is missing from the result finds the lock and waits.
 func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) (int32, *Access, error) {
 	for {
 		before, err := q.AppsEpoch(ctx)
@@ -145,12 +144,11 @@ func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) 
 	}
 }
 
-// ErrInstancesBehind is what WaitForInstances returns when time is up.
+// ErrInstancesBehind is returned by WaitForInstances after its patience is over.
 var ErrInstancesBehind = errors.New("a running instance has not taken the change over yet")
 
 // WaitForInstances returns when every WatchApps, in this and other instances, has published the
-// apps and keys as they are now. The patience is for them alone: it begins once the database has
-// answered.
+// present apps and keys. patience starts once the database has responded.
 func (d *DB) WaitForInstances(ctx context.Context, patience time.Duration) error {
 	epoch, err := d.queries.AppsEpoch(ctx)
 	if err != nil {

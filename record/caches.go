@@ -13,7 +13,7 @@ import (
 	"footfall/pause"
 )
 
-// caches hands out the present generation, and makes a new one after that was dropped. Its methods
+// caches provides the present generation, and creates a new one after that was dropped. Its methods
 // may be called concurrently.
 type caches struct {
 	db      *db.DB
@@ -21,16 +21,16 @@ type caches struct {
 	options Options
 	metrics *metrics
 
-	filterFull sync.Once // that the filter's memory does not suffice was logged
+	filterFull sync.Once // logs only once that the filter's memory is too small
 
-	current atomic.Pointer[generation] // nil: none, the last one was dropped; set under making
-	making  sync.Mutex                 // held while a generation is made or dropped
+	current atomic.Pointer[generation] // nil: the last one was dropped; set while making is held
+	making  sync.Mutex                 // held while a generation is created or dropped
 
 	// Guarded by making.
-	made       uint64             // how many generations were made
-	filter     *filter            // of the last generation
-	filterOf   string             // the visitors that it was filled with: the second word of a basis
-	stopFilter context.CancelFunc // ends its reading
+	made       uint64             // number of generations created so far
+	filter     *filter            // the last generation's filter
+	filterOf   string             // the version of the visitors that filter was filled with: the second word of a basis
+	stopFilter context.CancelFunc // stops filling the filter
 
 	ctx    context.Context // ends with cancel
 	cancel context.CancelFunc
@@ -44,13 +44,13 @@ func newCaches(d *db.DB, o Options, m *metrics) *caches {
 	return c
 }
 
-// close ends the warming of filters.
+// close stops the warming of filters.
 func (c *caches) close() {
 	c.cancel()
 	c.warms.Wait()
 }
 
-// get returns the present generation. If there is none, it makes one, for which it asks the
+// get returns the present generation. If there is none, it creates one, which requires the
 // database.
 func (c *caches) get(ctx context.Context) (*generation, error) {
 	if now := c.current.Load(); now != nil {
@@ -79,8 +79,9 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	return now, nil
 }
 
-// filterOn returns the filter for a generation: the one before, unless visitors may have come in
-// that it has not seen. Visitors who were erased may stay in it: they are looked up, in vain.
+// filterOn returns the filter for a new generation. It keeps the previous filter unless the tables
+// may have visitors that it does not include. Erased visitors may remain in it: this only costs a
+// look-up.
 func (c *caches) filterOn(basis string) *filter {
 	_, visitors, _ := strings.Cut(basis, " ")
 	if !c.options.Filter || c.filter != nil && c.filterOf == visitors {
@@ -97,7 +98,7 @@ func (c *caches) filterOn(basis string) *filter {
 	return filter
 }
 
-// drop ends a generation, if it still is the present one.
+// drop ends a generation if it is still the present one.
 func (c *caches) drop(was *generation) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -108,24 +109,23 @@ func (c *caches) drop(was *generation) {
 	c.metrics.dropped.Inc()
 }
 
-// A filter that replaces another one waits for warmPause before it reads the tables, since one
-// import is often followed by another. After an error it waits as long, and after each further
-// error twice as long, up to warmPauseMax.
+// A filter that replaces another one waits for warmPause before it reads the tables, because
+// another import often follows. After an error it waits for warmPause, and after each further error
+// twice as long, up to warmPauseMax.
 const (
 	warmPause    = time.Second
 	warmPauseMax = time.Minute
-	warmDoubling = 6 // times, until warmPauseMax is reached
+	warmDoubling = 6 // attempts until warmPauseMax is reached
 )
 
-// warm fills a filter, however many attempts that takes.
+// warm fills a filter, and retries until it succeeds.
 func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 	if !first {
 		if pause.For(ctx, warmPause) != nil {
 			return
 		}
-		// The former filter lies outside the Go heap, so the garbage collector does not see how
-		// large it is, and might free it late: run it now, so that there are not two filters in
-		// memory.
+		// The previous filter is outside of the Go heap. The garbage collector does not see its
+		// size and might free it late. Run it now to avoid having two filters in memory.
 		runtime.GC()
 	}
 	var w warming

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// chunkTakes is about how long a chunk may hold its locks, for which others wait who count for
-	// the same sites.
+	// chunkTakes is about how long a chunk may hold its locks, which block other writers that count
+	// for the same sites.
 	chunkTakes = 25 * time.Millisecond
-	// longChunkTakes is the same while no others count for them: the more visits a chunk has, the
-	// less each of them takes. The first of others after a pause may wait for so long.
+	// longChunkTakes is the limit while no other writer counts for these sites. Larger chunks need
+	// less time per visit. The first other writer after a pause may have to wait this long.
 	longChunkTakes = 100 * time.Millisecond
-	// longChunksAfter is for how long no others must have counted before chunks become long again.
+	// longChunksAfter is how long no other writer must have counted before chunks become long
+	// again.
 	longChunksAfter = 10 * time.Second
 	// Bounds of a chunk, in visits, and the size of the first one.
 	chunkLeast = 100
@@ -25,29 +26,30 @@ const (
 	chunkMost  = 4000
 )
 
-// Result is the answer to a visit of a chunk, or the error.
+// Result is the answer or the error for a visit of a chunk.
 type Result struct {
 	Answer visit.Answer
 	Err    error
 }
 
-// What became of visits of a chunk, beside other errors.
+// Errors for visits of a chunk, in addition to other errors.
 var (
-	// ErrNotReached: not counted, since one before it was not.
+	// ErrNotReached: not counted because an earlier visit failed.
 	ErrNotReached = visit.Errorf(visit.Unavailable, "", "not counted: send again")
-	// ErrMoved: not counted, since somebody else has moved a position: FindPosition tells where to.
-	// Up to there all is counted. Rows of the inbox are to be read anew.
+	// ErrMoved: not counted because another writer has moved the position. Everything up to the new
+	// position, which FindPosition returns, is counted. Rows of the inbox must be read again.
 	ErrMoved = errors.New("the position has moved")
-	// ErrNumbersLost: counted, but the connection was lost before the numbers came.
+	// ErrNumbersLost: counted, but the connection was lost before the response with the numbers
+	// arrived.
 	ErrNumbersLost = visit.Errorf(visit.Lost, "", "counted, but its numbers were lost: ask /counts")
 )
 
-// RecordChunk takes steps of sources, whose visits are counted together, beside the lanes, and
-// returns what became of each: in one transaction with the positions, unless some of them cannot
-// be. After the first that is not counted none is, so that the order stays where the rest is sent
-// again. Visits may be of any sites and past days, in any order. They are counted fastest in order
-// of time, with fastVisits of a day or more. It takes no context, for the reason for which Record
-// takes none.
+// RecordChunk counts the visits of steps together, outside of the lanes, and returns the result of
+// each step. They are counted in one transaction with the positions, unless some of them cannot be
+// counted. After the first visit that is not counted, no further visit is counted, so that sending
+// the rest again keeps the order. Visits may be of any sites and past days, in any order. Visits in
+// order of time, with fastVisits or more per day, are counted fastest. It takes no context for the
+// same reason as Record.
 func (r *Recorder) RecordChunk(steps []Step) []Result {
 	entries, results := r.chunks.write(steps), make([]Result, len(steps))
 	for i := range entries {
@@ -63,30 +65,30 @@ func (r *Recorder) RecordChunk(steps []Step) []Result {
 	return results
 }
 
-// NotCounted counts in the metrics a visit of a chunk that was not counted, or perhaps, and that
-// nobody here tries again.
+// NotCounted updates the metrics for a visit of a chunk that was not counted, or may not have been,
+// and that this instance does not retry.
 func (r *Recorder) NotCounted(why error) { r.metrics.notCounted(why) }
 
-// ChunkVisits is how many visits the next chunk should have: as many as are written in chunkTakes,
-// or in longChunkTakes.
+// ChunkVisits returns the best size of the next chunk: the number of visits that can be written in
+// chunkTakes or longChunkTakes.
 func (r *Recorder) ChunkVisits() int { return int(r.chunks.best.Load()) }
 
 // chunks writes one chunk at a time.
 type chunks struct {
 	metrics *metrics
 
-	best atomic.Int64 // what size tells
+	best atomic.Int64 // the result of size
 	now  func() time.Time
 
-	mu     sync.Mutex // guards what follows, and is held while a chunk is written
+	mu     sync.Mutex // guards the following fields; held while a chunk is written
 	writer *writer
 	pace   pace
-	left   map[int64]int64 // hot of sites as chunks have left it
-	others time.Time       // when others were last found to have counted for the sites of a chunk
+	left   map[int64]int64 // each site's hot after the last chunk
+	others time.Time       // when another writer was last found to have counted for a chunk's sites
 	closed bool
 }
 
-// leftMost bounds the sites in left. When there are more, it begins anew.
+// leftMost bounds the sites in left. If there are more, left is cleared.
 const leftMost = 10_000
 
 func newChunks(d *db.DB, caches *caches, p *pulse, o Options, m *metrics) *chunks {
@@ -95,13 +97,13 @@ func newChunks(d *db.DB, caches *caches, p *pulse, o Options, m *metrics) *chunk
 	return c
 }
 
-// write waits for the chunk before, and writes this one.
+// write waits for the previous chunk, and writes this one.
 func (c *chunks) write(steps []Step) []entry {
 	entries := make([]entry, len(steps))
 	all := make([]*entry, len(entries))
 	visits := 0
-	repeats := false // a step that is behind its position
-	nowhere := true  // nothing is to be written
+	repeats := false // some step is before its position
+	nowhere := true  // there is nothing to write
 	read := uint64(0)
 	for i := range steps {
 		e, step := &entries[i], &steps[i]
@@ -122,8 +124,8 @@ func (c *chunks) write(steps []Step) []entry {
 		j.failAll(visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again"))
 		return entries
 	}
-	// A caller may send steps again that were counted without its hearing of it. Their position has
-	// passed them: they must not count from there.
+	// A caller may send steps again because it did not get the response. Their position is already
+	// past them, so they must not count from there.
 	if repeats {
 		j.failAll(ErrMoved)
 		return entries
@@ -145,7 +147,7 @@ func (c *chunks) write(steps []Step) []entry {
 	return entries
 }
 
-// size is how many visits the next chunk should have.
+// size returns the number of visits that the next chunk should have.
 func (c *chunks) size() int64 {
 	each, takes := c.pace.perVisit(), longChunkTakes
 	if each == 0 {
@@ -157,8 +159,8 @@ func (c *chunks) size() int64 {
 	return min(max(int64(takes/each), chunkLeast), chunkMost)
 }
 
-// findOthers finds out whether others have counted for the sites of a chunk: lanes, other
-// instances and imports all add to hot.
+// findOthers checks whether other writers have counted for a chunk's sites: lanes, other instances
+// and imports all increase hot.
 func (c *chunks) findOthers(entries []entry) {
 	if c.left == nil || len(c.left) > leftMost {
 		c.left = map[int64]int64{}
@@ -176,7 +178,7 @@ func (c *chunks) findOthers(entries []entry) {
 	}
 }
 
-// close refuses new chunks, and returns when the present one is written.
+// close refuses new chunks, and returns when the present one has been written.
 func (c *chunks) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,9 +186,9 @@ func (c *chunks) close() {
 	c.writer.learning.Wait()
 }
 
-// announce is called before a batch of a chunk is sent. It has the positions move with it, and puts
-// its pairs into the filter: a lane that asks meanwhile gets no hint, which costs it a look-up if
-// the batch then fails, and nothing else.
+// announce prepares a batch of a chunk before it is sent. The positions move with the batch. Its
+// pairs are added to the filter now, so that lanes get no hints for them. If the batch fails, this
+// only costs look-ups.
 func (w *writer) announce(sent []*entry) {
 	move(&w.draft.batch, sent)
 	p := &w.draft.batch.Pairs
@@ -195,8 +197,8 @@ func (w *writer) announce(sent []*entry) {
 	}
 }
 
-// chunkCommitted is called when a batch of a chunk has committed. The caches learn while the next
-// chunk is made: it is sent only when this one is answered.
+// chunkCommitted is called when a batch of a chunk has committed. The caches are updated while the
+// next chunk is prepared: that is sent only after this one's results.
 func (w *writer) chunkCommitted(sent []*entry) {
 	movePositions(sent)
 	g := w.generation

@@ -7,24 +7,23 @@ import (
 	"footfall/visit"
 )
 
-// draft turns entries into the columns of one transaction, and then the database's verdicts into an
-// answer for each entry. A writer owns one and reuses it for every transaction.
+// draft converts entries to the columns of one transaction, and the database's verdicts to an answer
+// for each entry. A writer owns one draft and reuses it for every transaction.
 type draft struct {
 	batch   db.Batch
 	outcome db.Outcome
 	lookUps lookUps
 
 	targets  []draftTarget
-	targetAt map[int64]int32 // places in targets
+	targetAt map[int64]int32 // indexes of targets
 	pairs    []draftPair
-	pairAt   map[dayOfPair]int32   // places in pairs
-	places   []entryPlaces         // one for each entry
-	rowAt    map[dayOfTarget]int32 // places in batch.Rows, if the visits are late
-	days     map[int32]bool        // likewise
+	pairAt   map[dayOfPair]int32   // indexes of pairs
+	places   []entryPlaces         // one per entry
+	rowAt    map[dayOfTarget]int32 // indexes of batch.Rows, if the visits are late
+	days     map[int32]bool        // the same for days
 }
 
-// lateDays bounds the days of a transaction of late visits, and with them the locks on partitions
-// that it holds.
+// lateDays bounds the days of a transaction of late visits, and thus the partitions that it locks.
 const lateDays = 200
 
 type dayOfTarget struct {
@@ -41,45 +40,45 @@ type dayOfPair struct {
 type draftTarget struct {
 	id     int64
 	site   int64 // the page's site; 0 if the target is a site itself
-	day    int32 // of its visits
+	day    int32 // the day of its visits
 	hot    int64 // visits in the draft
-	hinted int64 // pairs in the draft whose visitor the filter calls new
+	hinted int64 // pairs in the draft that the filter reports as new
 	sums   db.Sums
 }
 
 // draftPair is a (target, visitor) pair of the draft on a day.
 type draftPair struct {
-	place   int32 // in batch.Pairs, or notSent
-	arrived bool  // replay has passed its first visit
+	place   int32 // index in batch.Pairs, or notSent
+	arrived bool  // replay has processed its first visit
 	verdict db.Verdict
 }
 
 const (
-	// notSent is the place of a pair that is left out of the batch: the memory has it as counted
-	// on the entry's day.
+	// notSent marks a pair that is left out of the batch because the memory has it as counted on the
+	// entry's day.
 	notSent = -1
-	// noPair takes the place of a pair that was found in the memory before the entry was accepted.
+	// noPair marks a pair that was found in the memory before the entry was accepted.
 	noPair = -1
 )
 
-// entryPlaces are the places of an entry's targets and pairs in the draft.
+// entryPlaces are the indexes of an entry's targets and pairs in the draft.
 type entryPlaces struct{ siteTarget, sitePair, pageTarget, pagePair int32 }
 
-// lookUps counts the pairs of a draft by what made looking them up in the tables needless.
+// lookUps counts a draft's pairs by the reason why the tables need not be searched for them.
 type lookUps struct {
-	needed int // nothing did
-	batch  int // the same pair came before in the draft
-	memory int // the memory has it as counted on that day
-	filter int // the filter calls the visitor new
+	needed int // no reason: they are looked up
+	batch  int // the same pair is already in the draft
+	memory int // the memory has it as counted on this day
+	filter int // the filter reports the visitor as new
 }
 
 func newDraft() draft {
 	return draft{targetAt: map[int64]int32{}, pairAt: map[dayOfPair]int32{}, rowAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
 }
 
-// fill takes as many of the first entries as one transaction can hold, and returns how many. Unless
-// it is one of late visits, a target has one day in it, so entries from before and after midnight are
-// not mixed. Those that are repeated are left out. hintsAllowed says whether the filter is asked.
+// fill takes as many of the first entries as fit into one transaction, and returns their number.
+// Unless the draft is late, each target has one day in it, so that entries from before and after
+// midnight are not mixed. Repeated entries are left out. hintsAllowed enables the filter.
 func (d *draft) fill(entries []*entry, g *generation, late, hintsAllowed bool) int {
 	d.clear(g.basis)
 	d.batch.Late = late
@@ -103,7 +102,7 @@ func (d *draft) fill(entries []*entry, g *generation, late, hintsAllowed bool) i
 	return len(d.places)
 }
 
-// hasRoom reports whether the transaction can hold the day of an entry.
+// hasRoom reports whether the entry's day fits into the transaction.
 func (d *draft) hasRoom(e *entry) bool {
 	if !d.batch.Late {
 		return !d.hasOtherDay(e.site.id, e.Day) && !d.hasOtherDay(e.page.id, e.Day)
@@ -130,19 +129,19 @@ func (d *draft) clear(basis string) {
 	d.lookUps = lookUps{}
 }
 
-// hasOtherDay reports whether the target is in the draft with another day.
+// hasOtherDay reports whether the draft has the target with another day.
 func (d *draft) hasOtherDay(target int64, day int32) bool {
 	at, there := d.targetAt[target]
 	return there && d.targets[at].day != day
 }
 
-// target adds a visit to a target of the draft, and returns the target's place.
+// target adds a visit to a target of the draft, and returns the target's index.
 func (d *draft) target(id, site int64, e *entry) int32 {
 	day := e.Day
 	if d.batch.Late {
 		d.addToDay(id, site, day)
 		if e.When == Past {
-			day = 0 // it does not have to be the last one of the site
+			day = 0 // it need not be the site's last day
 		}
 	}
 	at, there := d.targetAt[id]
@@ -157,20 +156,20 @@ func (d *draft) target(id, site int64, e *entry) int32 {
 	return at
 }
 
-// addToDay adds a late visit to the day of a target.
+// addToDay adds a late visit to a day of a target.
 func (d *draft) addToDay(id, site int64, day int32) {
 	r := &d.batch.Rows
 	row, there := d.rowAt[dayOfTarget{id, day}]
 	if !there {
-		row = int32(len(r.Targets)) //nolint:gosec // likewise
+		row = int32(len(r.Targets)) //nolint:gosec // a batch is far smaller
 		d.rowAt[dayOfTarget{id, day}] = row
 		r.Targets, r.Sites, r.Days, r.Hot = append(r.Targets, id), append(r.Sites, site), append(r.Days, day), append(r.Hot, 0)
 	}
 	r.Hot[row]++
 }
 
-// pair returns the place of the pair of a target and the entry's visitor on the entry's day. When it
-// comes for the first time, it decides whether to send it, and with which hint.
+// pair returns the index of the pair of a target and the entry's visitor on the entry's day. For a
+// new pair it decides whether to send it, and with which hint.
 func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool) int32 {
 	if t.countedToday {
 		d.lookUps.memory++
@@ -186,7 +185,7 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 	d.pairAt[p] = at
 	hint := hintsAllowed && g.filter.surelyNew(t.id, e.person)
 	if !hint {
-		// The batch before may have counted the visitor after the entry was looked up in the
+		// The previous batch may have counted the visitor after this entry was looked up in the
 		// memory.
 		if last, hit := g.memory.get(p.pair); hit && last.covers(e) {
 			d.lookUps.memory++
@@ -203,8 +202,8 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 	return at
 }
 
-// send puts a pair into the batch, with the tags of the visit by which it is counted if it is. hint:
-// the filter calls the visitor new.
+// send adds a pair to the batch, with the tags of its first visit. hint: the filter reports the
+// visitor as new.
 func (d *draft) send(t *entryTarget, e *entry, hint bool) {
 	if hint {
 		d.lookUps.filter++
@@ -221,8 +220,8 @@ func (d *draft) send(t *entryTarget, e *entry, hint bool) {
 	p.Tags.Add(len(p.Targets)-1, t.id, e.Day, t.tags)
 }
 
-// orderTargets writes the targets into the batch by id, the order in which every batch takes its
-// locks.
+// orderTargets writes the targets to the batch in order of id, because every batch takes its locks in
+// this order.
 func (d *draft) orderTargets() {
 	b := &d.batch.Targets
 	for _, t := range d.targets {
@@ -238,8 +237,8 @@ func (d *draft) orderTargets() {
 	}
 }
 
-// replay gives each entry the numbers of its own moment. It takes the sums back to what they were
-// before the batch, and then walks through the entries in the order of their arrival.
+// replay gives each entry the numbers at the moment of its visit. It sets the sums to their values
+// before the batch, and then adds the entries in order of arrival.
 func (d *draft) replay(entries []*entry) {
 	for place, id := range d.batch.Targets.IDs {
 		t := &d.targets[d.targetAt[id]]
@@ -267,8 +266,8 @@ func (d *draft) replay(entries []*entry) {
 	}
 }
 
-// count adds one visit to a target's sums and returns its numbers. Where there is no pair, rank is
-// the visitor's.
+// count adds one visit to a target's sums and returns its numbers. rank is the visitor's rank if
+// there is no pair.
 func (d *draft) count(target, pair int32, rank int64) visit.Counts {
 	sums := &d.targets[target].sums
 	sums.Hot++
@@ -288,7 +287,7 @@ func (d *draft) count(target, pair int32, rank int64) visit.Counts {
 	return visit.Counts{PV: sums.PV, UV: sums.UV, Rank: p.verdict.Rank, Hot: sums.Hot}
 }
 
-// learn puts the pairs of a batch that has committed into the memory and the filter.
+// learn adds the pairs of a committed batch to the memory and the filter.
 func (d *draft) learn(g *generation) {
 	remember := g.memory.put
 	if d.batch.Late {

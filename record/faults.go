@@ -10,7 +10,7 @@ import (
 	"footfall/visit"
 )
 
-// logged is an error whose cause logFault has logged.
+// logged marks an error whose cause logFault has logged.
 func logged(err *visit.Error) *visit.Error {
 	err.Logged = true
 	return err
@@ -28,21 +28,21 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 	}
 }
 
-// expected reports whether a fault is normal beside other instances and commands, and mended by
-// sending the batch again. (If it is not, its visits are refused, which their answers say.) Others
-// mean that a clock, a disk, a connection or tables are not as they should be.
+// expected reports whether a fault is normal when other instances or commands are running, and is
+// resolved by sending the batch again. (If it is not resolved, the responses to its visits report
+// an error.) Other faults mean that a clock, a disk, a connection or tables are faulty.
 func (w *writer) expected(fault db.Fault, err error) bool {
 	switch fault {
-	case db.FaultMoved, // somebody else reads the same source
-		db.FaultID,     // or counts a visit with the same id
+	case db.FaultMoved, // another instance reads the same source
+		db.FaultID,     // another instance counts a visit with the same id
 		db.FaultLate,   // the daily task has closed a day
-		db.FaultTooOld, // or keeps it no longer
-		db.FaultLocked, // somebody erases
-		db.FaultBusy,   // other transactions, or functions that a migration makes again
-		db.FaultStale,  // somebody or something was erased
-		db.FaultDay:    // midnight, where clocks differ
+		db.FaultTooOld, // the daily task has deleted the day
+		db.FaultLocked, // an erasure is running
+		db.FaultBusy,   // other transactions, or a migration that replaces functions
+		db.FaultStale,  // there was an erasure
+		db.FaultDay:    // midnight with different clocks
 		return true
-	case db.FaultNoDay: // days to come are made ahead of time, and past days when they are needed
+	case db.FaultNoDay: // future days are created ahead of time, past days when needed
 		return len(w.draft.batch.PastDays.Days) > 0
 	case db.FaultHint: // another instance has counted the visitor
 		return w.draft.hinted()

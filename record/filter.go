@@ -15,37 +15,37 @@ import (
 	"footfall/record/bloom"
 )
 
-// filterError is the share of new visitors whom the filter may fail to recognise as new, so that
-// they are looked up in vain. Looking up one in 1,000 costs nothing beside writing them all, and
-// takes 14 bits of memory for each; one in 100 would still take 10.
+// filterError is the probability that the filter does not recognise a new visitor, who is then
+// looked up needlessly. Looking up one in 1,000 costs nothing compared to writing them all, and
+// needs 14 bits of memory per visitor. One in 100 would still need 10.
 const filterError = 0.001
 
-// filter is a Bloom filter of the (target, visitor) pairs in the tables. It tells which visitors
-// are surely new to a target, so that batches need not look them up. It calls nobody new until it
-// has read the tables, or once its memory is used up, which it logs. Its methods may be called
-// concurrently.
+// filter is a Bloom filter of the (target, visitor) pairs in the tables. It reports visitors that
+// are certainly new to a target, so that batches need not look them up. It reports none before it
+// has read the tables, and none after its memory is used up, which it logs. Its methods may be
+// called concurrently.
 type filter struct {
-	memory int64 // bytes, at most
+	memory int64 // maximum size in bytes
 	log    *slog.Logger
-	warned *sync.Once                   // that the memory does not suffice; shared by the filters of an instance
+	warned *sync.Once                   // logs only once that the memory is too small; shared by all filters of an instance
 	bloom  atomic.Pointer[bloom.Filter] // nil until the rows have been counted; set by warm
 	ready  atomic.Bool                  // every row has been read; set by warm
 }
 
-// surelyNew is the hint: true means that the visitor has never been counted at the target, unless
-// another instance has done so since. False means nothing.
+// surelyNew returns the hint: true means that the visitor has never been counted at the target,
+// except perhaps by another instance since. False means that this is unknown.
 func (f *filter) surelyNew(target int64, visitor netip.Addr) bool {
 	return f != nil && f.ready.Load() && !f.bloom.Load().Has(bloom.Visitor(target, visitor))
 }
 
-// add adds a pair that is in the tables, because it has committed.
+// add adds a pair that has been committed.
 func (f *filter) add(target int64, visitor netip.Addr) {
 	if f == nil {
 		return
 	}
 	b := f.bloom.Load()
 	if b == nil {
-		return // the rows are read later, and this pair with them
+		return // warm reads the rows later, including this one
 	}
 	b.Add(bloom.Visitor(target, visitor))
 	if b.Saturated() {
@@ -57,21 +57,21 @@ func (f *filter) add(target int64, visitor netip.Addr) {
 }
 
 const (
-	warmRows     = 20_000           // rows that are read by one query
-	warmLogEvery = 10 * time.Second // how often the log gets a line
-	warmPatience = 30 * time.Second // how long one query may take
+	warmRows     = 20_000           // rows per query
+	warmLogEvery = 10 * time.Second // interval between log lines
+	warmPatience = 30 * time.Second // time limit of a query
 )
 
-// warming is how far a filter has read the tables. One goroutine uses it.
+// warming is a filter's progress in reading the tables. One goroutine uses it.
 type warming struct {
 	began, logged time.Time
-	rows, read    int64 // how many rows there were at the beginning, and how many have been read
+	rows, read    int64 // number of rows at the start, and number of rows read
 	after         db.VisitorsAfterParams
 }
 
-// warm reads all visitors of the tables into the filter, pausing after each query for as long as it
-// took, so that the database has time for others. If it is called again after an error, it goes on
-// where it was.
+// warm reads all visitors of the tables into the filter. After each query it pauses for as long as
+// the query took, so that the database has time for other work. A call after an error continues at
+// the same place.
 func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	if f.bloom.Load() == nil {
 		if err := f.prepare(ctx, d, w); err != nil {
@@ -103,14 +103,14 @@ func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	f.ready.Store(true)
 	stats := f.bloom.Load().Stats()
 	if stats.Saturated {
-		return nil // which was logged
+		return nil // already logged
 	}
 	f.log.Info("the filter is ready", "visitors", w.read, "bytes", stats.Bytes, "error", stats.Error,
 		"took", time.Since(w.began).Round(time.Millisecond))
 	return nil
 }
 
-// prepare makes the Bloom filter, for twice as many visitors as there are.
+// prepare creates the Bloom filter, for twice the present number of visitors.
 func (f *filter) prepare(ctx context.Context, d *db.DB, w *warming) error {
 	w.began, w.logged = time.Now(), time.Now()
 	ctx, cancel := context.WithTimeout(ctx, warmPatience)
@@ -152,8 +152,8 @@ func readVisitors(ctx context.Context, d *db.DB, after db.VisitorsAfterParams) (
 	return some, nil
 }
 
-// inOrder runs read in a transaction that reads tables in the order of their keys, and whose
-// statements may take as long as warmPatience.
+// inOrder runs read in a transaction that reads tables in key order, with warmPatience as the
+// statement timeout.
 func inOrder(ctx context.Context, d *db.DB, read func(q *db.Queries) error) error {
 	return d.InTx(ctx, func(q *db.Queries) error {
 		if err := q.ReadInOrder(ctx, strconv.FormatInt(warmPatience.Milliseconds(), 10)); err != nil {
@@ -163,7 +163,7 @@ func inOrder(ctx context.Context, d *db.DB, read func(q *db.Queries) error) erro
 	})
 }
 
-// stats describes the filter. It is zero if there is none.
+// stats describes the filter. It is zero if there is no filter.
 func (f *filter) stats() bloom.Stats {
 	if f == nil {
 		return bloom.Stats{}

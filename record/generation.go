@@ -5,25 +5,25 @@ import (
 	"footfall/visit/tag"
 )
 
-// generation is one filling of the caches: what an instance keeps of the tables to save work, as
-// long as one basis (a version of the tables) holds. Everything in it comes from batches that
-// committed on that basis, or was read after the basis was; only the filter may also have visitors
-// of a chunk that failed. Each batch names the basis of the generation that it was made from, and
-// the database refuses the batch if the basis has changed since.
+// generation is one set of caches. They hold contents of the tables to save work, as long as one
+// basis (a version of the tables) is valid. Their contents come from batches that committed on this
+// basis, or were read after the basis. Only the filter may also have visitors of a failed chunk.
+// Each batch names the basis of its generation, and the database refuses the batch if the basis has
+// changed.
 type generation struct {
 	number  uint64 // from 1, different for each generation of a process
 	basis   string
 	targets *targetIDs
 	tags    *tagIDs
 	memory  *memory // nil: none
-	filter  *filter // nil: none; the next generation may have the same
+	filter  *filter // nil: none; the next generation may share it
 	ballots *ballots
 
-	people, unfiltered map[int32]bool // apps that have people, and those whose rows of visits have no tags
+	people, unfiltered map[int32]bool // apps that link visitors to persons; apps whose visit rows have no tags
 }
 
-// lookUp sets what the caches hold of an entry: the ids of its targets, and what they hold of its
-// visitor, unless it is to be found out first for whom that one stands.
+// lookUp sets the ids of an entry's targets, and the cached data about its visitor. If the app
+// links visitors to persons, the visitor's person must be resolved first.
 func (g *generation) lookUp(e *entry) {
 	e.generation, e.other = g, visit.Target{}
 	e.site, e.page = entryTarget{}, entryTarget{}
@@ -33,8 +33,8 @@ func (g *generation) lookUp(e *entry) {
 	}
 }
 
-// lookUpPerson sets whether an entry's person has been counted at its targets on its day; unless at
-// both, the ids of its tags, too, and of those that the person has.
+// lookUpPerson sets whether an entry's person has already been counted at its targets on its day.
+// Unless it has at both, it also sets the ids of the tags of the visit and of the person.
 func (g *generation) lookUpPerson(e *entry, has tag.Set) {
 	g.lookUpVisitor(&e.site, e)
 	g.lookUpVisitor(&e.page, e)

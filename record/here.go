@@ -9,18 +9,18 @@ import (
 	"footfall/db"
 )
 
-// hereEvery is how often it is noted who came: a row for each site that had visits.
+// hereEvery is how often the present visitors are written, as a row for each site with visits.
 const hereEvery = 5 * time.Second
 
-// here is who came to which site since that was noted last. It is noted beside counting, which waits
-// for nothing; what cannot be noted is forgotten, since that is about the last minutes.
+// here collects the visitors of each site since the last write. Visits do not wait for the write. If
+// it fails, its visitors are dropped, because they only matter for some minutes.
 type here struct {
 	mu   sync.Mutex
 	came map[pair]struct{} // at sites
 }
 
-// saw notes that a visitor is on a site, unless their visit was of a time that the caller gave, or
-// where it is is not known.
+// saw records that a visitor is on a site, unless the caller gave the visit's time, or the site or
+// the person is unknown.
 func (h *here) saw(e *entry) {
 	if e.When != Live || e.site.id == 0 || e.unresolved {
 		return
@@ -30,11 +30,12 @@ func (h *here) saw(e *entry) {
 	h.came[pairOf(e.site.id, e.person)] = struct{}{}
 }
 
-// tell writes it down, and has rows go that are old, also where nobody came.
+// tell writes the collected visitors. The query also deletes old rows, so it runs even without
+// visitors.
 func (h *here) tell(ctx context.Context, d *db.DB) error {
 	h.mu.Lock()
 	came := h.came
-	h.came = make(map[pair]struct{}, len(came)) // about as many come in the next seconds
+	h.came = make(map[pair]struct{}, len(came)) // the next seconds have about as many
 	h.mu.Unlock()
 	sites, visitors := []int64{}, []netip.Addr{}
 	for p := range came {
@@ -43,8 +44,8 @@ func (h *here) tell(ctx context.Context, d *db.DB) error {
 	return d.InTx(ctx, func(q *db.Queries) error { return q.HereAdd(ctx, sites, visitors) })
 }
 
-// Accepted notes that a visitor is on a site whose visit is counted later. A site that this instance
-// has not counted of late is not known yet.
+// Accepted records that a visitor is on a site if the visit is counted later. It has no effect for a
+// site that this instance has not counted recently.
 func (r *Recorder) Accepted(v Visit) {
 	if now := r.caches.current.Load(); now != nil {
 		e := &entry{Visit: v}

@@ -1,13 +1,13 @@
 package record
 
-// hintPolicy decides whether a lane's batches use the hints of the filter. A wrong hint makes a
-// batch be written twice. Where several instances count for the same sites, nearly every batch may
-// have a visitor whom another instance counted first. So after a wrong hint some batches are sent
-// without hints: more each time, and fewer again once hints prove right. (Batches without hints
-// also add to the filter the visitors whom other instances have counted.) No number becomes wrong:
-// an insert fails on its key, and writer.write sends the batch again.
+// hintPolicy decides whether a lane's batches use the filter's hints. A batch with a wrong hint is
+// written twice. If several instances count for the same sites, nearly every batch may have a
+// visitor whom another instance counted first. So after a wrong hint, some batches are sent without
+// hints: more each time, and fewer again after correct hints. (Batches without hints also add
+// visitors counted by other instances to the filter.) Numbers stay correct: the insert violates its
+// key, and writer.write sends the batch again.
 type hintPolicy struct {
-	without int // how many batches are still to be sent without hints
+	without int // number of batches to send without hints
 	penalty int // the next wrong hint adds one more than this to without
 }
 
@@ -16,7 +16,7 @@ const worstPenalty = 255
 // allowed reports whether the next batch may have hints.
 func (p *hintPolicy) allowed() bool { return p.without == 0 }
 
-// wrong is called after a wrong hint. The same batch is the first to be sent without hints.
+// wrong is called after a wrong hint. The same batch is then the first one without hints.
 func (p *hintPolicy) wrong() {
 	p.without = 1 + p.penalty
 	p.penalty = min(2*p.penalty+1, worstPenalty)

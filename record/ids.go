@@ -7,10 +7,10 @@ import (
 	"footfall/db"
 )
 
-// ErrRepeated is of a visit that is not counted now, since one with the same id was counted before.
+// ErrRepeated is returned for a visit whose id was counted before.
 var ErrRepeated = errors.New("counted before")
 
-// findRepeated marks entries whose ids were counted before, or come with an entry before them.
+// findRepeated marks entries whose id was counted before, or belongs to an earlier entry.
 func (w *writer) findRepeated(ctx context.Context, entries []*entry) error {
 	firsts, ask := map[db.VisitID]*entry{}, []db.VisitID{}
 	for _, e := range entries {
@@ -26,7 +26,7 @@ func (w *writer) findRepeated(ctx context.Context, entries []*entry) error {
 	return err
 }
 
-// addIDs has the batch of some entries note their ids.
+// addIDs adds the ids of the entries to the batch.
 func addIDs(b *db.Batch, entries []*entry) {
 	b.IDs.Apps, b.IDs.IDs = b.IDs.Apps[:0], b.IDs.IDs[:0]
 	for _, e := range entries {

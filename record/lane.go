@@ -12,40 +12,41 @@ import (
 )
 
 const (
-	// batchVisits bounds a batch. Larger batches gain little, and all their visits wait for them.
+	// batchVisits bounds a batch. Larger batches gain little, and all of their visits wait for the
+	// whole batch.
 	batchVisits = 1000
-	// waitingAlways is how many visits may wait in a lane however slow the database is: they fit
-	// one batch.
+	// waitingAlways is the number of visits that may wait in a lane however slow the database is:
+	// they fit into one batch.
 	waitingAlways = batchVisits
-	// waitingAtMost bounds the visits in a lane, and with them its memory.
+	// waitingAtMost bounds the visits in a lane, and thus its memory.
 	waitingAtMost = 100 * batchVisits
-	// leastPatience is how long a batch may wait for its turn at least. On a slow disk every batch
-	// may last longer than visits should wait: if they overflowed sooner, few would ever be counted
-	// at once.
+	// leastPatience is the minimum time that a batch may wait for its turn. On a slow disk every
+	// batch may take longer than visits should wait. If they overflowed sooner, few visits would ever
+	// be counted at once.
 	leastPatience = 100 * time.Millisecond
-	// A batch costs as much as some ten visits more, and most of those who were answered at once come
-	// again at once. So after a batch of gatherFrom visits a lane waits until half as many have come,
-	// but for no longer than gatherAtMost, nor than half as long as that batch took.
+	// A batch costs as much as some ten additional visits, and most clients send the next visit right
+	// after a response. So after a batch of gatherFrom or more visits, a lane waits until half as
+	// many have arrived. It waits for at most gatherAtMost, and at most half as long as that batch
+	// took.
 	gatherFrom   = 16
 	gatherAtMost = 10 * time.Millisecond
-	// overflowPause is how long every visit to a lane overflows, once one would have had to wait
-	// there for too long: the inbox costs a fraction of what counting does, and a crowd comes
-	// sooner to its answers.
+	// overflowPause is how long all visits of a lane overflow once a visit would have waited too
+	// long. Writing to the inbox costs a fraction of counting, so a crowd gets its responses sooner.
 	overflowPause = 2 * time.Second
-	// overflowsFor is how long after a visit that has overflowed more of them are expected.
+	// overflowsFor is how long after an overflow more of them are expected.
 	overflowsFor = 100 * time.Millisecond
 )
 
-// ErrOverloaded is the cause where a visit is not counted since it would wait for too long.
+// ErrOverloaded is the cause of an error if a visit is not counted because it would wait too long.
 var ErrOverloaded = errors.New("it would wait for too long to be written")
 
-// Record returns when the visit has committed or has failed. It takes no context, because a visit
-// that was accepted is counted with its batch even if its caller leaves. A batch that waits too
-// long is refused, so the time is bounded.
+// Record returns when the visit has committed or failed. It takes no context, because an accepted
+// visit is counted with its batch even if its caller leaves. A batch that waits too long is refused,
+// so the time is bounded.
 func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	e := &entry{Visit: v}
 	if now := r.caches.current.Load(); now != nil {
-		now.lookUp(e) // here, where visits run side by side, rather than in the lane
+		now.lookUp(e) // here, where visits run concurrently, and not in the lane
 	}
 	b, err := r.laneOf(&v).accept(e)
 	if err != nil {
@@ -73,38 +74,38 @@ func (r *Recorder) laneOf(v *Visit) *lane {
 	return r.lanes[maphash.String(r.seed, v.Target.Site)%uint64(past)] //nolint:gosec // there are at most five
 }
 
-// Overflows reports whether visits have overflowed of late.
+// Overflows reports whether visits have overflowed recently.
 func (r *Recorder) Overflows() bool {
 	return time.Since(time.Unix(0, r.overflowed.Load())) < overflowsFor
 }
 
-// waitingBatch gathers visits. The lane's lock guards entries until the lane takes the batch. Then
-// they belong to the lane's goroutine, until it closes done; after that they do not change.
+// waitingBatch collects visits. The lane's lock guards entries until the lane takes the batch. Then
+// they belong to the lane's goroutine until it closes done. After that they do not change.
 type waitingBatch struct {
 	entries []*entry
 	since   time.Time // when its first visit was accepted
 	done    chan struct{}
-	expiry  *time.Timer // fails it where its turn comes too late; nil unless its visits may overflow
+	expiry  *time.Timer // fails the batch if its turn comes too late; nil unless its visits may overflow
 }
 
-// lane is a queue of batches and the goroutine that writes them, one after the other.
+// lane is a queue of batches and the goroutine that writes them one after another.
 type lane struct {
-	writer   *writer // used by run alone
+	writer   *writer // only used by run
 	maxWait  time.Duration
-	overflow bool // visits that would wait for longer go to the inbox
+	overflow bool // visits that would wait longer go to the inbox
 	now      func() time.Time
 	metrics  *metrics
 	ended    chan struct{} // closed by run
 
-	mu      sync.Mutex // guards what follows
-	wake    sync.Cond  // waiting or closed has changed
+	mu      sync.Mutex // guards the following fields
+	wake    sync.Cond  // signals changes of waiting and closed
 	closed  bool
-	waiting []*waitingBatch // the last one gathers
-	pending int             // visits in waiting, and in the batch that is being written
+	waiting []*waitingBatch // the last one collects visits
+	pending int             // visits in waiting and in the batch being written
 	since   time.Time       // when the present batch was taken; zero: there is none
-	paused  time.Time       // until then every visit overflows
+	paused  time.Time       // until then, every visit overflows
 	pace    pace
-	awaited int // visits that the first batch in waiting should have; 0: it is taken as it is
+	awaited int // number of visits to wait for in the first waiting batch; 0: do not wait
 }
 
 func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
@@ -113,7 +114,7 @@ func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
 	return l
 }
 
-// accept puts a visit into the batch that gathers, and returns the batch.
+// accept adds a visit to the batch that is being collected, and returns the batch.
 func (l *lane) accept(e *entry) (*waitingBatch, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,10 +145,10 @@ func (l *lane) accept(e *entry) (*waitingBatch, error) {
 	return b, nil
 }
 
-// patience is how long a batch waits for its turn at most.
+// patience returns how long a batch may wait for its turn.
 func (l *lane) patience() time.Duration { return max(2*l.maxWait, leastPatience) }
 
-// expire fails a batch whose turn does not come in time.
+// expire fails a batch that has waited too long for its turn.
 func (l *lane) expire(b *waitingBatch) {
 	l.mu.Lock()
 	at := slices.Index(l.waiting, b)
@@ -156,7 +157,7 @@ func (l *lane) expire(b *waitingBatch) {
 		l.pending -= len(b.entries)
 	}
 	l.mu.Unlock()
-	if at < 0 { // it is being written, or was
+	if at < 0 { // it is being written, or has been
 		return
 	}
 	newJob(b.entries).failAll(overloaded(l.maxWait))
@@ -164,16 +165,16 @@ func (l *lane) expire(b *waitingBatch) {
 	l.metrics.waiting.Sub(float64(len(b.entries)))
 }
 
-// overloaded is the error of a visit that would have to wait for so long.
+// overloaded returns the error for a visit that would have to wait this long.
 func overloaded(wait time.Duration) error {
 	e := visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later").Because(ErrOverloaded)
 	e.RetryAfter = wait
 	return e
 }
 
-// expectedWait estimates how long a visit that came now would wait: as long as the visits before it
-// should take, but at least as long as the batch that is being written has taken so far. Where it
-// cannot overflow, and fewer wait than fit one batch, only that.
+// expectedWait estimates how long a new visit would wait: the expected time for the visits before it,
+// but at least the time that the present batch has taken so far. If visits cannot overflow and the
+// waiting ones fit into one batch, it is only the latter.
 func (l *lane) expectedWait() time.Duration {
 	var stalled time.Duration
 	if !l.since.IsZero() {
@@ -201,7 +202,7 @@ func (l *lane) run() {
 		if written {
 			l.writer.write(j)
 		} else {
-			// The database hangs. Refusing is safe, since nothing was sent, and spares callers a
+			// The database hangs. Refusing is safe because no visit was sent, and saves callers a
 			// long wait.
 			j.failAll(overloaded(l.maxWait))
 		}
@@ -225,7 +226,7 @@ func (l *lane) take() *waitingBatch {
 		l.wake.Wait()
 	}
 	b := l.waiting[0]
-	l.waiting[0] = nil // the array may stay in use for long: it must not keep the batch in memory
+	l.waiting[0] = nil // the array may stay in use for long and must not keep the batch in memory
 	l.waiting = l.waiting[1:]
 	if b.expiry != nil {
 		b.expiry.Stop()
@@ -234,7 +235,7 @@ func (l *lane) take() *waitingBatch {
 	return b
 }
 
-// gathers reports whether the lane had better wait for more visits.
+// gathers reports whether the lane should wait for more visits.
 func (l *lane) gathers() bool {
 	return len(l.waiting) == 1 && len(l.waiting[0].entries) < l.awaited && !l.closed
 }
@@ -246,7 +247,7 @@ func (l *lane) awaitNone() {
 	l.wake.Signal()
 }
 
-// finish notes that a batch has been answered, and how long that took.
+// finish records that a batch has been answered, and how long it took.
 func (l *lane) finish(visits int, took time.Duration, written bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -254,9 +255,9 @@ func (l *lane) finish(visits int, took time.Duration, written bool) {
 	l.since = time.Time{}
 	if l.awaited = 0; visits >= gatherFrom {
 		l.awaited = visits / 2
-		time.AfterFunc(min(took/2, gatherAtMost), l.awaitNone) // after another batch, too: that is taken sooner then
+		time.AfterFunc(min(took/2, gatherAtMost), l.awaitNone) // may fire during a later batch, which is then taken sooner
 	}
-	if written { // what was refused would make the database look fast
+	if written { // refused batches would make the database look fast
 		l.pace.add(visits, took)
 	}
 }
@@ -268,7 +269,7 @@ func (l *lane) close() {
 	l.wake.Signal()
 }
 
-// pace is how long it takes to write a visit, averaged so that recent batches weigh most.
+// pace is the average time for writing a visit. Recent batches have the highest weight.
 type pace struct {
 	visits float64
 	took   float64 // nanoseconds
@@ -276,9 +277,9 @@ type pace struct {
 
 func (p *pace) add(visits int, took time.Duration) {
 	const (
-		keep = 0.9 // of the weight of earlier batches
-		// A smaller batch counts as one of this size, since it takes about as long. Otherwise,
-		// after the small batches of a quiet hour, the first burst would look endless.
+		keep = 0.9 // the weight of earlier batches
+		// A smaller batch counts as one of this size, because it takes about as long. Otherwise the
+		// first burst after the small batches of a quiet hour would seem endless.
 		least = batchVisits / 10
 	)
 	p.visits = keep*p.visits + float64(max(visits, least))

@@ -9,12 +9,12 @@ import (
 	"footfall/visit"
 )
 
-// fastVisits is how many visits of a day a job has to have on average, for its days to be counted
-// one after the other as live visits are. With fewer, one transaction of all days is faster.
+// fastVisits is the average number of visits per day from which a job's days are counted one after
+// another, like live visits. With fewer visits, one transaction for all days is faster.
 const fastVisits = 100
 
-// chooseLate finds out, once for a job, whether its visits are to be sent as late ones. Where that turns
-// out to be wrong, the database refuses the batch.
+// chooseLate decides, once per job, whether its visits are sent as a late batch. If the decision is
+// wrong, the database refuses the batch.
 func (w *writer) chooseLate(ctx context.Context, j *job) (err error) {
 	if j.lateChosen || j.late {
 		return nil
@@ -42,7 +42,7 @@ func (w *writer) chooseLate(ctx context.Context, j *job) (err error) {
 	return err
 }
 
-// mendPastDays deals with past days that the database refuses.
+// mendPastDays handles past days that the database refuses.
 func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err error) {
 	switch {
 	case fault == db.FaultLocked:
@@ -68,7 +68,7 @@ func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err e
 	}
 }
 
-// leaveOldDays leaves out the visits of days that their apps keep no longer. Of a chunk, those
+// leaveOldDays leaves out the visits of days that their apps no longer keep. In a chunk, the visits
 // before the first such visit are counted.
 func (w *writer) leaveOldDays(ctx context.Context, j *job) error {
 	first := map[int32]int32{}

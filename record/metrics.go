@@ -10,7 +10,7 @@ import (
 	"footfall/visit"
 )
 
-// metrics of a recorder. No label has an address or a URI in it.
+// metrics are a recorder's metrics. No label contains an address or a URI.
 type metrics struct {
 	register promauto.Factory
 
@@ -22,7 +22,7 @@ type metrics struct {
 	waiting prometheus.Gauge
 
 	lookUps       prometheus.Counter
-	savedLookUps  *prometheus.CounterVec // by what made them needless
+	savedLookUps  *prometheus.CounterVec // by the reason why they were not needed
 	memoryLookUps *prometheus.CounterVec // by result
 	hasMemory     bool
 	wrongHints    prometheus.Counter
@@ -30,7 +30,7 @@ type metrics struct {
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
-	make := promauto.With(r) // registers nowhere where r is nil
+	make := promauto.With(r) // registers nowhere if r is nil
 	m := &metrics{
 		register: make,
 		visits: make.NewCounterVec(prometheus.CounterOpts{
@@ -80,7 +80,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 				"that was lost during a batch.",
 		}),
 	}
-	// What shows 0 before the first is seen to rise by it.
+	// A counter must start at 0 for its first increase to be visible.
 	for _, outcome := range []string{"counted", "repeated", "refused", "lost"} {
 		m.visits.WithLabelValues(outcome)
 	}
@@ -90,14 +90,14 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// outcome counts what became of a visit.
+// outcome counts a visit by its result.
 func (m *metrics) outcome(e *entry) {
 	if !m.counted(e) {
 		m.notCounted(e.err)
 	}
 }
 
-// counted counts a visit that was counted, now or before, and reports whether it is one.
+// counted counts a visit that was counted, now or before, and reports whether it was.
 func (m *metrics) counted(e *entry) bool {
 	switch {
 	case e.err == nil, errors.Is(e.err, ErrNumbersLost):
@@ -113,7 +113,7 @@ func (m *metrics) counted(e *entry) bool {
 	return true
 }
 
-// notCounted counts one that was not, or perhaps.
+// notCounted counts a visit that was not counted, or may not have been.
 func (m *metrics) notCounted(why error) {
 	outcome := "refused"
 	if verr, ok := errors.AsType[*visit.Error](why); ok && verr.Kind == visit.Lost {
@@ -122,7 +122,7 @@ func (m *metrics) notCounted(why error) {
 	m.visits.WithLabelValues(outcome).Inc()
 }
 
-// countLookUps counts the look-ups of a batch that has committed, and those that were not needed.
+// countLookUps counts a committed batch's look-ups, and the look-ups that were not needed.
 func (m *metrics) countLookUps(l *lookUps) {
 	m.lookUps.Add(float64(l.needed))
 	m.savedLookUps.WithLabelValues("batch").Add(float64(l.batch))
@@ -134,7 +134,7 @@ func (m *metrics) countLookUps(l *lookUps) {
 	}
 }
 
-// describe adds gauges of the size and state of the caches at the moment of a scrape.
+// describe adds gauges for the size and state of the caches at the time of a scrape.
 func (m *metrics) describe(c *caches) {
 	m.hasMemory = c.options.Memory > 0
 	gauge := func(name, help string, value func(*generation) float64) {

@@ -7,11 +7,11 @@ import (
 	"footfall/visit/tag"
 )
 
-// resolve finds out for whom the visitors of entries stand whose apps have people. It comes before
-// memory and filter are asked, which may have counted the visitor before they were somebody else's,
-// and it comes with each batch: a link holds for all visits that come after its answer, at whichever
-// instance. A batch that is sent again keeps what it has found unless its generation has ended, as
-// with the first link of an app, and whenever somebody is erased.
+// resolve finds the persons of entries whose apps link visitors to persons. It must run before the
+// memory and the filter are used: they may have counted the visitor before the link. It runs for
+// each batch, because a link applies to all visits after its response, at every instance. A batch
+// that is sent again keeps its persons unless its generation has ended. An app's first link ends the
+// generation, and so does every erasure.
 func (w *writer) resolve(ctx context.Context, entries []*entry) error {
 	var asked []db.AppID
 	places := map[db.AppID]int{}

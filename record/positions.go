@@ -10,30 +10,30 @@ import (
 	"footfall/visit"
 )
 
-// Step is what a source has at a place, and how that moves its position.
+// Step is an item of a source, and how it moves the source's position.
 type Step struct {
-	Visit    *Visit // nil: it has none that counts, and is only passed
+	Visit    *Visit // nil: the item has no visit to count, and is only passed
 	Position *Position
-	Next     int64      // where the source goes on behind it
-	Refused  []Refusal  // messages before Next that it passes, in their order
+	Next     int64      // the source's position after the item
+	Refused  []Refusal  // refused messages before Next, in order
 	Line     db.LogLine // the line of an access log that is recorded as counted
 }
 
 // Refusal is a message of a queue that cannot be counted.
 type Refusal = db.Refusal
 
-// Position is a position in a source, and where it stands. One without a name is in no table: what it
-// has passed is not known when the source comes again.
+// Position is a stored position in a source. A Position without a name is not stored: items that it
+// has passed are counted again if the source is sent again.
 type Position struct {
 	db.Position
 	Next      int64
-	Read      uint64 // of a row of the inbox: what Recorder.Reading returned before it was read; 0: of other sources
-	Uncounted []byte // of a call, for each of its items: 1 where it is not to be counted, or 0
+	Read      uint64 // of a row of the inbox: the number that Recorder.Reading returned before it was read; 0: another source
+	Uncounted []byte // of a call, for each of its items: 1 if it is not to be counted, else 0
 }
 
 func (p *Position) isNowhere() bool { return p.Position == (db.Position{}) }
 
-// uncounted is what is kept of the items that the position passes on its way to a place.
+// uncounted returns the bytes of Uncounted up to a new position.
 func (p *Position) uncounted(to int64) []byte {
 	if p.Uncounted == nil {
 		return nil
@@ -41,8 +41,9 @@ func (p *Position) uncounted(to int64) []byte {
 	return p.Uncounted[p.Next:to]
 }
 
-// Reading returns what the positions of rows need that are read after it. They are counted only where
-// they were read: not by another server that has taken its place, which may not have them.
+// Reading returns the number for positions of inbox rows that are read after it. They are counted
+// only on the server where they were read. Another server that has taken its place may not have these
+// rows.
 func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
 	g, err := r.caches.get(ctx)
 	if err != nil {
@@ -51,11 +52,11 @@ func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
 	return g.number, nil
 }
 
-// OfItems is the position of a call of so many items, none of which has been counted.
+// OfItems returns the position of a call with this number of items, none of them counted.
 func OfItems(items int) *Position { return &Position{Uncounted: bytes.Repeat([]byte("0"), items)} }
 
-// OpenCall returns how far a call of so many items has been counted that has this Idempotency-Key
-// and this content. It fails with visit.Mismatch if another content was sent as the same call before.
+// OpenCall returns the position of the call with this Idempotency-Key and content. It fails with
+// visit.Mismatch if the same key was used before with other content.
 func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte, items int) (*Position, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -71,8 +72,7 @@ func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte
 	return at, nil
 }
 
-// OpenQueue returns how far a part of a queue was counted; up to its first message, if nobody has
-// read it before.
+// OpenQueue returns the position of a part of a queue: first, if it has never been read.
 func (r *Recorder) OpenQueue(ctx context.Context, p db.Position, first int64) (*Position, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -90,8 +90,8 @@ func unopened(err error) error {
 	return visit.Unanswered(err)
 }
 
-// Uncounted has a 1 for each item of a call before its position that was not counted, and a 0 for
-// each that was.
+// Uncounted returns a digit for each item of a call before its position: 1 if it was not counted,
+// else 0.
 func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -102,7 +102,7 @@ func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
 	return uncounted, nil
 }
 
-// FindPosition looks where a position is now.
+// FindPosition reads the present position from the database.
 func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	if p.isNowhere() {
 		return nil
@@ -120,8 +120,8 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	return nil
 }
 
-// move has a batch move the positions of some entries. They go by their keys, the order in which
-// every batch takes its locks.
+// move adds the moves of the entries' positions to the batch. They are in key order, because every
+// batch takes its locks in this order.
 func move(b *db.Batch, sent []*entry) {
 	b.Moves, b.Lines = b.Moves[:0], b.Lines[:0]
 	t := &b.Taken
@@ -153,7 +153,7 @@ func move(b *db.Batch, sent []*entry) {
 	}
 }
 
-// movePositions notes that the batch of some entries has committed.
+// movePositions updates the positions after the batch of the entries has committed.
 func movePositions(sent []*entry) {
 	for _, e := range sent {
 		e.step.Position.Next = e.step.Next

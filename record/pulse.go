@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// pulseFresh is how long it is believed of the database that it takes writes, or does not. So
-	// nobody who asks makes it write more often than that.
+	// pulseFresh is how long the last result of a write to the database stays valid. Readiness
+	// checks make it write at most this often.
 	pulseFresh = 5 * time.Second
-	// probeWithin bounds a probe. It is a little less than `footfall health` waits for the answer.
+	// probeWithin bounds a probe. It is a little less than the timeout of `footfall health`.
 	probeWithin = 2500 * time.Millisecond
 )
 
-// pulse knows whether batches can be written: from the last one that was, or from a probe where
-// there was none of late.
+// pulse knows whether batches can be written: from the last batch, or from a probe if there was no
+// recent batch.
 type pulse struct {
 	probe func(ctx context.Context) error
 	now   func() time.Time
 
 	log     *slog.Logger
-	faults  pause.Seldom[db.Fault] // that the lanes log: on a full disk every batch fails
+	faults  pause.Seldom[db.Fault] // limits the log: on a full disk every batch fails
 	last    atomic.Pointer[beat]
-	probing sync.Mutex // one probe at a time; the others wait for what it finds
+	probing sync.Mutex // one probe at a time; other callers wait for its result
 }
 
-// beat is what was seen of the database at a moment: it took a batch, or refused it.
+// beat is the result of a write to the database: it accepted a batch, or refused it.
 type beat struct {
 	at  time.Time
 	err error
@@ -41,10 +41,10 @@ func newPulse(d *db.DB, log *slog.Logger) *pulse {
 	return &pulse{probe: d.Probe, now: time.Now, log: log, faults: pause.Seldom[db.Fault]{Every: time.Second}}
 }
 
-// saw notes what became of a batch.
+// saw records the result of a batch.
 func (p *pulse) saw(err error) { p.last.Store(&beat{p.now(), err}) }
 
-// fresh returns what was seen of late; nil: nothing.
+// fresh returns the last result if it is still valid, else nil.
 func (p *pulse) fresh() *beat {
 	if last := p.last.Load(); last != nil && p.now().Sub(last.at) < pulseFresh {
 		return last
@@ -52,8 +52,8 @@ func (p *pulse) fresh() *beat {
 	return nil
 }
 
-// ready returns an error unless a batch can be written. It goes on without the caller, for those
-// who ask next.
+// ready returns an error unless a batch can be written. Its probe continues if the caller leaves,
+// for later callers.
 func (p *pulse) ready(ctx context.Context) error {
 	if last := p.fresh(); last != nil {
 		return last.err

@@ -1,9 +1,9 @@
-// Package record makes visits durable. It counts them in batches, each of which is one transaction,
-// and gives each visit the numbers of its own moment.
+// Package record stores visits durably. It counts them in batches, each of which is one transaction, and
+// returns for each visit the numbers at that moment.
 //
-// The way of a visit: Recorder.Record (lane.go) puts it into a lane, the lane's writer makes a draft
-// of each batch, and db.Write sends that to the database. Many visits at once go beside the lanes,
-// through a writer of their own (chunks.go).
+// Recorder.Record (lane.go) puts a visit into a lane. The lane's writer makes a draft of each batch, and
+// db.Write sends it to the database. Large numbers of visits bypass the lanes through a separate writer
+// (chunks.go).
 package record
 
 import (
@@ -25,40 +25,39 @@ import (
 	"footfall/visit/tag"
 )
 
-// Options of Open. The zero value of a field means its default.
+// Options configure Open. A zero field means its default.
 type Options struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // default: nowhere
-	Clock   func() time.Time      // default: the database's, as db.DB.Now tells it
+	Clock   func() time.Time      // default: the database's clock, db.DB.Now
 
-	// MaxWait is how long a visit may have to wait for its batch. A visit that would have to wait
-	// longer is refused. Default 2 s.
+	// MaxWait is how long a visit may wait for its batch. A visit that would wait longer is refused.
+	// Default 2 s.
 	MaxWait time.Duration
 
-	// RememberIDs is for how many days a call is remembered after it was last sent, and the id of a
-	// visit after it came first. Default 7.
+	// RememberIDs is for how many days a call is remembered after it was last sent, and a visit's id after it
+	// first arrived. Default 7.
 	RememberIDs int
 
-	// Overflow: the caller puts visits into the inbox that would wait for longer than MaxWait. They
-	// fail with ErrOverloaded, and do not count as refused.
+	// Overflow: the caller puts visits that would wait longer than MaxWait into the inbox. They fail with
+	// ErrOverloaded, and do not count as refused.
 	Overflow bool
 
-	// These save look-ups in the tables. They change no number.
-	Filter       bool  // have a Bloom filter of all visitors
-	FilterMemory int64 // bytes that the filter may take; default 256 MiB
-	Memory       int64 // bytes that the memory of recent visitors may take; default 0: none
+	// These save look-ups in the tables. They do not affect numbers.
+	Filter       bool  // use a Bloom filter of all visitors
+	FilterMemory int64 // maximum size of the filter in bytes; default 256 MiB
+	Memory       int64 // maximum size of the memory of recent visitors in bytes; default 0: none
 
-	// Brief: a command counts next to the service, which keeps the tables in order. Upkeep starts after its
-	// first interval, and the filter reads the tables once visits are counted.
+	// Brief: a command counts next to the service, which maintains the tables. Upkeep starts after its first
+	// interval, and the filter reads the tables only when visits are counted.
 	Brief bool
 
-	// Calm: upkeep begins after its first interval, and not at once. For tests, most of which have
-	// ended by then.
+	// Calm: upkeep starts after its first interval, not immediately. For tests, most of which end before.
 	Calm bool
 
-	// Tests of what hangs let time pass themselves.
-	now    func() time.Time                                          // by which visits wait; default time.Now
-	within func(time.Duration) (context.Context, context.CancelFunc) // a time that runs out; default by the clock
+	// Tests with hanging databases control the time with these.
+	now    func() time.Time                                          // the clock for waiting visits; default time.Now
+	within func(time.Duration) (context.Context, context.CancelFunc) // a context with a timeout; default: by the real clock
 }
 
 func (o Options) withDefaults(d *db.DB) Options {
@@ -80,48 +79,46 @@ func (o Options) withDefaults(d *db.DB) Options {
 	return o
 }
 
-// Visit is a visit to be counted: which visitor came where, and on which day.
+// Visit is a visit to be counted: its target, its visitor, and its day.
 type Visit struct {
 	App      int32
 	CountsBy db.CountsBy // the settings of the app from which Visitor and Day were made
 	Target   visit.Target
 	Visitor  netip.Addr
 	Day      int32
-	// VisitorOn returns the visitor on another day. It is nil unless the app hashes visitors by
-	// day.
+	// VisitorOn returns the visitor on another day. It is nil unless the app hashes visitors by day.
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
 	When      When
-	NewPages  int64 // how many new pages the app may have a day; 0: any number
-	// Tags reads what else the visit brings; nil: nothing. It is called only if the visit may be the
-	// first of its visitor on its day, by the caller of Record or later.
+	NewPages  int64 // how many new pages the app may have per day; 0: any number
+	// Tags returns the visit's tags; nil: none. It is called only if the visit may be its visitor's first one
+	// of the day, during the call of Record or later.
 	Tags func() tag.Set
-	// ID makes the visit repeatable: what is sent with it again counts nothing, and is ErrRepeated.
-	// "": it has none.
+	// ID makes the visit repeatable: another visit with the same ID is not counted, and returns ErrRepeated.
+	// "": none.
 	ID string
-	// Title is what the page calls itself, as visit.Title writes it; "": it is not told. SeenFrom is the
-	// network of whoever has seen it. The caller may vouch for it: then nobody else has to agree.
+	// Title is the page's title, as visit.Title returns it; "": unknown. SeenFrom is the network of the client
+	// that has seen it. If Vouched, the title needs no agreement by others.
 	Title    string
 	SeenFrom netip.Addr
 	Vouched  bool
 }
 
-// When is how the day of a visit was chosen.
+// When is how a visit's day was chosen.
 type When int
 
 // The days of visits.
 const (
-	Live  When = iota // it is the present one, and the last one of the site where that is later
-	Today             // it is the present one, by a time that the caller gave: the visit keeps it
-	Past              // by such a time it may be before the last one of the site
+	Live  When = iota // the present day, or the site's last day if that is later
+	Today             // the present day, by the time that the caller gave: the visit keeps it
+	Past              // by the time that the caller gave; it may be before the site's last day
 )
 
-// Recorder counts visits in batches. While a lane writes one batch, its next one gathers, so
-// batches grow with the load and no timer is needed. All pages of a site are in the site's lane, so
-// lanes never wait for each other's locks; those of chunks are held for moments. A Recorder is safe
-// for concurrent use.
+// Recorder counts visits in batches. While a lane writes one batch, it collects the next one, so that batches
+// grow with the load without a timer. All pages of a site are in the site's lane, so that lanes never wait for
+// each other's locks. Chunks hold their locks only for a moment. A Recorder is safe for concurrent use.
 type Recorder struct {
 	db      *db.DB
-	lanes   []*lane // the last one is of past days, whose batches may have to wait for an app that is locked
+	lanes   []*lane // the last one is for past days, whose batches may have to wait for a locked app
 	chunks  *chunks
 	seed    maphash.Seed
 	caches  *caches
@@ -131,10 +128,10 @@ type Recorder struct {
 	upkeep  *upkeep
 	metrics *metrics
 
-	overflowed atomic.Int64 // when a visit did so last, in nanoseconds
+	overflowed atomic.Int64 // the time of the last overflow in nanoseconds
 }
 
-// Open starts a recorder on a migrated database. Close ends it; the database stays open.
+// Open starts a recorder on a migrated database. Close stops it, but leaves the database open.
 func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	o = o.withDefaults(d)
 	r := &Recorder{db: d, seed: maphash.MakeSeed(), pulse: newPulse(d, o.Log), metrics: newMetrics(o.Metrics)}
@@ -148,7 +145,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	if err := r.upkeep.makeDays(ctx); err != nil {
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}
-	if !o.Brief { // the filter starts to read the tables now, rather than with the first visit
+	if !o.Brief { // the filter starts to read the tables before the first visit
 		if _, err := r.caches.get(ctx); err != nil {
 			r.caches.close()
 			return nil, fmt.Errorf("open recorder: %w", err)
@@ -164,19 +161,19 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	return r, nil
 }
 
-// laneCount is how many batches of live visits an instance writes side by side, each on a
-// connection of its own: one for each processor, since one lane can prepare a batch while the
-// database works on that of another. With more than four, batches would become small and save
-// little.
+// laneCount returns how many batches of live visits an instance writes concurrently, each on its own
+// connection: one per processor, because one lane can prepare a batch while the database writes another
+// lane's. With more than four lanes, batches would become small and save little.
 func laneCount() int { return min(4, runtime.GOMAXPROCS(0)) }
 
-// Connections is how many connections for batches a Recorder needs (db.Options.Writers): one for
-// each lane, that of past days included, one for chunks, one for the inbox, and one to
-// find out whether a batch committed whose connection was lost.
+// Connections returns how many connections for batches a Recorder needs (db.Options.Writers): one for each
+// lane including the lane for past days, one for chunks, one for the inbox, and one to find out whether a
+// batch committed after its connection was lost.
 func Connections() int { return laneCount() + 4 }
 
-// Ready returns an error, which says why, unless a batch was written of late or one can be, nothing
-// waits in vain for the synchronous standby, and every day that it is now somewhere has its partition.
+// Ready returns nil if visits can be counted: a batch was written recently or a probe succeeds, no commit
+// waits for a synchronous standby that does not respond, and the present days of all time zones have
+// partitions.
 func (r *Recorder) Ready(ctx context.Context) error {
 	err := r.upkeep.ready(ctx)
 	if err == nil {
@@ -191,11 +188,11 @@ func (r *Recorder) Ready(ctx context.Context) error {
 	return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: %s", db.Reason(err)).Because(err)
 }
 
-// DaysLeft is for how many days after today visits can be counted, unless days are made, as Ready saw it last.
+// DaysLeft returns for how many days after today partitions exist, as of the last Ready or upkeep.
 func (r *Recorder) DaysLeft() int { return int(r.upkeep.left.Load()) }
 
-// Generation is a number that changes whenever the caches are dropped, as after an erasure or when
-// another database may answer. Callers who keep anything of the tables must drop it then. 0 means
+// Generation returns a number that changes whenever the caches are dropped, for example after an erasure, or
+// when another database may respond. Callers must then drop their own cached contents of the tables. 0 means
 // that there are no caches at present.
 func (r *Recorder) Generation() uint64 {
 	if now := r.caches.current.Load(); now != nil {
@@ -204,8 +201,8 @@ func (r *Recorder) Generation() uint64 {
 	return 0
 }
 
-// Close refuses new visits, and returns when every accepted visit has been answered and nothing
-// runs in the background.
+// Close refuses new visits, and returns when every accepted visit has its answer and all background work has
+// stopped.
 func (r *Recorder) Close() {
 	for _, l := range r.lanes {
 		l.close()

@@ -13,13 +13,13 @@ import (
 
 const snapshotWarnEvery = time.Hour
 
-// snapshots finds out how old the oldest snapshot in the database is. As long as one lasts,
-// PostgreSQL keeps all versions of rows since, and each visit leaves versions that the next ones to
-// its site have to pass. The goroutine of upkeep uses it.
+// snapshots monitors the age of the oldest snapshot in the database. While a snapshot exists,
+// PostgreSQL keeps all newer row versions. Each visit adds versions that the next visits to its
+// site must skip. The upkeep goroutine uses it.
 type snapshots struct {
 	age    prometheus.Gauge
-	seen   map[string]time.Time // since when holders are seen whose beginning the server does not say
-	warned pause.Seldom[string] // of holders
+	seen   map[string]time.Time // when each holder was first seen, if the server does not report its start
+	warned pause.Seldom[string] // last warning for each holder
 }
 
 func newSnapshots(m *metrics) *snapshots {
@@ -30,7 +30,7 @@ func newSnapshots(m *metrics) *snapshots {
 	})}
 }
 
-// look looks for the oldest snapshot, and warns if it is too old.
+// look finds the oldest snapshot, and logs a warning if it is too old.
 func (s *snapshots) look(ctx context.Context, d *db.DB, now time.Time, log *slog.Logger) error {
 	var holders []db.SnapshotHoldersRow
 	if err := d.Read(ctx, func(q *db.Queries) (err error) { holders, err = q.SnapshotHolders(ctx); return err }); err != nil {
@@ -45,7 +45,7 @@ func (s *snapshots) look(ctx context.Context, d *db.DB, now time.Time, log *slog
 	return nil
 }
 
-// oldest returns who has held theirs for longest, and since when; now where nobody holds any.
+// oldest returns the holder of the oldest snapshot and its start, or now if there is no snapshot.
 func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (oldest db.SnapshotHoldersRow, since time.Time) {
 	seen := map[string]time.Time{}
 	since = now
@@ -67,8 +67,8 @@ func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (olde
 	return oldest, since
 }
 
-// due reports whether a holder is to be warned of: if it is for too long, and has not been
-// warned of within the hour.
+// due reports whether to warn about a holder: it holds its snapshot for too long, and there was no
+// warning about it within the hour.
 func (s *snapshots) due(holder string, since, now time.Time) bool {
 	if now.Sub(since) <= db.SnapshotMayLast {
 		return false

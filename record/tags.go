@@ -10,8 +10,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// tagIDs holds the ids of tags that came recently. Nothing changes an id. It is bounded and safe
-// for concurrent use.
+// tagIDs caches the ids of recent tags. Ids never change. It is bounded and safe for concurrent
+// use.
 type tagIDs struct {
 	ids *cache.Cache[tagKey, int32]
 }
@@ -23,7 +23,7 @@ type tagKey struct {
 
 const (
 	tagBytes    = 4 << 20
-	tagOverhead = 120 // about how many bytes a tag takes beside its value
+	tagOverhead = 120 // approximate size of a tag without its value
 )
 
 func newTagIDs() *tagIDs {
@@ -31,7 +31,7 @@ func newTagIDs() *tagIDs {
 }
 
 // lookUp sets the ids of an entry's tags, unless the person was counted at both targets on its day.
-// What the person has counts with what the visit brings, which comes first.
+// The visit's own tags take precedence over the person's.
 func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 	e.lacksTags = false
 	if e.Tags == nil || e.site.countedToday && e.page.countedToday {
@@ -43,7 +43,7 @@ func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 			e.read = append(e.read, own)
 		}
 	}
-	if e.turned { // its own hour is one of the day before
+	if e.turned { // its hour is of the previous day
 		for i := range e.read {
 			if e.read[i].Name == tag.Hour {
 				e.read[i].Value = "00"
@@ -57,7 +57,7 @@ func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 	})
 }
 
-// setTags sets the ids of an entry's tags, which idOf returns.
+// setTags sets an entry's tag ids, as returned by idOf.
 func (e *entry) setTags(idOf func(tag.Tag) int32) {
 	ids, ofPage := make([]int32, len(e.read)), 0
 	for i, brought := range e.read {
@@ -69,10 +69,10 @@ func (e *entry) setTags(idOf func(tag.Tag) int32) {
 	e.site.tags, e.page.tags = ids, ids[:ofPage]
 }
 
-// intern sets the ids of tags that are missing, and makes those that were never there before. A
-// value that can be made up is made for a visit alone that may be counted at its site, and only as
-// many as an app may have a day: others count as (other). So whoever visits again and again
-// makes one a day.
+// intern sets the ids of missing tags, and creates new tags. A tag with a free value is created
+// only for a visit that may be counted at its site, and only up to the app's limit per day. Values
+// above the limit count as (other). So a client that sends visits in a loop creates one tag per
+// day.
 func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	lacking := map[int32][]*entry{}
 	for _, e := range entries {
@@ -91,7 +91,7 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 				if !made {
 					return ids[db.Tag{Name: brought.Name, Value: tag.Other}]
 				}
-				brought.Value = strings.Clone(brought.Value) // which does not keep the whole request in memory
+				brought.Value = strings.Clone(brought.Value) // so that it does not keep the whole request in memory
 				t.ids.Put(tagKey{app, brought}, id)
 				return id
 			})
@@ -101,8 +101,8 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	return nil
 }
 
-// request asks the database for the ids of the tags of some entries of an app, and has those made
-// that may be. all are the entries that come in one batch.
+// request gets the ids of the tags of some entries of an app from the database, and creates the
+// tags that may be created. all are the entries of the batch.
 func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*entry) (map[db.Tag]int32, error) {
 	var asked []db.Tag
 	var missing db.NewTags
@@ -144,7 +144,7 @@ func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*
 	return ids, d.MakeTags(ctx, app, some[len(some)-1].Day, missing, tag.MostNewADay, ids)
 }
 
-// firsts returns the entries with which their visitors will be counted at their sites.
+// firsts returns the entries that are their visitors' first ones at their sites.
 func firsts(ctx context.Context, d *db.DB, entries []*entry) (map[*entry]bool, error) {
 	var pairs db.PairColumns
 	var asked []*entry

@@ -10,12 +10,12 @@ import (
 	"footfall/visit"
 )
 
-// targetIDs holds the ids of targets that were counted recently, so that the database is asked for
-// the others only. Counting never changes an id. It is bounded and safe for concurrent use.
+// targetIDs caches the ids of recently counted targets, so that only other targets need a query.
+// Counting never changes an id. It is bounded and safe for concurrent use.
 type targetIDs struct {
 	ids *cache.Cache[targetKey, targetID]
-	// full has the apps that have had their new pages of a day. Otherwise a flood of made-up paths
-	// would ask the database about each of them.
+	// full has the apps that have reached their limit of new pages per day. Without it, a flood of
+	// made-up paths would cause a query for each path.
 	full *cache.Cache[fullApp, struct{}]
 }
 
@@ -26,12 +26,12 @@ type targetKey struct {
 
 type targetID struct {
 	id int64
-	// countsBy is how the app tells days and visitors apart, which no longer changes when it has
+	// countsBy is how the app determines days and visitors, which cannot change once it has
 	// targets.
 	countsBy *db.CountsBy
 }
 
-// fullApp is an app that may have so many new pages on a day, and has had them.
+// fullApp is an app that has reached its limit of newPages on a day.
 type fullApp struct {
 	app      int32
 	day      int32
@@ -40,9 +40,9 @@ type fullApp struct {
 
 const (
 	targetBytes    = 32 << 20
-	targetOverhead = 128 // about how many bytes a target takes beside its URI
+	targetOverhead = 128 // approximate size of a target without its URI
 	fullBytes      = 1 << 20
-	fullEntry      = 64 // about how many bytes a fullApp takes
+	fullEntry      = 64 // approximate size of a fullApp
 )
 
 func newTargetIDs() *targetIDs {
@@ -52,8 +52,8 @@ func newTargetIDs() *targetIDs {
 	}
 }
 
-// lookUp sets the ids of an entry's site and page, as far as they are in the cache. An entry that
-// was admitted while its app had other settings gets none: the database is asked, and refuses it.
+// lookUp sets the ids of an entry's site and page from the cache. An entry that was admitted with
+// other settings of its app gets no ids. The database is queried for it, and refuses it.
 func (t *targetIDs) lookUp(e *entry) {
 	site, hit := t.ids.Get(targetKey{e.App, e.Target.Site})
 	if !hit || *site.countsBy != e.CountsBy {
@@ -63,9 +63,8 @@ func (t *targetIDs) lookUp(e *entry) {
 	e.site.id, e.page.id = site.id, page.id
 }
 
-// intern sets the ids that are missing, and makes the targets that were never counted before. When
-// the app has had its new pages of the day, a new page counts as the page (other) of its site, and
-// a new site as the site (other).
+// intern sets the missing ids, and creates new targets. Once the app has reached its limit of new
+// pages per day, a new page counts as its site's page (other), and a new site as the site (other).
 func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	type group struct {
 		app      int32
@@ -104,7 +103,7 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) erro
 	return nil
 }
 
-// internOthers sets the ids of entries that count for (other).
+// internOthers sets the ids of entries that count as (other).
 func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning, entries []*entry) error {
 	targets := make([]visit.Target, len(entries))
 	for i, e := range entries {
@@ -124,9 +123,9 @@ func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning,
 	return err
 }
 
-// request asks the database for the ids of entries, each of which counts for the target beside it.
-// It returns the entries that still have no page, and whether the app has had its new pages of the
-// day.
+// request gets the ids of entries from the database, each with the target of the same index. It
+// returns the entries that still have no page, and whether the app has reached its limit of new
+// pages per day.
 func (t *targetIDs) request(
 	ctx context.Context, d *db.DB, in db.Interning, entries []*entry, targets []visit.Target,
 ) (without []*entry, full bool, err error) {
@@ -137,11 +136,11 @@ func (t *targetIDs) request(
 	if err != nil {
 		return nil, false, err
 	}
-	countsBy := in.By // and not in, which would stay in memory with them
+	countsBy := in.By // not &in.By, which would keep all of in in memory
 	for i, e := range entries {
 		site, page := ids[targets[i].Site], ids[targets[i].Page]
 		e.site.id, e.page.id, e.other = site, page, visit.Target{}
-		// Copies, which do not keep the whole text that they are part of in memory.
+		// Clone, so that the cache does not keep the whole request in memory.
 		if site != 0 {
 			t.ids.Put(targetKey{in.App, strings.Clone(targets[i].Site)}, targetID{site, &countsBy})
 		}

@@ -10,8 +10,8 @@ import (
 	"footfall/record/cache"
 )
 
-// titles are those that pages are to be given. Like who is here, they are noted beside counting, and
-// what cannot be noted is forgotten.
+// titles collects new titles of pages. Visits do not wait until they are written. If the write fails,
+// they are dropped.
 type titles struct {
 	clock func() time.Time
 
@@ -21,18 +21,19 @@ type titles struct {
 
 const (
 	titleBytes = 8 << 20
-	titleEntry = 192    // about how many bytes the votes on a page take
-	titlesMost = 10_000 // that wait to be written
+	titleEntry = 192    // approximate size of the votes on a page
+	titlesMost = 10_000 // bound of the titles that wait to be written
 )
 
-// votes are how the last visitors of a page, each once, know its title; those who see another one later
-// count by that. They are hashes, which lead to nobody.
+// votes are the titles that the last visitors of a page have seen, one vote per visitor. A visitor's
+// newer vote replaces the older one. Votes are hashes that do not identify visitors.
 type votes struct {
-	by, of [5]uint64 // who, and on which title; the last one stands first
-	noted  time.Time // when a title was noted last; no other is for an hour
+	by, of [5]uint64 // hashes of the voters and of their titles, the latest first
+	noted  time.Time // when a title was last noted; the next one is noted after an hour or later
 }
 
-// ballots are the votes on all pages, as long as a generation lasts: after an erasure nothing is left.
+// ballots are the votes on all pages. They are dropped with their generation, so that no vote remains
+// after an erasure.
 type ballots struct {
 	seed  maphash.Seed
 	pages *cache.Cache[int64, votes]
@@ -42,7 +43,8 @@ func newBallots() *ballots {
 	return &ballots{maphash.MakeSeed(), cache.New[int64, votes](titleBytes, func(int64) int { return titleEntry })}
 }
 
-// cast notes a visitor's vote, and reports whether most of the last visitors agree with it, two at least.
+// cast adds a visitor's vote, and reports whether most of the last visitors, and at least two, agree with
+// it.
 func (v *votes) cast(by, of uint64) bool {
 	at := 0
 	for at < len(v.by)-1 && v.by[at] != by {
@@ -63,12 +65,13 @@ func (v *votes) cast(by, of uint64) bool {
 	return agree > 1 && 2*agree > all
 }
 
-// saw takes the title that a visitor has seen, or a trusted caller said, once the visit was counted.
+// saw processes the title that a visitor has seen, or that a trusted caller sent, after the visit was
+// counted.
 func (t *titles) saw(e *entry, g *generation) {
 	if e.Title == "" || g == nil || e.page.id == 0 || e.other.Page != "" || e.When == Past {
 		return
 	}
-	by, of := maphash.Comparable(g.ballots.seed, e.SeenFrom)|1, maphash.String(g.ballots.seed, e.Title)|1 // 0 is nobody
+	by, of := maphash.Comparable(g.ballots.seed, e.SeenFrom)|1, maphash.String(g.ballots.seed, e.Title)|1 // 0 is an empty vote
 	g.ballots.pages.Update(e.page.id, func(v votes) votes {
 		agreed := v.cast(by, of)
 		if now := t.clock(); (agreed || e.Vouched) && now.Sub(v.noted) >= time.Hour && t.note(e.page.id, e.Title) {
@@ -88,7 +91,7 @@ func (t *titles) note(page int64, title string) bool {
 	return true
 }
 
-// tell writes down what was noted.
+// tell writes the collected titles.
 func (t *titles) tell(ctx context.Context, d *db.DB) error {
 	t.mu.Lock()
 	told := t.told

@@ -21,15 +21,15 @@ const (
 	clockEvery     = time.Minute
 	clockWarnEvery = time.Hour
 	upkeepEvery    = 10 * time.Minute
-	upkeepPatience = time.Minute      // how long one round may take
-	daysAhead      = 8                // how many days before they are needed partitions are made
-	batchesEvery   = 20 * time.Second // a third of the time in which ids of batches may go
+	upkeepPatience = time.Minute      // time limit of one round
+	daysAhead      = 8                // how many days in advance partitions are created
+	batchesEvery   = 20 * time.Second // a third of the time after which ids of batches may be deleted
 	tagsEvery      = time.Second
 )
 
-// upkeep measures this machine's clock, the database and its server, looks for old snapshots, makes
-// the partitions of coming days, forgets old calls, ids and refused messages, empties the tables of
-// old batches and people, adds tags up, and notes who came of late. Any number of instances may do so at once.
+// upkeep measures this machine's clock, the database and its server, looks for old snapshots, creates the
+// partitions of coming days, deletes old calls, ids and refused messages, empties the tables of old batches
+// and people, adds up tags, and writes recent visitors. Any number of instances may run it concurrently.
 type upkeep struct {
 	db       *db.DB
 	here     *here
@@ -37,15 +37,15 @@ type upkeep struct {
 	server   serverMetrics
 	log      *slog.Logger
 	clock    func() time.Time
-	idsStay  int // for how many days calls and ids of visits are remembered
+	idsStay  int // for how many days calls and visit ids are remembered
 	warned   pause.Seldom[time.Duration]
 	unfolded pause.Seldom[int]
 	oldest   *snapshots
-	left     atomic.Int32 // days after today of which there are partitions
+	left     atomic.Int32 // number of days after today with partitions
 	calm     bool
 	cancel   context.CancelFunc
 	ctx      context.Context // ends with close
-	done     sync.WaitGroup  // the goroutines of start
+	done     sync.WaitGroup  // the goroutines started by start
 }
 
 func newUpkeep(d *db.DB, o Options, h *here, t *titles, m *metrics) *upkeep {
@@ -66,9 +66,9 @@ func newUpkeep(d *db.DB, o Options, h *here, t *titles, m *metrics) *upkeep {
 	}
 }
 
-// task is something that is done again and again.
+// task is recurring work.
 type task struct {
-	what  string // as the log names it
+	what  string // its name in the log
 	level slog.Level
 	do    func(ctx context.Context) error
 }
@@ -76,7 +76,7 @@ type task struct {
 func (u *upkeep) start() {
 	u.done.Go(func() {
 		for pause.For(u.ctx, tagsEvery) == nil {
-			u.foldTags(context.WithoutCancel(u.ctx)) // what is cut off would still be locked when close comes
+			u.foldTags(context.WithoutCancel(u.ctx)) // a canceled transaction would still hold locks when close runs
 		}
 	})
 	u.repeat(hereEvery,
@@ -103,7 +103,7 @@ func (u *upkeep) start() {
 		}})
 }
 
-// repeat does some tasks now, unless upkeep is calm, and again and again.
+// repeat runs tasks at once, unless upkeep is calm, and then periodically.
 func (u *upkeep) repeat(every time.Duration, tasks ...task) {
 	u.done.Go(func() {
 		for again := !u.calm || pause.For(u.ctx, every) == nil; again; again = pause.For(u.ctx, every) == nil {
@@ -123,12 +123,12 @@ func (u *upkeep) close() {
 	u.done.Wait()
 	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
 	defer cancel()
-	u.foldTags(ctx) // for nobody else may come for long
+	u.foldTags(ctx) // no other instance may do it for a long time
 	_ = u.here.tell(ctx, u.db)
 	_ = u.titles.tell(ctx, u.db)
 }
 
-// forgetting is a task that deletes old rows.
+// forgetting returns a task that deletes old rows.
 func (u *upkeep) forgetting(what string, older func(context.Context) (rows int64, err error)) task {
 	return task{"forgetting old " + what, slog.LevelError, func(ctx context.Context) error {
 		rows, err := older(ctx)
@@ -139,7 +139,8 @@ func (u *upkeep) forgetting(what string, older func(context.Context) (rows int64
 	}}
 }
 
-// measureClock measures how far this machine's clock is from the database's, by which visits count.
+// measureClock measures how far this machine's clock is from the database's, which determines the day of
+// visits.
 func (u *upkeep) measureClock(ctx context.Context) error {
 	if err := u.db.MeasureClock(ctx); err != nil {
 		return err
@@ -150,8 +151,8 @@ func (u *upkeep) measureClock(ctx context.Context) error {
 	return nil
 }
 
-// mayWarn reports whether a clock that is so far ahead is to be warned of: if it is wrong, and has
-// not been warned of within the hour, unless it was wrong by something else.
+// mayWarn reports whether to warn about the clock: it is wrong, and there was no warning within the hour about
+// a similar difference.
 func (u *upkeep) mayWarn(ahead time.Duration, now time.Time) bool {
 	if ahead.Abs() <= db.ClockMayDiffer {
 		return false
@@ -160,7 +161,7 @@ func (u *upkeep) mayWarn(ahead time.Duration, now time.Time) bool {
 	return speak
 }
 
-// serverMetrics are what is measured of the database and its server.
+// serverMetrics are measurements of the database and its server.
 type serverMetrics struct{ size, standbyAway, dailyTask prometheus.Gauge }
 
 func newServerMetrics(m *metrics) serverMetrics {
@@ -178,7 +179,7 @@ func newServerMetrics(m *metrics) serverMetrics {
 }
 
 func (u *upkeep) measureServer(ctx context.Context) error {
-	size, away := math.NaN(), math.NaN() // what is not known; when the daily task was done stays true
+	size, away := math.NaN(), math.NaN() // unknown values; the time of the last daily task stays valid
 	defer func() { u.server.size.Set(size); u.server.standbyAway.Set(away) }()
 	standby, err := u.db.Standby(ctx)
 	if err != nil {
@@ -198,8 +199,8 @@ func (u *upkeep) measureServer(ctx context.Context) error {
 	})
 }
 
-// makeDays makes the partitions that are missing from yesterday on. Days are those of UTC: no time
-// zone is a whole day away from it, so it is yesterday, today or tomorrow everywhere.
+// makeDays creates the missing partitions from yesterday on. Days are in UTC: every time zone is less than a
+// day away, so the local day is yesterday, today or tomorrow.
 func (u *upkeep) makeDays(ctx context.Context) error {
 	missing, err := u.missingDays(ctx)
 	if err != nil || len(missing) == 0 {
@@ -212,10 +213,10 @@ func (u *upkeep) makeDays(ctx context.Context) error {
 	return err
 }
 
-// ready returns an error unless every day that it is now somewhere has its partition.
+// ready returns an error unless the present days of all time zones have partitions.
 func (u *upkeep) ready(ctx context.Context) error {
 	missing, err := u.missingDays(ctx)
-	if err == nil && u.left.Load() < 1 { // by a clock that was set right since it was measured, perhaps
+	if err == nil && u.left.Load() < 1 { // the clock may have been corrected since it was measured
 		if err = u.db.MeasureClock(ctx); err == nil {
 			missing, err = u.missingDays(ctx)
 		}
@@ -228,8 +229,8 @@ func (u *upkeep) ready(ctx context.Context) error {
 	return err
 }
 
-// missingDays returns the days without a partition, from yesterday to daysAhead, and notes how
-// many days after today there are until the first one.
+// missingDays returns the days without a partition, from yesterday to daysAhead, and records how many days
+// after today have one without a gap.
 func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	var days []int32
 	for day := -1; day <= daysAhead; day++ {
@@ -247,7 +248,8 @@ func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	return missing, nil
 }
 
-// foldTags adds up what batches have brought. What fails stays there, unless it never can be.
+// foldTags adds up the tags of committed batches. Rows that fail stay for the next attempt, except damaged
+// ones.
 func (u *upkeep) foldTags(ctx context.Context) {
 	if err := u.db.FoldTags(ctx); err != nil && ctx.Err() == nil {
 		if missed, speak := u.unfolded.Next(0, time.Now()); speak {

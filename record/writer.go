@@ -17,60 +17,59 @@ import (
 	"footfall/visit/tag"
 )
 
-// busyTries is how often a batch is sent that is rolled back because of others.
+// busyTries bounds how often a batch is sent that is rolled back because of other transactions.
 const busyTries = 20
 
 // entry is an accepted visit. The writer sets its answer or its error before the batch is done.
 type entry struct {
 	Visit
 
-	// Set by generation.lookUp: before the entry is accepted, if there is a generation then, so
-	// that the lane need not do it; again by the writer if the generation has changed.
+	// Set by generation.lookUp: before the entry is accepted, if a generation exists then, to save
+	// work in the lane; and again by the writer if the generation has changed.
 	generation *generation
 	site, page entryTarget
-	other      visit.Target // counts for this one, (other), since its app has had its new pages of the day
+	other      visit.Target // the target (other) that it counts for, because its app has reached its limit of new pages
 	lacksTags  bool         // the ids of some of its tags are not in the cache
-	unresolved bool         // its visitor may stand for somebody else, which people.go finds out
-	person     netip.Addr   // as whom it counts: its visitor, or for whom that one stands
+	unresolved bool         // its visitor may belong to another person, which resolve finds out
+	person     netip.Addr   // the person that it counts for
 
-	read   tag.Set // what Tags has returned, and what the person has
+	read   tag.Set // the tags that Tags has returned, and the person's tags
 	turned bool    // turnDays has moved it to a later day
 
-	repeated bool  // a visit was counted with its ID before, as far as the last attempt knows; or it has none
-	step     *Step // of a chunk; nil: it came by itself
+	repeated bool  // its ID was counted before, as of the last attempt; or it has no visit
+	step     *Step // its step in a chunk; nil: not in a chunk
 
 	answer visit.Answer
 	err    error
 }
 
-// entryTarget is what the caches hold of an entry's site or page, and of the visitor there.
+// entryTarget is the cached data about an entry's site or page, and its visitor there.
 type entryTarget struct {
 	id           int64 // 0: not in the cache
 	countedToday bool  // the visitor has been counted at the target on the entry's day
-	rank         int64 // of the visitor, if countedToday
+	rank         int64 // the visitor's rank, if countedToday
 	tags         []int32
 }
 
 func (e *entry) lacksTarget() bool { return e.site.id == 0 || e.page.id == 0 }
 
-// isPassed reports whether the entry has no visit, and only moves a position.
+// isPassed reports whether the entry has no visit and only moves a position.
 func (e *entry) isPassed() bool { return e.step != nil && e.step.Visit == nil }
 
-// job is visits that a writer makes durable. A live visit without an id needs nothing of what its
-// flags are about.
+// job holds visits that a writer makes durable. The flags do not apply to live visits without ids.
 type job struct {
-	entries []*entry // that have neither an answer nor an error yet
+	entries []*entry // without an answer or an error so far
 	most    int      // how many of them the next transaction may have
 
 	ids        bool // some visits have ids (ids.go)
-	past       bool // some are of past days (late.go)
-	late       bool // they are sent as visits of any days, in any order (late.go)
-	lateChosen bool // whether they have to be is certain
-	chunk      bool // they are a chunk: after the first that is not counted none is (chunks.go)
+	past       bool // some visits are of past days (late.go)
+	late       bool // they are sent as a late batch: of any days, in any order (late.go)
+	lateChosen bool // the value of late is final
+	chunk      bool // they are a chunk: after the first failure, no further visit is counted (chunks.go)
 
-	read uint64 // the number of the generation in which they were read from the database; 0: they come from elsewhere
+	read uint64 // the generation in which they were read from the database; 0: from another source
 
-	took time.Duration // how long the database has had batches of it, and so its locks at most
+	took time.Duration // how long the database has spent on its batches, an upper bound for how long it held locks
 }
 
 func newJob(entries []*entry) *job {
@@ -82,10 +81,10 @@ func newJob(entries []*entry) *job {
 	return j
 }
 
-// pass goes on behind the first entries, which have their answers or their errors.
+// pass skips the first entries, which have their answers or errors.
 func (j *job) pass(entries int) { j.entries = j.entries[entries:] }
 
-// fail fails the first entries, and with them the rest of a chunk.
+// fail fails the first entries, and the rest as well if the job is a chunk.
 func (j *job) fail(entries int, err error) {
 	for i, e := range j.entries {
 		switch {
@@ -101,11 +100,11 @@ func (j *job) fail(entries int, err error) {
 	j.pass(entries)
 }
 
-// failAll fails all entries that are left.
+// failAll fails all remaining entries.
 func (j *job) failAll(err error) { j.fail(len(j.entries), err) }
 
-// without fails the entries for which there is an error, and reports whether there is one. The
-// others are written.
+// without fails the entries for which why returns an error, and reports whether there are any. The
+// other entries remain.
 func (j *job) without(why func(*entry) error) bool {
 	before := len(j.entries)
 	j.entries = slices.DeleteFunc(j.entries, func(e *entry) bool {
@@ -115,25 +114,25 @@ func (j *job) without(why func(*entry) error) bool {
 	return len(j.entries) < before
 }
 
-// writer makes the visits of a job durable, whatever faults it meets. One goroutine uses it.
+// writer makes the visits of a job durable despite faults. One goroutine uses it.
 type writer struct {
 	db         *db.DB
 	metrics    *metrics
 	within     func(time.Duration) (context.Context, context.CancelFunc)
 	pulse      *pulse      // shared with the other writers
-	caches     *caches     // likewise
+	caches     *caches     // shared with the other writers
 	generation *generation // the caches from which the present batch is made
 	hints      hintPolicy
 	draft      draft
-	learning   sync.WaitGroup // of the last batch of a chunk, by a goroutine that reads the draft
+	learning   sync.WaitGroup // a goroutine that reads the draft of a chunk's last batch
 }
 
 func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
 	return &writer{db: d, metrics: m, within: o.within, pulse: p, caches: c, draft: newDraft()}
 }
 
-// write gives every entry its answer or its error. It uses no request's context, because a caller
-// who leaves must not end the batch for the others.
+// write sets every entry's answer or error. It uses no request's context, because a caller who leaves
+// must not cancel the batch for the others.
 func (w *writer) write(j *job) {
 	ctx, cancel := w.within(db.WritePatience * w.db.StatementTimeout())
 	defer cancel()
@@ -150,7 +149,7 @@ func (w *writer) write(j *job) {
 		switch fault {
 		case db.FaultNone:
 			j.pass(sent)
-			j.most = min(2*j.most, len(j.entries)) // less than all behind what the database has refused
+			j.most = min(2*j.most, len(j.entries)) // grows slowly again after the database has refused entries
 			try = 0
 		case db.FaultBusy, db.FaultStale, db.FaultID:
 			if fault == db.FaultStale {
@@ -171,11 +170,11 @@ func (w *writer) write(j *job) {
 			w.mendPastDays(ctx, j, fault, err)
 		case db.FaultMoved:
 			j.failAll(ErrMoved)
-		case db.FaultAhead: // somebody has set this machine's clock since it was measured
+		case db.FaultAhead: // this machine's clock was changed since it was measured
 			err = errors.Join(err, w.db.MeasureClock(ctx))
 			j.failAll(logged(visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err)))
 		case db.FaultHint:
-			if !w.draft.hinted() { // then it was no hint that is wrong, but the tables
+			if !w.draft.hinted() { // not a wrong hint, but a fault of the tables
 				j.split(sent, err)
 				try = 0
 				break
@@ -192,11 +191,11 @@ func (w *writer) write(j *job) {
 			j.failAll(logged(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err)))
 		}
 	}
-	w.generation = nil // an idle lane must not keep one in memory that has been dropped
+	w.generation = nil // an idle lane must not keep a dropped one in memory
 }
 
-// attempt sends as many of the first entries as fit one transaction, and answers them if that
-// commits. sent is how many entries an error is about.
+// attempt sends as many of the first entries as fit into one transaction, and sets their answers if
+// it commits. sent is the number of entries that an error applies to.
 func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, err error) {
 	w.learning.Wait()
 	entries := j.entries[:min(j.most, len(j.entries))]
@@ -230,15 +229,15 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 	if j.chunk {
 		w.chunkCommitted(entries)
 	} else {
-		w.draft.learn(w.generation) // before the answers, so that those who come again at once are remembered
+		w.draft.learn(w.generation) // before the answers, so that a client's immediate next visit finds its visitor in the memory
 	}
 	w.hints.committed()
 	w.metrics.countLookUps(&w.draft.lookUps)
 	return sent, b.ID, nil
 }
 
-// ensureIDs looks the entries up in the present generation, unless that was done before, finds out
-// for whom their visitors stand, and gets the ids of targets and tags that are not there.
+// ensureIDs looks up the entries in the present generation unless that was done before, finds the
+// persons of their visitors, and gets the ids of missing targets and tags.
 func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err error) {
 	if w.generation, err = w.caches.get(ctx); err != nil {
 		return err
@@ -275,9 +274,9 @@ func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err e
 	return err
 }
 
-// split finds the entries that the database refuses, by halves, so that only these fail. Unless
-// their app was deleted or changed under them, they get an internal error: what callers send has been
-// checked before, so the fault is Footfall's or the tables'.
+// split finds the entries that the database refuses by halving, so that only these fail. They get an
+// internal error, unless their app was deleted or changed: visits were validated before, so Footfall
+// or the tables are at fault.
 func (j *job) split(sent int, err error) {
 	switch {
 	case sent > 1:
@@ -291,10 +290,10 @@ func (j *job) split(sent int, err error) {
 	}
 }
 
-// afterLostCommit deals with the first entries after the connection was lost, when their batch may
-// have committed.
+// afterLostCommit handles the first entries after the connection was lost, when their batch may have
+// committed.
 func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]byte, try int) {
-	// Another database may answer next: one that was restored, or a standby that was promoted.
+	// Another database may respond next: a restored one, or a promoted standby.
 	w.caches.drop(w.generation)
 	asking, cancel := w.within(db.DidCommitPatience * w.db.StatementTimeout())
 	defer cancel()
@@ -319,9 +318,9 @@ func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]b
 	}
 }
 
-// turnDays moves live entries to the last day of their site if that is later: another instance,
-// whose clock is ahead, has begun the day. Those whose caller gave a time keep their day, and are
-// late where it is not the last one.
+// turnDays moves live entries to the last day of their site if that is later: another instance, whose
+// clock is ahead, has started the day. Entries whose caller gave a time keep their day, and are late
+// if it is not the last one.
 func (w *writer) turnDays(ctx context.Context, j *job, sent int) error {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)
@@ -335,7 +334,7 @@ func (w *writer) turnDays(ctx context.Context, j *job, sent int) error {
 			j.late = true
 		case day <= e.Day:
 		case e.When == Today:
-			e.generation = nil // to be looked up again, as one that may be late
+			e.generation = nil // looked up again, as one that may be late
 			e.When, j.past, j.late = Past, true, true
 		default:
 			if e.VisitorOn != nil {
