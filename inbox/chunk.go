@@ -13,28 +13,28 @@ import (
 )
 
 var (
-	// errReadAnew: rows are not there as they were read, or their app has been changed.
+	// errReadAnew: rows have changed since they were read, or their app's settings have.
 	errReadAnew = errors.New("rows of the inbox are to be read anew")
-	// errAside: what waits of the app cannot be counted for now.
+	// errAside: waiting visits of the app cannot be counted for now.
 	errAside = errors.New("visits of the app are passed by")
 )
 
-// row is a row of the inbox, and how many of its visits are in chunks.
+// row is a row of the inbox. next is the number of its visits that are already in chunks.
 type row struct {
 	db.InboxReadRow
 	position *record.Position
 	next     int64
 }
 
-// entry is a visit of a row; or all that are left of a row that nothing can count any more.
+// entry is a visit of a row, or all remaining visits of a row that can never be counted.
 type entry struct {
 	row     *row
 	step    record.Step
 	visits  int64
-	dropped string // why it is not counted; "": it is
+	dropped string // why it is not counted; "": it is counted
 }
 
-// record counts rows that were read for one app, or (0) for all.
+// record counts rows that were read for one app, or (0) for all apps.
 func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
 	for {
 		chunk := d.chunkOf(of, rows)
@@ -48,8 +48,8 @@ func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
 	}
 }
 
-// chunkOf returns what comes next of some rows: few visits in a burst, as answers wait while they are
-// counted.
+// chunkOf returns the next entries of some rows. In a burst of visits it returns few, because responses
+// wait while they are counted.
 func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 	most := d.recorder.ChunkVisits()
 	if d.small {
@@ -79,8 +79,8 @@ func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 	return chunk
 }
 
-// visitOf is a visit of a row. It is of a past day: that may be over, and visits of later ones may have
-// been counted since.
+// visitOf returns a visit of a row. It counts as a visit of a past day: the day may have ended, and
+// visits of later days may have been counted since.
 func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	page := r.Uris[r.Pages[i]-1]
 	site, _, _ := strings.Cut(page, "/")
@@ -99,7 +99,7 @@ func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	return v
 }
 
-// send counts a chunk, but for what apps have in it that cannot be counted for now.
+// send counts a chunk without the visits of apps that cannot be counted for now.
 func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 	for len(chunk) > 0 {
 		if ctx.Err() != nil {
@@ -134,7 +134,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 			d.putAside(app, nil)
 			chunk = slices.DeleteFunc(chunk, func(e entry) bool { return e.row.AppID == app })
 		case db.WaitedInVain(err):
-			// Perhaps only one of these apps makes the others wait: each is tried alone.
+			// Perhaps only one app causes the wait. Each app is retried separately.
 			for _, app := range appsOf(chunk) {
 				d.putAside(app, err)
 			}
@@ -143,7 +143,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 			return errReadAnew
 		case e.step.Visit == nil, told && verr.Kind != visit.Invalid:
 			return err
-		case told: // its day has just been let go
+		case told: // its day has just been deleted
 			e.step.Visit, e.dropped = nil, verr.Error()
 		default:
 			e.step.Visit, e.dropped = nil, "internal error: "+err.Error()
@@ -152,7 +152,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 	return nil
 }
 
-// settle notes what became of entries.
+// settle updates the metrics and the log with the results of entries.
 func (d *drainer) settle(entries []entry) {
 	dropped := map[string]int64{}
 	for _, e := range entries {

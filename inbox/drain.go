@@ -14,39 +14,39 @@ import (
 )
 
 const (
-	// lookEvery is how often the table is looked at, at most, though nobody has said that visits came:
-	// another instance may have written some, or have been killed while it counted.
+	// lookEvery is the maximum interval between looks at the table without a signal from the writer:
+	// another instance may have written visits, or may have been killed while it counted.
 	lookEvery = time.Second
-	// restFor is the pause between two rounds, so that each has more than a few visits.
+	// restFor is the pause between two rounds, so that each round has more than a few visits.
 	restFor = 100 * time.Millisecond
-	// readVisits is about how many visits are read at once.
+	// readVisits is roughly the number of visits per read.
 	readVisits = 8000
-	// restsAtMost is how long visits of an app that cannot be counted wait at most before they are
-	// tried again, in times that a statement may take: for so long the others wait whenever they are.
+	// restsAtMost bounds how long visits of an app that cannot be counted wait for a retry, as a
+	// multiple of the statement timeout. Each retry may delay other apps by up to one timeout.
 	restsAtMost = 6
-	// In a burst of visits each chunk waits, for yieldAtMost, so that they are taken in first, and
-	// has only one visit in burstPart of what it has otherwise. Once a visit has waited for longer
-	// than a burst may last, chunks wait no more: counting then keeps up as far as it can.
+	// In a burst of new visits each chunk first waits, up to yieldAtMost, until they are accepted, and
+	// has only 1/burstPart of its normal size. Once the oldest visit has waited longer than burst,
+	// chunks no longer wait, so that counting keeps up as far as possible.
 	burst       = time.Minute
 	burstPart   = 8
 	yieldAtMost = time.Second
 	yieldLooks  = 5 * time.Millisecond
 )
 
-// drainer counts what is in the inbox. One goroutine uses it, but for its view.
+// drainer counts the visits in the inbox. One goroutine uses it, except for its view.
 type drainer struct {
 	db       *db.DB
 	recorder *record.Recorder
-	writer   *writer // nil: this process writes nothing
+	writer   *writer // nil: this process does not write to the inbox
 	log      *slog.Logger
 	metrics  *metrics
 	view     *view
 
-	aside map[int32]*rest // apps whose visits cannot be counted for now, and are passed by
-	small bool            // the next chunk is to be: visits come in a burst
+	aside map[int32]*rest // apps whose visits cannot be counted for now
+	small bool            // the next chunk must be small because of a burst of visits
 }
 
-// rest is for how long visits of an app are passed by.
+// rest is the time during which an app's visits are set aside.
 type rest struct{ since, until time.Time }
 
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
@@ -56,7 +56,7 @@ func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) 
 	}
 }
 
-// run counts what comes until ctx ends.
+// run counts visits until ctx ends.
 func (d *drainer) run(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
@@ -76,8 +76,8 @@ func (d *drainer) run(ctx context.Context) {
 	}
 }
 
-// drain counts what is to be tried again, an app at a time, and then all others. Should the
-// connection be lost that keeps other instances from it, each visit still counts once.
+// drain counts the visits that are due for a retry, one app at a time, and then all others. If the
+// connection is lost whose lock excludes other instances, each visit still counts only once.
 func (d *drainer) drain(ctx context.Context) error {
 	for app, r := range d.aside {
 		if time.Now().Before(r.until) {
@@ -90,8 +90,8 @@ func (d *drainer) drain(ctx context.Context) error {
 	return d.count(ctx, 0)
 }
 
-// count counts what waits of one app, or (0) of all but those that are passed by. It begins anew now
-// and then: a row whose number is smaller may have committed since.
+// count counts the waiting visits of one app, or (0) of all apps that are not set aside. It regularly
+// starts again from the first row, because a row with a smaller number may have committed since.
 func (d *drainer) count(ctx context.Context, of int32) error {
 	var began time.Time
 	var after int64
@@ -123,7 +123,7 @@ func (d *drainer) count(ctx context.Context, of int32) error {
 	return ctx.Err()
 }
 
-// read reads the next rows behind a number.
+// read reads the next rows after a number.
 func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error) {
 	generation, err := d.recorder.Reading(ctx)
 	if err != nil {
@@ -147,8 +147,8 @@ func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error
 	return rows, err
 }
 
-// putAside passes by what waits of an app: for a second, and then for as long again as it has been.
-// why is "" where the app is locked, as is normal.
+// putAside sets an app's visits aside: for a second, and then each time for as long as they have
+// already been set aside. why is nil if the app is locked, which is normal.
 func (d *drainer) putAside(app int32, why error) {
 	now := time.Now()
 	r, again := d.aside[app]
@@ -162,8 +162,8 @@ func (d *drainer) putAside(app int32, why error) {
 	}
 }
 
-// yield makes room for visits that wait to be written, here or to be counted. It returns whether
-// they still come like that.
+// yield waits while visits are waiting to be written to the inbox or to be counted by lanes. It
+// returns whether the burst continues.
 func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 	if d.writer == nil || d.metrics.age() > burst {
 		return false
@@ -176,7 +176,7 @@ func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 	return false
 }
 
-// appsOf are the apps of some entries.
+// appsOf returns the apps of some entries.
 func appsOf(entries []entry) (apps []int32) {
 	for _, e := range entries {
 		apps = append(apps, e.row.AppID)

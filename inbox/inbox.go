@@ -1,10 +1,10 @@
-// Package inbox takes visits in durably, for a fraction of what counting costs, and has them
-// counted a moment later, each exactly once.
+// Package inbox stores visits durably for a fraction of the cost of counting them, and counts them
+// a moment later, each exactly once.
 //
-// The way of a visit: Put waits for the writer (write.go): while one transaction is written, visits
-// gather for the next. One instance at a time reads what waits (drain.go), and has it counted by
-// transactions that delete its rows (chunk.go). What cannot be counted now is passed by, and tried
-// again later. What waits, each instance looks at now and then (view.go).
+// Put adds a visit to the writer (write.go): while one transaction is written, visits gather for
+// the next one. One instance at a time reads the waiting rows (drain.go), and counts their visits
+// in transactions that also delete the rows (chunk.go). Visits that cannot be counted now are set
+// aside and retried later. Each instance regularly checks how many visits wait (view.go).
 package inbox
 
 import (
@@ -19,15 +19,15 @@ import (
 	"footfall/visit/tag"
 )
 
-// Options of Open. The zero value of a field means its default.
+// Options configure Open. A zero field means its default.
 type Options struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // default: nowhere
-	// Limit is how many visits may wait. Default 10 million.
+	// Limit is the maximum number of waiting visits. Default 10 million.
 	Limit int64
 }
 
-// Inbox is the inbox as one instance uses it. It is safe for concurrent use.
+// Inbox is one instance's access to the inbox. It is safe for concurrent use.
 type Inbox struct {
 	writer *writer
 	drain  *drainer
@@ -35,8 +35,8 @@ type Inbox struct {
 	ended  sync.WaitGroup
 }
 
-// Open begins to take visits, and to count what is there. Close ends both; the recorder stays open,
-// and must not be closed before.
+// Open starts accepting visits, and counting the waiting ones. Close stops both. The recorder stays
+// open, and must be closed after the inbox.
 func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 	ctx, stop := context.WithCancel(context.Background())
 	m := newMetrics(o.Metrics)
@@ -48,12 +48,12 @@ func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 	return i
 }
 
-// Put returns when the visit has committed to the inbox, or has failed. Its day, its visitor and
-// its tags are those that it is counted with. It takes no context, for the reason for which
-// Recorder.Record takes none.
+// Put returns when the visit has committed to the inbox, or has failed. The visit is counted later
+// with its present day, visitor and tags. Put takes no context for the same reason as
+// Recorder.Record.
 func (i *Inbox) Put(v record.Visit) error {
 	if v.Tags != nil {
-		tags := v.Tags() // by the goroutine of the caller: the writer is one for all
+		tags := v.Tags() // in the caller's goroutine, because there is only one writer
 		v.Tags = func() tag.Set { return tags }
 	}
 	g, place, err := i.writer.accept(v)
@@ -65,28 +65,28 @@ func (i *Inbox) Put(v record.Visit) error {
 	return err
 }
 
-// Close refuses new visits, and returns when every accepted one has been answered and nothing runs
-// in the background. What waits stays in the table, for the next start.
+// Close refuses new visits, and returns when every accepted one has its answer and all background
+// work has stopped. Waiting visits stay in the table for the next start.
 func (i *Inbox) Close() {
 	i.writer.close()
 	i.stop()
 	i.ended.Wait()
 }
 
-// Settle counts all visits of an app that were accepted before it was called, and returns how many
+// Settle counts all visits of an app that were accepted before the call, and returns how many
 // waited.
 func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Options) (waited int64, err error) {
 	return newDrainer(d, r, nil, o, newMetrics(nil)).settleAll(ctx, app)
 }
 
-// Behind is how many accepted visits of an app are not counted yet.
+// Behind returns the number of accepted visits of an app that are not counted yet.
 func (i *Inbox) Behind(ctx context.Context, app int32) (visits int64, err error) {
 	after := i.drain.view.gone.Load()
 	err = read(ctx, i.drain.db, func(q *db.Queries) (err error) { visits, err = q.InboxBehind(ctx, app, after); return err })
 	return visits, err
 }
 
-// read runs f in as much time as a read may take.
+// read runs f with the time limit of a read.
 func read(ctx context.Context, d *db.DB, f func(q *db.Queries) error) error {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()

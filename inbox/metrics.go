@@ -12,17 +12,17 @@ import (
 	"footfall/visit"
 )
 
-// metrics of an inbox. Those of what waits are about the table, and so the same for every
-// instance.
+// metrics are an inbox's metrics. The ones about waiting visits describe the table, and so are the
+// same for every instance.
 type metrics struct {
 	accepted *prometheus.CounterVec // by outcome
 	drained  *prometheus.CounterVec // by outcome
 	waiting  prometheus.Gauge
-	oldest   atomic.Int64 // when the oldest visit came that waits, in nanoseconds; 0: none does
+	oldest   atomic.Int64 // when the oldest waiting visit arrived, in nanoseconds; 0: none is waiting
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
-	make := promauto.With(r) // registers nowhere where r is nil
+	make := promauto.With(r) // registers nowhere if r is nil
 	m := &metrics{
 		accepted: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_inbox_accepted_total",
@@ -49,7 +49,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// outcome notes what became of a visit.
+// outcome counts a visit by its result.
 func (m *metrics) outcome(err error) {
 	var verr *visit.Error
 	switch {
@@ -62,7 +62,7 @@ func (m *metrics) outcome(err error) {
 	}
 }
 
-// age is for how long the oldest visit has waited; 0: none does.
+// age returns how long the oldest visit has waited, or 0 if none is waiting.
 func (m *metrics) age() time.Duration {
 	since := m.oldest.Load()
 	if since == 0 {
@@ -71,7 +71,7 @@ func (m *metrics) age() time.Duration {
 	return max(time.Since(time.Unix(0, since)), 0)
 }
 
-// show shows what waits.
+// show updates the metrics about waiting visits.
 func (m *metrics) show(apps []db.InboxLookRow, ahead time.Duration) {
 	waiting, oldest := int64(0), int64(0)
 	for _, app := range apps {

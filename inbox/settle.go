@@ -11,11 +11,11 @@ import (
 	"footfall/visit"
 )
 
-// settleWithin is how long settling goes on while nothing is counted, here or by another instance.
+// settleWithin bounds how long settling continues without progress, here or by another instance.
 const settleWithin = time.Minute
 
-// settleAll counts all visits of an app that were accepted before, unless another instance does, and
-// returns how many these were.
+// settleAll counts all visits of an app that were accepted before the call, alternating with other
+// instances that do so, and returns their number.
 func (d *drainer) settleAll(ctx context.Context, app int32) (waited int64, err error) {
 	until := int64(math.MaxInt64)
 	var left db.InboxUncountedRow

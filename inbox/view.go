@@ -12,42 +12,42 @@ import (
 )
 
 const (
-	// putsEnd is how long after its number was given a row has surely committed, or never will. Rows of
-	// which that is not so (their session hung) are found within wholeEvery.
+	// putsEnd is the time after which a row's number has committed or never will. Exceptions (a hanging
+	// session) are found within wholeEvery.
 	putsEnd    = 30 * time.Second
 	wholeEvery = time.Minute
-	// looksTake is how much of the time may be spent on looking how much waits.
+	// looksTake limits the time for looking to one part in looksTake.
 	looksTake = 20
 )
 
-// view is what this instance has seen of the table. Of rows that are gone PostgreSQL keeps something
-// for as long as an older transaction might ask for them, so they are passed by their numbers.
+// view is this instance's last look at the table. Until old transactions have ended, PostgreSQL keeps
+// deleted rows, which slow down reads. So reads start after the numbers of deleted rows.
 type view struct {
 	db      *db.DB
-	writer  *writer // nil: this process writes nothing
+	writer  *writer // nil: this process does not write to the inbox
 	metrics *metrics
 
-	gone atomic.Int64 // up to this number no row waits
+	gone atomic.Int64 // no row up to this number is waiting
 
-	mu     sync.Mutex      // guards what follows
-	firsts map[int32]int64 // the first row that waits, by app
-	last   int64           // the largest number that was seen
-	marked time.Time       // when mark was the largest
+	mu     sync.Mutex      // guards the following fields
+	firsts map[int32]int64 // the first waiting row, by app
+	last   int64           // the largest number seen so far
+	marked time.Time       // when mark was the largest number
 	mark   int64
-	ended  int64     // the largest that is older than putsEnd
-	whole  time.Time // when rows of any numbers were looked at
+	ended  int64     // the largest number that is older than putsEnd
+	whole  time.Time // when rows of all numbers were last read
 }
 
-// watch looks until ctx ends, also while this instance or another one counts for long what is there.
+// watch looks regularly until ctx ends, even while this or another instance is counting.
 func (v *view) watch(ctx context.Context) {
 	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
 		began := time.Now()
-		_ = v.look(ctx) // whoever counts tells of errors
+		_ = v.look(ctx) // the drainer reports errors
 		rest = max(lookEvery, looksTake*time.Since(began))
 	}
 }
 
-// look looks at what waits.
+// look reads which rows are waiting.
 func (v *view) look(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -84,7 +84,7 @@ func (v *view) look(ctx context.Context) error {
 	return nil
 }
 
-// from is the number behind which the rows of an app are to be read, or (0) those of all apps but some.
+// from returns the number after which to read the rows of an app, or (0) of all apps except butFor.
 func (v *view) from(app int32, butFor map[int32]*rest) int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()

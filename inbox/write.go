@@ -18,50 +18,49 @@ import (
 )
 
 const (
-	// waitingAtMost bounds the visits that wait to be written, and with them the memory.
+	// waitingAtMost bounds the visits that wait to be written, and thus the memory.
 	waitingAtMost = 50_000
-	// Visits come thick and fast if gatheredMany of them have gathered during one write within
-	// thickFor, or if a write takes longer than writeShould. Counting, which may wait, then makes
-	// room for them.
+	// The writer is busy if gatheredMany visits or more have gathered during one write within
+	// thickFor, or if a write takes longer than writeShould. Counting, which can wait, then yields.
 	gatheredMany = 32
 	thickFor     = 100 * time.Millisecond
 	writeShould  = 20 * time.Millisecond
-	// rowVisits bounds a row, so that those who read it need little memory.
+	// rowVisits bounds a row, so that reading it needs little memory.
 	rowVisits = 2000
-	// Visits of apps that are locked may be one in asideShare of those that the inbox may hold.
+	// Visits of locked apps may use 1/asideShare of the inbox's limit.
 	asideShare = 4
-	// busyTries is how often visits are sent that are rolled back because of others.
+	// busyTries bounds how often visits are sent that are rolled back because of other transactions.
 	busyTries = 20
 )
 
-// gathering is visits that will be written together. The writer's lock guards visits until it takes
-// them; then they are its goroutine's until done is closed.
+// gathering holds visits that will be written together. The writer's lock guards visits until the
+// writer's goroutine takes them. Then they belong to it until done is closed.
 type gathering struct {
 	visits []record.Visit
 	errs   []error
 	done   chan struct{}
 }
 
-// writer writes visits to the inbox: while some are written, the next ones gather.
+// writer writes visits to the inbox. While it writes some, the next ones gather.
 type writer struct {
 	db      *db.DB
 	metrics *metrics
 	limit   int64
-	wrote   chan struct{} // has a value when something was written that nobody has looked at
+	wrote   chan struct{} // signals the drainer that visits were written
 
-	// written is how many visits this instance has written, and rest how many waited beside these at
-	// the last look.
+	// written is the number of visits that this instance has written. rest is the number of waiting
+	// visits at the last look, minus written at that time.
 	rest, written atomic.Int64
-	// refused are the apps that are locked, while as many visits of such apps wait as may.
+	// refused has the locked apps while their waiting visits use up their share.
 	refused atomic.Pointer[[]int32]
 
-	mu      sync.Mutex // guards what follows
-	wake    sync.Cond  // next or closed has changed
+	mu      sync.Mutex // guards the following fields
+	wake    sync.Cond  // signals changes of next and closed
 	closed  bool
-	next    *gathering // nil: nobody waits
-	pending int        // visits in next, and in what is being written
-	since   time.Time  // when that was taken; zero: nothing is being written
-	thick   time.Time  // when gatheredMany or more were taken last
+	next    *gathering // nil: no visit is waiting
+	pending int        // visits in next and in the present write
+	since   time.Time  // when the present write started; zero: there is none
+	thick   time.Time  // when gatheredMany or more visits were last taken
 }
 
 func newWriter(d *db.DB, o Options, m *metrics) *writer {
@@ -70,7 +69,7 @@ func newWriter(d *db.DB, o Options, m *metrics) *writer {
 	return w
 }
 
-// accept lets a visit gather, and returns with whom, and its place among them.
+// accept adds a visit to the next gathering, and returns the gathering and the visit's index.
 func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,8 +98,8 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	return w.next, len(w.next.visits) - 1, nil
 }
 
-// saw notes what was seen in the table; written is how much this instance had written before that.
-// What apps that are locked have there beyond their share takes no room from others.
+// saw updates rest and refused after a look at the table. written is the value before the look.
+// Visits of locked apps beyond their share do not reduce the room for others.
 func (w *writer) saw(apps []db.InboxLookRow, written int64) {
 	var waiting, aside int64
 	var locked []int32
@@ -119,15 +118,14 @@ func (w *writer) saw(apps []db.InboxLookRow, written int64) {
 	w.refused.Store(&locked)
 }
 
-// isBusy reports whether visits come thick and fast, or have waited for longer than a write should
-// take.
+// isBusy reports whether many visits are arriving, or whether a write takes longer than it should.
 func (w *writer) isBusy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Since(w.thick) < thickFor || !w.since.IsZero() && time.Since(w.since) > writeShould
 }
 
-// run writes until the writer is closed and nobody waits.
+// run writes until the writer is closed and no visit is waiting.
 func (w *writer) run() {
 	for {
 		g := w.take()
@@ -174,7 +172,7 @@ func (w *writer) close() {
 	w.wake.Signal()
 }
 
-// write writes visits, or says for each why it is not written.
+// write writes visits, or sets the error of each.
 func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error) {
 	rows, past := columns(visits)
 	for try := 1; ; try++ {
@@ -212,7 +210,7 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 			}
 			errs[0] = refusal(fault, err)
 			return
-		case db.FaultAhead: // somebody has set this machine's clock since it was measured
+		case db.FaultAhead: // this machine's clock was changed since it was measured
 			err = errors.Join(err, w.db.MeasureClock(ctx))
 		}
 		refuse(errs, visit.Errorf(visit.Unavailable, "", "the inbox takes no visits now; try again").Because(err))
@@ -220,7 +218,7 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 	}
 }
 
-// refusal is what to tell of a visit that the tables do not accept.
+// refusal returns the error for a visit that the tables do not accept.
 func refusal(fault db.Fault, err error) error {
 	switch {
 	case fault == db.FaultTooOld:
@@ -240,7 +238,8 @@ func refuse(errs []error, err error) {
 	}
 }
 
-// columns turns visits into rows: those of an app are one, unless they are many.
+// columns converts visits to rows: one row per app and settings, or several if there are many
+// visits.
 func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayColumns) {
 	type group struct {
 		app int32
@@ -264,7 +263,7 @@ func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayCo
 		place, there := places[text{at, v.Target.Page}]
 		if !there {
 			r.Uris = append(r.Uris, v.Target.Page)
-			place = int32(len(r.Uris)) //nolint:gosec // as many as rowVisits
+			place = int32(len(r.Uris)) //nolint:gosec // at most rowVisits
 			places[text{at, v.Target.Page}] = place
 		}
 		if v.ID != "" && r.Ids == nil {
@@ -278,13 +277,13 @@ func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayCo
 			set := text{at, v.Tags().Text()}
 			if brought = sets[set]; brought == 0 && set.text != "" {
 				r.TagSets = append(r.TagSets, set.text)
-				brought = int16(len(r.TagSets)) //nolint:gosec // as many as rowVisits
+				brought = int16(len(r.TagSets)) //nolint:gosec // at most rowVisits
 				sets[set] = brought
 			}
 		}
 		r.TagPlaces = append(r.TagPlaces, brought)
 		r.Pages, r.Days, r.Ips = append(r.Pages, place), append(r.Days, v.Day), append(r.Ips, v.Visitor)
-		r.NewPages = append(r.NewPages, int32(v.NewPages)) //nolint:gosec // as apps.max_new_pages
+		r.NewPages = append(r.NewPages, int32(v.NewPages)) //nolint:gosec // at most apps.max_new_pages
 		if v.When == record.Past {
 			past.Add(v.App, v.Day)
 		}

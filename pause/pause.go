@@ -1,5 +1,4 @@
-// Package pause says how long to wait before something is tried again, and how seldom to say the
-// same.
+// Package pause computes how long to wait before a retry, and how often to repeat a log message.
 package pause
 
 import (
@@ -10,7 +9,7 @@ import (
 	"time"
 )
 
-// For waits for d. It returns the error of ctx if that ends before.
+// For waits for d. It returns the error of ctx if ctx ends first.
 func For(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -20,18 +19,18 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Again waits a little, longer with each try, and no two callers alike, so that instances which
-// were in each other's way are not so again. It returns false if ctx ends before.
+// Again waits for a random time that grows with each try, so that instances that blocked each other
+// do not do so again. It returns false if ctx ends first.
 func Again(ctx context.Context, try int) bool {
 	limit := min(time.Millisecond<<min(try, 9), 250*time.Millisecond)
 	return For(ctx, limit/2+rand.N(limit/2)) == nil //nolint:gosec // it only keeps callers out of step
 }
 
-// Seldom keeps a log from being filled with the same. Its methods may be called concurrently.
+// Seldom limits how often the same message is logged. Its methods may be called concurrently.
 type Seldom[K comparable] struct {
 	Every time.Duration
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the following fields
 	said map[K]last
 }
 
@@ -40,7 +39,7 @@ type last struct {
 	missed int
 }
 
-// Next reports whether to say something now, and how often it was not said since the last time.
+// Next reports whether to log a message now, and how often it was suppressed since the last time.
 func (s *Seldom[K]) Next(what K, now time.Time) (missed int, speak bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ParseAddress reads an IP address. An IPv4-mapped IPv6 address becomes the IPv4 address. Zones are
-// refused, since they mean something on one machine only. Every error is an *Error about the field
-// "ip".
+// ParseAddress parses an IP address. An IPv4-mapped IPv6 address becomes the IPv4 address.
+// Addresses with zones are refused, because a zone has a meaning on only one machine. Every error
+// is an *Error about the field "ip".
 func ParseAddress(address string) (netip.Addr, error) {
 	read, err := netip.ParseAddr(address)
 	if err != nil || read.Zone() != "" {
@@ -17,14 +17,15 @@ func ParseAddress(address string) (netip.Addr, error) {
 	return read.Unmap(), nil
 }
 
-// hashes are the addresses that hashes of visitors are written as. No public address is among them.
+// hashes is the range of addresses that represent hashes of visitors. It contains no public
+// address.
 var hashes = netip.MustParsePrefix("fd00::/8")
 
 // IsHash reports whether a visitor is stored as a hash.
 func IsHash(visitor netip.Addr) bool { return hashes.Contains(visitor) }
 
-// NetworkOf returns the visitor that an address counts as: an IPv4 address itself, and the network
-// of an IPv6 address, of ipv6Prefix bits (32 to 128), since one visitor has many IPv6 addresses.
+// NetworkOf returns the visitor that an address counts as: an IPv4 address itself, or the network
+// of ipv6Prefix bits (32 to 128) of an IPv6 address, because one visitor has many IPv6 addresses.
 func NetworkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
 	if ipv6Prefix < 32 || ipv6Prefix > 128 {
 		return netip.Addr{}, fmt.Errorf("IPv6 prefix of %d bits: it must be from 32 to 128", ipv6Prefix)
@@ -36,7 +37,7 @@ func NetworkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
 	return network.Addr(), err
 }
 
-// addressProblem says what is probably wrong with an address that could not be read.
+// addressProblem returns the probable reason why an address could not be parsed.
 func addressProblem(address string) string {
 	_, notPort := netip.ParseAddrPort(address)
 	_, notNetwork := netip.ParsePrefix(address)

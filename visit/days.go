@@ -16,7 +16,7 @@ type Range struct {
 // AllDays is the range of all days.
 var AllDays = Range{From: 0, To: 99991231}
 
-// mostLastDays is a century, more days than anybody looks at one by one.
+// mostLastDays is a century, which is longer than any useful range of days.
 const mostLastDays = 36_525
 
 // LastDays returns the range of n days that ends with the day to.
@@ -37,12 +37,12 @@ func (in Range) String() string {
 	return "from " + DayText(in.From) + " to " + DayText(in.To)
 }
 
-// DayText is a day in words, like 2026-11-22.
+// DayText formats a day like 2026-11-22.
 func DayText(day int32) string { return DateOf(day).Format(time.DateOnly) }
 
-// ParseRange reads a range of days as people write it. to is a day, or "" for today. from is a day,
-// a number of days like 30d that end with to, or "all" for the first day of all; "all" with "" is
-// AllDays. Every error is an *Error about the field "from" or "to".
+// ParseRange parses a range of days. to is a day, or "" for today. from is a day, a number of days
+// like 30d that end with to, or "all" for the first of all days. "all" with "" is AllDays. Every
+// error is an *Error about the field "from" or "to".
 func ParseRange(from, to string, today int32) (in Range, err error) {
 	in = Range{From: AllDays.From, To: today}
 	if to != "" {
@@ -70,7 +70,7 @@ func ParseRange(from, to string, today int32) (in Range, err error) {
 	return in, nil
 }
 
-// Days returns how many days a range has that is not open.
+// Days returns the number of days of a range with a first day.
 func (in Range) Days() int {
 	return int(DateOf(in.To).Sub(DateOf(in.From)).Hours()/24) + 1
 }
@@ -93,7 +93,7 @@ func DateOf(day int32) time.Time {
 	return time.Date(int(day/10000), time.Month(day/100%100), int(day%100), 0, 0, 0, 0, time.UTC)
 }
 
-// ParseDay reads a day as people write it: 20190629, 2019-06-29, today or yesterday.
+// ParseDay parses a day: 20190629, 2019-06-29, today or yesterday.
 func ParseDay(text string, today int32) (int32, error) {
 	switch text {
 	case "today":
@@ -109,7 +109,7 @@ func ParseDay(text string, today int32) (int32, error) {
 	return 0, Errorf(Invalid, "", "%.64q is not a day: write one like 20190629 or 2019-06-29", text)
 }
 
-// ParseTime reads a moment as RFC 3339 writes it: 2019-06-29T13:05:00+02:00.
+// ParseTime parses a time in RFC 3339: 2019-06-29T13:05:00+02:00.
 func ParseTime(text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kind says what an Error means for the caller.
+// Kind classifies an Error for the caller.
 type Kind int
 
 // The kinds of Error.
@@ -17,16 +17,17 @@ const (
 	BadKey                      // the key is wrong or missing
 	Forbidden                   // the app does not allow it
 	TooMany                     // not counted: more than the app's limits allow
-	TooLarge                    // the body is larger than may be
-	TooSlow                     // the body comes too slowly
-	Mismatch                    // not what was sent under the same name before
+	TooLarge                    // the body is larger than allowed
+	TooSlow                     // the body arrives too slowly
+	Mismatch                    // differs from an earlier request with the same name
 	Unavailable                 // not counted; try again later
-	// Unknown whether it was counted, or with which numbers: send it again only with an id, or with the
+	// Lost: it is unknown whether the visit was counted, or its numbers are. Send it again only with an id, or with the
 	// same Idempotency-Key.
 	Lost
 )
 
-// Text is a sentence in English with its values. Pages in another language find their own sentence by the format (web/words).
+// Text is an English sentence with its values. Pages in other languages look up their sentence by the format
+// (web/words).
 type Text struct {
 	Format string // of fmt.Sprintf
 	Values []any  // of the format; an Error among them is written in the language of the sentence
@@ -42,19 +43,19 @@ func Textf(format string, values ...any) Text {
 
 func (t Text) String() string { return fmt.Sprintf(t.Format, t.Values...) }
 
-// Error is an error for callers; Errorf makes it. The entry point writes it: Message for the shell and the API, and a page in its
-// language.
+// Error is an error for callers, made by Errorf. The entry point writes it: Message for the command line and the API,
+// or a page in its language.
 type Error struct {
 	Kind       Kind
-	Field      string        // of the request, as callers write it, if it is wrong; else ""
-	Text       Text          // what is wrong and what to do, without the field
-	Parts      []*Error      // several errors of one request, in place of a text
+	Field      string        // the wrong field of the request, as callers write it; else ""
+	Text       Text          // the problem and the remedy, without the field
+	Parts      []*Error      // several errors of one request, instead of Text
 	RetryAfter time.Duration // with Unavailable and TooMany: when to try again
-	Err        error         // the cause, which is logged and not told to callers
-	Logged     bool          // it is in the log already
+	Err        error         // the cause, which is logged but not sent to callers
+	Logged     bool          // it is already in the log
 }
 
-// Errorf makes an Error. field is the field of the request that is wrong, or "".
+// Errorf makes an Error. field is the wrong field of the request, or "".
 func Errorf(kind Kind, field, format string, args ...any) *Error {
 	e := &Error{Kind: kind, Field: field, Text: Textf(format, args...)}
 	if kind == Unavailable {
@@ -63,7 +64,7 @@ func Errorf(kind Kind, field, format string, args ...any) *Error {
 	return e
 }
 
-// InField returns a copy of an Error that is about another field.
+// InField returns a copy of an Error for another field.
 func InField(field string, err error) *Error {
 	e, is := errors.AsType[*Error](err)
 	if !is {
@@ -84,7 +85,7 @@ func (e *Error) Rename(name func(field string) string) *Error {
 	return &copied
 }
 
-// Join returns an error that has some as its parts; nil if there are none.
+// Join returns an error with the given errors as parts, or nil if there are none.
 func Join(errs ...error) error {
 	if len(errs) == 0 {
 		return nil
@@ -100,7 +101,7 @@ func Join(errs ...error) error {
 	return joined
 }
 
-// All returns the parts of an Error that has some, else the Error itself.
+// All returns the parts of an Error, or the Error itself if it has no parts.
 func (e *Error) All() []*Error {
 	if e.Parts != nil {
 		return e.Parts
@@ -108,7 +109,7 @@ func (e *Error) All() []*Error {
 	return []*Error{e}
 }
 
-// Message is the Error in English, each of its parts in a line. A line begins with the field.
+// Message returns the Error in English, with a line for each part. A line starts with the field.
 func (e *Error) Message() string {
 	var lines []string
 	for _, part := range e.All() {
@@ -127,7 +128,7 @@ func (e *Error) Because(cause error) *Error {
 	return e
 }
 
-// Unanswered makes a read of the database that has failed an Error.
+// Unanswered returns an Error for a failed read of the database.
 func Unanswered(cause error) error {
 	return Errorf(Unavailable, "", "the database does not answer; try again").Because(cause)
 }

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// targetIDNA converts domains as the URL standard asks: by UTS 46, non-transitional, without
+// targetIDNA converts domains as the URL standard requires: by UTS 46, non-transitional, without
 // checking lengths, hyphens and the characters of host names. (appendStandardHost refuses
-// characters that a domain must not have.)
+// characters that are not allowed in a domain.)
 var targetIDNA = idna.New(
-	idna.MapForLookup(), // first, since it turns on checks that the options after it turn off
+	idna.MapForLookup(), // first, because it enables checks that the options after it disable
 	idna.CheckHyphens(false),
 	idna.CheckJoiners(true),
 	idna.BidiRule(),
@@ -28,8 +28,8 @@ const (
 	hostTooLong = "its host has more characters than any domain name: check its spelling"
 )
 
-// appendTargetHost appends the canonical host. Most hosts are canonical already; isPlainHost finds
-// them, which is faster than converting them and gives the same result.
+// appendTargetHost appends the canonical host. Most hosts are already canonical. isPlainHost
+// detects them, which is faster than converting them and has the same result.
 func appendTargetHost(out []byte, host string) (canonical []byte, problem string) {
 	if isPlainHost(host) {
 		return append(out, host...), ""
@@ -37,9 +37,9 @@ func appendTargetHost(out []byte, host string) (canonical []byte, problem string
 	return appendStandardHost(out, host)
 }
 
-// isPlainHost reports whether a host is surely canonical: it has only lower-case letters, digits,
-// "-", "." and "_", no two hyphens in a row (a Punycode label has them), and a last label that
-// begins with a letter, so that it is not a number. Some canonical hosts are not plain.
+// isPlainHost reports whether a host is certainly canonical: it has only lower-case letters,
+// digits, "-", "." and "_", no two hyphens in a row (as in Punycode labels), and a last label that
+// starts with a letter, so that it is not a number. Some canonical hosts are not plain.
 func isPlainHost(host string) bool {
 	label := 0
 	for i := 0; i < len(host); i++ {
@@ -54,7 +54,7 @@ func isPlainHost(host string) bool {
 	return label < len(host) && 'a' <= host[label] && host[label] <= 'z'
 }
 
-// appendStandardHost appends the form that the URL standard gives to a host.
+// appendStandardHost appends the URL standard's form of a host.
 func appendStandardHost(out []byte, host string) (canonical []byte, problem string) {
 	if host[0] == '[' {
 		return appendIPv6Host(out, host)
@@ -77,10 +77,10 @@ func appendStandardHost(out []byte, host string) (canonical []byte, problem stri
 	return address.AppendTo(out), ""
 }
 
-// domainToASCII maps a domain to lower-case ASCII. The library accepts some Punycode labels that
-// the standard refuses: empty labels (which it drops, so that one host passes for another), labels
-// with non-ASCII characters, and labels that decode to what looks like Punycode again. They are
-// refused here; so the result always maps to itself.
+// domainToASCII converts a domain to lower-case ASCII. The library accepts some Punycode labels
+// that the standard refuses: empty labels (which it drops, so that one host passes for another),
+// labels with non-ASCII characters, and labels that decode to text that looks like Punycode again.
+// They are refused here, so that converting the result again does not change it.
 func domainToASCII(domain string) (ascii, problem string) {
 	if strings.ContainsFunc(domain, isNotASCII) {
 		if utf8.RuneCountInString(domain) > maxConvertedDomain {
@@ -107,20 +107,19 @@ func domainToASCII(domain string) (ascii, problem string) {
 
 func isNotASCII(r rune) bool { return r >= utf8.RuneSelf }
 
-// maxConvertedDomain is how many characters a domain may have that is, or becomes, Punycode: twice
-// as many as DNS allows. The standard sets no limit, but the time of a conversion grows with the
+// maxConvertedDomain is the maximum length in characters of a domain that is, or becomes, Punycode:
+// twice the limit of DNS. The standard has no limit, but the time of a conversion grows with the
 // square of the length, and one request must not take as long as thousands.
 const maxConvertedDomain = 512
 
 const (
 	punycodePrefix = "xn--"
-	// hyphens are the characters that UTS 46 maps to "-". A test makes sure that there are no
-	// others.
+	// hyphens are the characters that UTS 46 maps to "-". A test checks that there are no others.
 	hyphens = "-\ufe63\uff0d"
 )
 
-// isPunycode reports whether each Punycode label of a lower-case ASCII domain stands for a valid
-// label. It takes the whole domain, since the rules for right-to-left text concern several labels
+// isPunycode reports whether each Punycode label of a lower-case ASCII domain encodes a valid
+// label. It takes the whole domain, because the rules for right-to-left text concern several labels
 // at once.
 func isPunycode(domain string) bool {
 	if again, err := targetIDNA.ToASCII(domain); err != nil || again != domain {
@@ -138,13 +137,13 @@ func hasPunycode(domain string) bool {
 }
 
 // punycodeWithinIsValid checks the Punycode labels of a domain with non-ASCII characters, including
-// labels that become Punycode when they are mapped, as full-width letters do.
+// labels that become Punycode when they are mapped, for example full-width letters.
 func punycodeWithinIsValid(domain string) bool {
 	if !strings.ContainsAny(domain, hyphens) {
 		return true
 	}
-	// Map each character by itself. Those that stay non-ASCII become "\x80", which no valid label
-	// has.
+	// Map each character separately. Characters that stay non-ASCII become "\x80", which no valid
+	// label has.
 	var mapped strings.Builder
 	for _, r := range domain {
 		character, _ := targetIDNA.ToASCII(string(r))
@@ -161,8 +160,8 @@ func punycodeWithinIsValid(domain string) bool {
 	return true
 }
 
-// endsInNumber reports whether the standard reads a domain as an IPv4 address, and refuses it
-// otherwise.
+// endsInNumber reports whether the standard parses a domain as an IPv4 address, and refuses it if
+// that fails.
 func endsInNumber(domain string) bool {
 	domain = strings.TrimSuffix(domain, ".")
 	last := domain[strings.LastIndexByte(domain, '.')+1:]
@@ -172,8 +171,8 @@ func endsInNumber(domain string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// parseIPv4Host reads an IPv4 address of one to four numbers, which are decimal, octal (0…) or
-// hexadecimal (0x…). The last number fills all bytes that the others leave.
+// parseIPv4Host parses an IPv4 address of one to four numbers, which are decimal, octal (0…) or
+// hexadecimal (0x…). The last number fills all remaining bytes.
 func parseIPv4Host(domain string) (address netip.Addr, ok bool) {
 	parts := strings.Split(strings.TrimSuffix(domain, "."), ".")
 	if len(parts) > 4 {

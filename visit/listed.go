@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Subdomains is the beginning of an entry in a list of sites that means all subdomains of a host, but not the host itself.
+// Subdomains is the prefix of an entry in a list of sites that matches all subdomains of a host, but not the host
+// itself.
 const Subdomains = "*."
 
-// Overlap reports whether two entries in lists of sites, each a site in canonical form or *.host, mean some site both.
+// Overlap reports whether two entries in lists of sites, each a site in canonical form or *.host, match a common site.
 func Overlap(a, b string) bool { return covers(a, b) || covers(b, a) }
 
 func covers(entry, other string) bool {
@@ -21,6 +22,7 @@ func covers(entry, other string) bool {
 
 var listable = regexp.MustCompile(`^([a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:]+\])(:[0-9]+)?$`)
 
-// IsListable reports whether a site in canonical form may be listed: a host of letters, digits, hyphens, underscores and single
-// dots, or an IPv6 address, with a port or without. URIs of a site that is not can still be counted by an app that counts any.
+// IsListable reports whether a site in canonical form may be listed: a host of letters, digits, hyphens, underscores
+// and single dots, or an IPv6 address, with or without a port. Other sites can still be counted by an app that accepts
+// any site.
 func IsListable(site string) bool { return listable.MatchString(site) }

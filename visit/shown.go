@@ -7,13 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Shown returns a target as people read it: escapes of letters that are not ASCII as these letters,
-// and a host in Unicode where it cannot be taken for another. What it shows is read as the same
-// target by ParseTarget.
+// Shown returns a target in readable form: it decodes escapes of non-ASCII letters, and shows a host in
+// Unicode if it cannot be mistaken for another one. ParseTarget parses the result as the same target.
 //
-// Everything else stays as it is stored: escapes of ASCII, without which a/b and a%2Fb would look
-// alike; of what cannot be seen, as controls and marks of direction; and of bytes that are not
-// UTF-8.
+// It does not change escapes of ASCII, because a/b and a%2Fb would look alike, escapes of invisible
+// characters, such as controls and marks of direction, and escapes of bytes that are not UTF-8.
 func Shown(target string) string {
 	host, path := target, ""
 	if slash := strings.IndexByte(target, '/'); slash >= 0 {
@@ -28,8 +26,8 @@ func Shown(target string) string {
 	return host + path
 }
 
-// StoredPart returns part of a path that somebody has typed as it is stored: letters that are not
-// ASCII, and spaces, as escapes.
+// StoredPart converts typed text to the stored form of a part of a path: it escapes non-ASCII letters and
+// spaces.
 func StoredPart(part string) string {
 	out := make([]byte, 0, len(part))
 	for _, c := range []byte(part) {
@@ -42,8 +40,8 @@ func StoredPart(part string) string {
 	return string(out)
 }
 
-// StoredCondition returns a condition of a filter that somebody has typed with its pages or events as they are
-// stored. Their escapes of letters are part of the target, and not of how a condition is written.
+// StoredCondition converts a typed condition of a filter to its form with stored pages or events. Escapes of
+// letters are part of the target, not of the condition's syntax.
 func StoredCondition(typed string) string {
 	name, value, _ := strings.Cut(strings.TrimPrefix(typed, "!"), ":")
 	if name != "page" && name != "event" {
@@ -67,8 +65,8 @@ func shownPath(path string) string {
 	return out.String()
 }
 
-// escapedLetter returns the character that is not ASCII, and can be seen, with whose escapes a text
-// begins, and how long they are; 0 if it begins otherwise.
+// escapedLetter returns the visible non-ASCII character whose escapes are at the start of text, and the length
+// of these escapes, or 0 if there is none.
 func escapedLetter(text string) (letter rune, length int) {
 	var bytes [utf8.UTFMax]byte
 	n := 0
@@ -86,7 +84,7 @@ func escapedLetter(text string) (letter rune, length int) {
 	return letter, 3 * size
 }
 
-// isSeen reports whether a character leaves something on the screen.
+// isSeen reports whether a character is visible.
 func isSeen(r rune) bool {
 	const blankBraille = '\u2800'
 	return unicode.IsPrint(r) && r != blankBraille && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
@@ -94,15 +92,14 @@ func isSeen(r rune) bool {
 
 func isDrawnOver(r rune) bool { return unicode.In(r, unicode.Mn, unicode.Me) }
 
-// hangsInTheAir reports whether a text ends with nothing over which a mark may be drawn: over a
-// slash, say, it would hide where a segment ends.
+// hangsInTheAir reports whether a text ends with a character on which no mark may be drawn. A mark on a slash,
+// for example, would hide the end of a segment.
 func hangsInTheAir(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(text)
 	return last < utf8.RuneSelf && !unicode.IsLetter(last) && !unicode.IsDigit(last)
 }
 
-// shownHost returns a host, with its port, in Unicode, unless one of its labels may look like
-// another one.
+// shownHost returns a host with its port in Unicode, unless one of its labels may be mistaken for another one.
 func shownHost(site string) string {
 	host, port := site, ""
 	if colon := strings.LastIndexByte(site, ':'); colon >= 0 {
@@ -116,7 +113,7 @@ func shownHost(site string) string {
 		return site
 	}
 	labels := strings.Split(strings.TrimSuffix(shown, "."), ".")
-	local := strings.ContainsFunc(labels[len(labels)-1], isNotASCII) // a domain of a country that writes so
+	local := strings.ContainsFunc(labels[len(labels)-1], isNotASCII) // a country's domain in its own script
 	for _, label := range labels {
 		if strings.ContainsFunc(label, isNotASCII) && !isUnmistakable(label, local) {
 			return site
@@ -125,13 +122,13 @@ func shownHost(site string) string {
 	return shown + port
 }
 
-// writing is a way to write, of whose letters a label may consist.
+// writing is a set of scripts whose letters may be mixed in a label.
 type writing struct {
 	scripts []*unicode.RangeTable
-	// alike are letters that look like those of other scripts. A label of nothing else is a name in
-	// disguise, unless its domain is written so as a whole.
+	// alike has letters that look like letters of other scripts. A label of only such letters is a disguised
+	// name, unless its domain also is in this script.
 	alike string
-	// foreign are those whose likenesses nobody has listed here.
+	// foreign marks scripts whose look-alike letters are not listed here.
 	foreign bool
 }
 
@@ -152,22 +149,22 @@ var writings = []writing{
 	{scripts: []*unicode.RangeTable{unicode.Armenian}, foreign: true},
 }
 
-// plainLatin are lower-case letters of European languages. Not among them are those that differ
-// from a letter of ASCII by less than a mark above or through it, as the i without its dot.
+// plainLatin has the lower-case letters of European languages, except letters that differ from an ASCII letter
+// by less than a mark above or through it, such as the dotless i.
 var plainLatin = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 'a', Hi: 'z', Stride: 1}, {Lo: 'ß', Hi: 'ö', Stride: 1}, {Lo: 'ø', Hi: 'ÿ', Stride: 1},
 	{Lo: 'ā', Hi: 'į', Stride: 2}, {Lo: 'ĵ', Hi: 'ķ', Stride: 2}, {Lo: 'ĺ', Hi: 'ľ', Stride: 2},
 	{Lo: 'ł', Hi: 'ň', Stride: 2}, {Lo: 'ŋ', Hi: 'ŷ', Stride: 2}, {Lo: 'ź', Hi: 'ž', Stride: 2},
 }}
 
-// longVowel is the mark ー of Japanese, which belongs to several scripts.
+// longVowel is the Japanese mark ー, which belongs to several scripts.
 var longVowel = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 'ー', Hi: 'ー', Stride: 1}}}
 
-// isUnmistakable reports whether a label is written in one way, with letters that tell it apart
-// from a label in ASCII. Local says that its domain is not ASCII either.
+// isUnmistakable reports whether a label uses one writing, with letters that distinguish it from a label in
+// ASCII. local means that its top-level domain is not ASCII either.
 func isUnmistakable(label string, local bool) bool {
 	return slices.ContainsFunc(writings, func(w writing) bool {
-		own := false // has a letter that looks like no other
+		own := false // has a letter without a look-alike
 		for _, r := range label {
 			switch {
 			case '0' <= r && r <= '9', r == '-':

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Target is what a visit counts: its page and the page's site, both in canonical form. Page always
-// begins with Site followed by "/". Both are printable ASCII, and a "%" in Page always begins the
-// escape of a byte, with upper-case digits.
+// Target is counted by a visit: its page and the page's site, both in canonical form. Page always starts with Site
+// followed by "/". Both are printable ASCII, and a "%" in Page is always the start of an escaped byte, with upper-case
+// digits.
 type Target struct {
 	Site, Page string
 }
@@ -25,15 +25,15 @@ const targetMaxBytes = 2048
 //     "http:host", "http:/host", "http:///host" and "//host" are refused. Spaces around it are
 //     ignored, as in the standard.
 //   - Control characters (C0, DEL, C1) are refused, while the standard drops some. NUL and invalid
-//     UTF-8 after decoding are refused as well. Both hold for the whole URI, because whether it is
-//     countable must not depend on which of its parts the app keeps.
+//     UTF-8 after decoding are refused as well. Both rules apply to the whole URI, because whether it
+//     is countable must not depend on the parts that the app keeps.
 //   - Escapes of unreserved characters are decoded. Other escapes stay, in upper case, so that %2F
 //     remains different from "/". A "%" that does not begin an escape is written %25, or it could
 //     form an escape with characters that are decoded after it.
 //   - Of the query only the parameters in keepQuery stay: see appendTargetQuery.
 //   - The fragment is left out unless it is a route, which begins with "/" or "!".
-//   - In the paths /(other) and /(deleted) the brackets are escaped, since the pages of these names
-//     hold the sums of other pages.
+//   - In the paths /(other) and /(deleted) the brackets are escaped, because the pages with these
+//     names hold the sums of other pages.
 //   - The scheme, user-info and the scheme's default port are not part of a target. Another port
 //     is.
 //
@@ -88,12 +88,11 @@ const (
 	DeletedPage = "/(deleted)" // pages that were deleted
 )
 
-// EventSite is the site whose pages are an app's events. No URI leads there.
+// EventSite is the site whose pages are an app's events. No URI has it as its site.
 const EventSite = "(events)"
 
-// EventTarget returns the target that an event counts. Behind its name there may be a path, which says
-// what it was done to: it is read as the path of a page. Every error is an *Error about the field
-// "event".
+// EventTarget returns the target that an event counts. The name may be followed by a path for the event's object, which
+// is parsed like the path of a page. Every error is an *Error about the field "event".
 func EventTarget(event string) (Target, error) {
 	name, path, hasPath := strings.Cut(event, "/")
 	if name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != "" {
@@ -113,7 +112,7 @@ func EventTarget(event string) (Target, error) {
 	return Target{Site: EventSite, Page: page}, nil
 }
 
-// eventHost stands before the path of an event while that is read.
+// eventHost is the placeholder for a host while the path of an event is parsed.
 const eventHost = "x"
 
 func escapeReserved(page []byte, siteLength int) []byte {
@@ -127,8 +126,8 @@ func targetError(problem string) error {
 	return &Error{Kind: Invalid, Field: "uri", Text: Text{Format: problem}}
 }
 
-// cutTargetScheme returns what follows "http://" or "https://", and the scheme's default port. The
-// rest is empty if the URI begins with neither.
+// cutTargetScheme returns the part after "http://" or "https://", and the scheme's default port. The rest is empty if
+// the URI has neither prefix.
 func cutTargetScheme(uri string) (rest, defaultPort string) {
 	const plain, secure = "http://", "https://"
 	switch {
@@ -142,7 +141,7 @@ func cutTargetScheme(uri string) (rest, defaultPort string) {
 
 func appendTargetSite(out []byte, authority, defaultPort string) (site []byte, problem string) {
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-		authority = authority[at+1:] // user-info is whatever stands before the last "@"
+		authority = authority[at+1:] // user-info is everything before the last "@"
 	}
 	host, port := authority, ""
 	from := 0
@@ -165,7 +164,7 @@ func appendTargetSite(out []byte, authority, defaultPort string) (site []byte, p
 	if port == "" {
 		return out, ""
 	}
-	// Leading zeros mean nothing, but "000" is port 0.
+	// Leading zeros have no meaning, but "000" is port 0.
 	port = cmp.Or(strings.TrimLeft(port, "0"), "0")
 	if len(port) > 5 || len(port) == 5 && port > "65535" {
 		return nil, "its port is above 65535: write a number from 0 to 65535, or leave it out"
@@ -209,14 +208,12 @@ func appendTargetPath(out []byte, path string) []byte {
 	return out
 }
 
-// appendTargetQuery appends "?" and those parameters of the query that the app keeps, if there are
-// any:
+// appendTargetQuery appends "?" and the parameters of the query that the app keeps, if there are any:
 //
-//   - They come in the order of keep. A name that is listed twice counts once, an empty name not at
-//     all.
-//   - A parameter that occurs several times keeps all its values, in their order.
-//   - A parameter without "=" is written like one with an empty value ("a" as "a="), since forms,
-//     browsers and servers do not tell them apart.
+//   - They are in the order of keep. A repeated name counts once, an empty name is ignored.
+//   - A repeated parameter keeps all of its values, in order.
+//   - A parameter without "=" is written with an empty value ("a" as "a="), because forms,
+//     browsers and servers do not distinguish the two.
 //   - Names are compared after decoding and written as the app lists them, so that ids[] and
 //     ids%5B%5D are the same parameter. A "+" stays a "+": only some servers read it as a space.
 func appendTargetQuery(out []byte, query string, keep []string) []byte {
@@ -242,8 +239,8 @@ func appendTargetQuery(out []byte, query string, keep []string) []byte {
 	return out
 }
 
-// isReserved reports whether the target is one of those to which no URI leads, so that people write
-// it as reports do: an event, or one that holds the sums of others.
+// isReserved reports whether no URI has this target, so that it is written as in reports: an event, or a target that
+// holds the sums of others.
 func isReserved(target string) bool {
 	site, path, isPage := strings.Cut(target, "/")
 	sum := "/"+path == OtherPage || "/"+path == DeletedPage
@@ -258,9 +255,9 @@ func isReserved(target string) bool {
 	return err == nil && read.Site == site && isPage && sum
 }
 
-// ParseTarget reads a page or a site as people write it. A URI is its page. Without http:// or
-// https://, a host is a site, and a host with a path is a page, as reports write them. keepQuery
-// lists the query parameters that the app keeps. Every error is an *Error about the field "uri".
+// ParseTarget parses a page or a site. A URI is its page. Without http:// or https://, a host is a site, and a host
+// with a path is a page, as in reports. keepQuery lists the query parameters that the app keeps. Every error is an
+// *Error about the field "uri".
 func ParseTarget(text string, keepQuery []string) (string, error) {
 	if isReserved(text) {
 		return text, nil
@@ -275,9 +272,10 @@ func ParseTarget(text string, keepQuery []string) (string, error) {
 	return target.Page, nil
 }
 
-// CheckStored returns an error unless a target is written as counting stores it, whichever query parameters the app kept.
+// CheckStored returns an error unless a target is in the stored form, for any query parameters that the app may have
+// kept.
 func CheckStored(target string) error {
-	site, deletion, isDeleting := strings.Cut(target, DeletedPage+" ") // a page whose deletion was cut off has a number after that
+	site, deletion, isDeleting := strings.Cut(target, DeletedPage+" ") // a page whose deletion was interrupted has a number after DeletedPage
 	if isDeleting && strings.Trim(deletion, "0123456789") == "" {
 		target = site
 	}
@@ -297,8 +295,8 @@ func CheckStored(target string) error {
 	return nil
 }
 
-// ParseSite reads a site as people write it: a host, a host and a port, or the URI of its home
-// page. Every error is an *Error about the field "site".
+// ParseSite parses a site: a host, a host and a port, or the URI of its home page. Every error is an *Error about the
+// field "site".
 func ParseSite(text string) (string, error) {
 	if text == OtherSite || text == EventSite {
 		return text, nil
@@ -313,10 +311,10 @@ func ParseSite(text string) (string, error) {
 	return target.Site, nil
 }
 
-// normalizeTyped is Normalize for text that may have no scheme. It adds the scheme that does not
-// change a site which is written in canonical form.
+// normalizeTyped is Normalize for text that may have no scheme. It adds the scheme that does not change a site in
+// canonical form.
 func normalizeTyped(text string, keepQuery []string) (Target, error) {
-	// Behind a slash it is part of a path: example.com/https://other.example.
+	// After a slash, the scheme is part of a path: example.com/https://other.example.
 	if scheme, _, found := strings.Cut(text, "://"); found && !strings.Contains(scheme, "/") {
 		return Normalize(text, keepQuery)
 	}
@@ -324,7 +322,7 @@ func normalizeTyped(text string, keepQuery []string) (Target, error) {
 	if strings.ContainsAny(host, "@\\?#") {
 		return Target{}, targetError("its host has characters that a host cannot have: write it like example.com/page or http://example.com/page")
 	}
-	if strings.HasSuffix(host, ":80") { // with http, the default port would be dropped
+	if strings.HasSuffix(host, ":80") { // with http, the default port would be removed
 		return Normalize("https://"+text, keepQuery)
 	}
 	return Normalize("http://"+text, keepQuery)

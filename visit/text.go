@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// What a byte may do in a URI, as bits of targetByte. Bytes that are plain in a part of the URI are
-// written as they are; all others are percent-encoded there, as in the URL standard. "%" is not
+// The properties of a byte in a URI, as bits of targetByte. Bytes that are plain in a part of the
+// URI are written unchanged. All others are percent-encoded, as in the URL standard. "%" is not
 // plain anywhere: it is either part of an escape or escaped itself.
 const (
 	printable       = 1 << iota // a printable ASCII character other than "%"
-	unreserved                  // it means the same whether it is escaped or not
-	plainInHost                 // in a host that is surely canonical
+	unreserved                  // it has the same meaning whether or not it is escaped
+	plainInHost                 // in a host that is certainly canonical
 	plainInPath                 // in a segment of a path
 	plainInQuery                // in the value of a query parameter
 	plainInName                 // in the name of a query parameter
@@ -51,12 +51,11 @@ func classifyTargetBytes() (class [256]uint8) {
 	return class
 }
 
-// targetTextProblem says what is wrong with the characters of a URI, raw or decoded; "" if nothing
-// is.
+// targetTextProblem returns the problem with the characters of a URI, raw or decoded, or "".
 func targetTextProblem(uri string) string {
 	for i := 0; i < len(uri); i++ {
 		if targetByte[uri[i]]&printable == 0 {
-			return targetOddTextProblem(uri) // rare, so it need not slow down this loop
+			return targetOddTextProblem(uri) // rare, so it does not slow down this loop
 		}
 	}
 	if uri == "" {
@@ -92,7 +91,7 @@ func escapeAt(s string, i int) (decoded byte, ok bool) {
 	return high<<4 | low, high < 16 && low < 16
 }
 
-// hexDigit is the value of a hexadecimal digit, and at least 16 for anything else.
+// hexDigit returns the value of a hexadecimal digit, or at least 16 for any other byte.
 func hexDigit(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':
@@ -123,7 +122,7 @@ func decodesTo(s, want string) bool {
 	return string(appendDecoded(space[:0], s)) == want
 }
 
-// appendCanonical appends s in its only canonical spelling: plain bytes stay, escapes of unreserved
+// appendCanonical appends s in its canonical spelling: plain bytes stay, escapes of unreserved
 // characters are decoded, other escapes get upper-case digits, and all other bytes are escaped.
 func appendCanonical(out []byte, s string, plain uint8) []byte {
 	for i := 0; i < len(s); {

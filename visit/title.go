@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// mostTitle is how many bytes of a title are kept.
+// mostTitle is the maximum size of a stored title in bytes.
 const mostTitle = 200
 
-// Title is the title of a page as it is kept: one line, without what cannot be seen, such as what turns
-// the direction of the text around it, and its beginning alone where it is long. "" is none.
+// Title returns the stored form of a title: one line, shortened if it is long, without invisible characters
+// such as marks that change the direction of surrounding text. "" means no title.
 func Title(told string) string {
 	if !utf8.ValidString(told) {
 		return ""
@@ -34,6 +34,6 @@ func Title(told string) string {
 	return title.String()
 }
 
-// joins reports whether a character that is not seen makes others look as they should: it joins letters and
-// emoji, keeps letters apart, or makes an emoji of a letter.
+// joins reports whether an invisible character affects how its neighbours look: it joins letters and emoji,
+// separates letters, or makes a letter an emoji.
 func joins(r rune) bool { return r == '\u200d' || r == '\u200c' || r == '\ufe0f' }

@@ -1,5 +1,5 @@
-// Package cells makes and moves cells: databases of a cluster of Citus, each of which has its
-// tables on one of the nodes. How a service connects to one is the matter of package db.
+// Package cells creates and moves cells: databases of a Citus cluster, each of which has its tables on one
+// of the nodes. Package db contains the connection to a cell.
 package cells
 
 import (
@@ -21,19 +21,19 @@ import (
 
 // Cluster is a coordinator of Citus and its workers. A cell is a database on all of them.
 type Cluster struct {
-	at      *url.URL // the coordinator, by a database that is no cell's and knows the nodes
+	at      *url.URL // the coordinator, with a database that does not belong to a cell and knows the nodes
 	options db.Options
 }
 
-// Cell is a database of a cluster, and where its tables are.
+// Cell is a database of a cluster, and the address of the node with its tables.
 type Cell struct {
 	Name, URL, Place string
 }
 
-// databasePrefix is what the names of the cells' databases begin with.
+// databasePrefix starts the names of the cells' databases.
 const databasePrefix = "footfall_"
 
-// OpenCluster prepares to work on the cluster whose coordinator the URL names.
+// OpenCluster prepares work on the cluster whose coordinator is at the URL.
 func OpenCluster(text string, o db.Options) (*Cluster, error) {
 	d, err := db.Open(context.Background(), text, o)
 	if err != nil {
@@ -51,14 +51,14 @@ func OpenCluster(text string, o db.Options) (*Cluster, error) {
 	return &Cluster{at, o}, nil
 }
 
-// url is that of a database on a node.
+// url returns the URL of a database on a node.
 func (c *Cluster) url(at Node, database string) string {
 	u := *c.at
 	u.Host, u.Path = at.String(), "/"+database
 	return u.String()
 }
 
-// cellURL is how a service connects to a cell: by any node, the coordinator first.
+// cellURL returns the URL with which a service connects to a cell: over any node, the coordinator first.
 func (c *Cluster) cellURL(name string, nodes []Node) string {
 	u := *c.at
 	hosts := make([]string, len(nodes))
@@ -73,7 +73,7 @@ func (c *Cluster) cellURL(name string, nodes []Node) string {
 }
 
 func (c *Cluster) coordinator() Node {
-	node, _ := ParseNode(c.at.Host) // OpenCluster has read it
+	node, _ := ParseNode(c.at.Host) // already parsed by OpenCluster
 	return node
 }
 
@@ -97,7 +97,7 @@ func (c *Cluster) with(ctx context.Context, at Node, database string, f func(con
 	return f(conn, New(conn))
 }
 
-// make makes a database of a cell on a node.
+// make creates a database of a cell on a node.
 func (c *Cluster) make(ctx context.Context, at Node, database string) error {
 	err := c.with(ctx, at, "postgres", func(conn *pgx.Conn, q *Queries) error {
 		there, err := q.DatabasesLike(ctx, database)
@@ -118,15 +118,15 @@ func (c *Cluster) make(ctx context.Context, at Node, database string) error {
 	return err
 }
 
-// settle leaves out the nodes that do not answer the coordinator in a database of it, and has those rejoin
-// that answer again.
+// settle disables the nodes that do not respond to the coordinator in a database, and enables disabled
+// nodes that respond again.
 func settle(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, migrations.SettleNodes(), pgx.QueryExecModeSimpleProtocol)
 	return err
 }
 
-// nodes are those of the cluster, the coordinator first; the coordinator alone where there is no
-// cluster yet. here are those of them that answer.
+// nodes returns the cluster's nodes, the coordinator first, or only the coordinator if there is no cluster
+// yet. here are the nodes that respond.
 func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 	if err := c.make(ctx, c.coordinator(), c.home()); err != nil {
 		return nil, nil, err
@@ -154,8 +154,8 @@ func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 	return nodes, here, err
 }
 
-// join makes a database, which the coordinator has, on nodes that answer, and lets it know of them. A node
-// alone has the tables itself.
+// join creates a database that the coordinator has on the responding nodes, and adds the nodes there. A
+// single node has the tables itself.
 func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error {
 	return c.with(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
 		if err := settle(ctx, conn); err != nil {
@@ -171,7 +171,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 			case i == 0:
 				err = q.ClusterBegin(ctx, node.Host, node.Port)
 			default:
-				if c.with(ctx, node, database, isPart) == nil { // of a cell of this name that was dropped while the node was away
+				if c.with(ctx, node, database, isPart) == nil { // of a cell of this name that was dropped while the node was down
 					err = c.dropAt(ctx, node, []string{database})
 				}
 				if err == nil {
@@ -192,7 +192,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 	})
 }
 
-// Found are the URLs of the cells by their names, as anybody may ask for them who has the coordinator.
+// Found returns the URLs of the cells by name. It needs only the rights to read from the coordinator.
 func (c *Cluster) Found(ctx context.Context, coordinator *db.DB) (urls map[string]string, err error) {
 	err = coordinator.Read(ctx, func(shared *db.Queries) error {
 		q := New(shared.Tx())
@@ -214,8 +214,8 @@ func (c *Cluster) Found(ctx context.Context, coordinator *db.DB) (urls map[strin
 	return urls, err
 }
 
-// IsCell tells whether the database of a cell that was found is one: another's may have a name like that,
-// and a cell that is being made is none yet.
+// IsCell reports whether a found database really is a cell. Another database may have a similar name, and
+// a cell under construction is not one yet.
 func (c *Cluster) IsCell(ctx context.Context, name string) (is bool, err error) {
 	d, err := db.Open(ctx, c.url(c.coordinator(), databasePrefix+name), c.options)
 	if err != nil {
@@ -226,7 +226,7 @@ func (c *Cluster) IsCell(ctx context.Context, name string) (is bool, err error) 
 	return is, err
 }
 
-// databases are those of the cells, by name.
+// databases returns the names of the cells' databases.
 func (c *Cluster) databases(ctx context.Context) (names []string, err error) {
 	err = c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) (err error) {
 		names, err = q.DatabasesLike(ctx, databasePrefix)
@@ -247,7 +247,7 @@ func (c *Cluster) open(ctx context.Context, name string, nodes []Node) (*db.DB, 
 	return db.Open(ctx, c.cellURL(name, nodes), c.options)
 }
 
-// AddNode lets a server be one of the cluster. What fails is done when this is called again.
+// AddNode adds a server to the cluster. After a failure it can be called again.
 func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	_, nodes, err := c.nodes(ctx)
 	if err != nil {
@@ -263,7 +263,7 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	if !slices.Contains(nodes, node) {
 		nodes = append(nodes, node)
 	}
-	for _, database := range append(databases, c.home()) { // the last one is asked which nodes there are
+	for _, database := range append(databases, c.home()) { // the last one holds the list of nodes
 		if err := c.join(ctx, database, nodes); err != nil {
 			return err
 		}
@@ -271,8 +271,8 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	return c.checkNodes(ctx, nodes)
 }
 
-// AddCell makes a cell, with its tables on a node, or on any. Nodes that are away get a part in it when
-// the cell moves there. What fails is done when this is called again.
+// AddCell creates a cell with its tables on the given node, or on any. Nodes that are down get their part
+// of it when the cell moves there. After a failure it can be called again.
 func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell, err error) {
 	all, nodes, err := c.nodes(ctx)
 	if err == nil && on != (Node{}) {
@@ -311,7 +311,7 @@ func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell,
 	return Cell{name, c.cellURL(name, all), d.Place(ctx)}, nil
 }
 
-// mayHost returns an error unless a node is one of the cluster, and answers.
+// mayHost returns an error unless the node is in the cluster and responds.
 func (c *Cluster) mayHost(ctx context.Context, node Node, nodes []Node) error {
 	if !slices.Contains(nodes, node) {
 		return unknownNode(node, nodes)
@@ -342,7 +342,7 @@ func (c *Cluster) Cells(ctx context.Context) (cells []Cell, err error) {
 	return cells, err
 }
 
-// MoveCell moves the tables of a cell to a node. Services of it go on there.
+// MoveCell moves the tables of a cell to a node. Its services continue there.
 func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell, err error) {
 	nodes, here, err := c.nodes(ctx)
 	if err == nil {
@@ -357,7 +357,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	}
 	defer d.Close()
 	if d.Place(ctx) != to.String() {
-		if err := c.join(ctx, databasePrefix+name, here); err != nil { // of which some were away when it was added
+		if err := c.join(ctx, databasePrefix+name, here); err != nil { // some were down when it was added
 			return cell, err
 		}
 		err = c.with(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {
@@ -370,12 +370,12 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 		})
 	}
 	if err == nil {
-		err = d.Ping(ctx) // which arrives, so that services need not be the first
+		err = d.Ping(ctx) // it runs CellArrive, so that services need not be the first
 	}
 	return Cell{name, c.cellURL(name, nodes), d.Place(ctx)}, err
 }
 
-// Node is where a server of a cluster listens.
+// Node is the address at which a server of a cluster listens.
 type Node struct {
 	Host string
 	Port int32
@@ -383,7 +383,7 @@ type Node struct {
 
 func (n Node) String() string { return net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port))) }
 
-// ParseNode reads a HOST:PORT; without a port it is PostgreSQL's own.
+// ParseNode parses HOST:PORT. Without a port it is PostgreSQL's default.
 func ParseNode(text string) (Node, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

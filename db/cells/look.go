@@ -10,23 +10,23 @@ import (
 )
 
 type (
-	// Look is how a cell is.
+	// Look is the state of a cell.
 	Look struct {
 		Cell
 		CellLookRow
 		Today int64      // visits that its apps have counted today
-		Needs db.Standby // which of its node's standbys it must wait for
-		Wrong error      // why it counts nothing, or nothing is known of it
+		Needs db.Standby // the state of its node's standby
+		Wrong error      // why it does not count, or why its state is unknown
 	}
-	// NodeLook is how a node is.
+	// NodeLook is the state of a node.
 	NodeLook struct {
 		Node
-		Bytes int64 // of its databases, and of WAL
-		Wrong error // why nothing is known of it
+		Bytes int64 // size of its databases and WAL
+		Wrong error // why its state is unknown
 	}
 )
 
-// Look looks at all cells and nodes at once.
+// Look checks all cells and nodes concurrently.
 func (c *Cluster) Look(ctx context.Context) (looks []Look, nodes []NodeLook, err error) {
 	there, _, err := c.nodes(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Cluster) Look(ctx context.Context) (looks []Look, nodes []NodeLook, err
 
 func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 	look := Look{Cell: cell}
-	if at, err := ParseNode(cell.Place); err == nil { // which is named if it does not answer
+	if at, err := ParseNode(cell.Place); err == nil { // so that the error names it if it does not respond
 		if look.Wrong = c.with(ctx, at, c.home(), func(*pgx.Conn, *Queries) error { return nil }); look.Wrong != nil {
 			return look
 		}
@@ -64,7 +64,7 @@ func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 	d, err := db.Open(ctx, cell.URL, c.options)
 	if err == nil {
 		defer d.Close()
-		if err = d.Read(ctx, func(*db.Queries) error { return nil }); err == nil { // its node answers
+		if err = d.Read(ctx, func(*db.Queries) error { return nil }); err == nil { // its node responds
 			err = d.CheckSchema(ctx)
 		}
 		if err == nil {
@@ -84,7 +84,7 @@ func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 	return look
 }
 
-// LookAt looks at a cell, where its tables are.
+// LookAt checks a cell on the node with its tables.
 func LookAt(ctx context.Context, d *db.DB) (look CellLookRow, err error) {
 	return look, d.Read(ctx, func(q *db.Queries) (err error) {
 		look, err = New(q.Tx()).CellLook(ctx)

@@ -14,8 +14,9 @@ import (
 	"footfall/pause"
 )
 
-// everywhere runs f at the coordinator on the database of each cell, and last on the one that is asked
-// which nodes there are: so what failed half-way is begun again. Other nodes that are away are left out.
+// everywhere runs f on the coordinator for the database of each cell, and last for the database that
+// holds the list of nodes, so that an interrupted command can be repeated. Other nodes that are down are
+// skipped.
 func (c *Cluster) everywhere(ctx context.Context, f func(database string, there []ClusterNodesRow, q *Queries) error) error {
 	databases, err := c.databases(ctx)
 	if err != nil {
@@ -44,13 +45,13 @@ func (c *Cluster) everywhere(ctx context.Context, f func(database string, there 
 
 func (r ClusterNodesRow) node() Node { return Node{r.Nodename, r.Nodeport} }
 
-// find returns which row is of a node; -1: none is.
+// find returns the index of a node's row, or -1.
 func find(there []ClusterNodesRow, node Node) int {
 	return slices.IndexFunc(there, func(row ClusterNodesRow) bool { return row.node() == node })
 }
 
-// ReplaceNode puts a server in the place of another one, whose copy it is: a standby that was promoted.
-// Services go on there. What fails is done when this is called again.
+// ReplaceNode replaces a node by its copy, a promoted standby. Services continue there. After a failure
+// it can be called again.
 func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 	nodes, _, err := c.nodes(ctx)
 	switch {
@@ -77,7 +78,7 @@ func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 	return c.awaitNodes(ctx)
 }
 
-// mayReplace tells all that is wrong with putting a server in the place of another one.
+// mayReplace returns all reasons why a server cannot replace another one.
 func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
 	wrong := c.with(ctx, old, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
@@ -119,7 +120,7 @@ func notItself(node Node, now NodeItselfRow) error {
 		"ALTER SYSTEM SET citus.local_hostname = '%s'; SELECT pg_reload_conf();", node, Node{now.Host, now.Port}, node.Host)
 }
 
-// checkNodes tells which nodes cannot be worked with, and why.
+// checkNodes reports the nodes that cannot be used, and why.
 func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	var wrong []error
 	for _, node := range nodes {
@@ -149,8 +150,8 @@ func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	})
 }
 
-// mayJoin returns an error where a server that is no node has tables of a cell, which are older than
-// those of another node.
+// mayJoin returns an error if a server outside of the cluster has tables of a cell, which are older than
+// the tables of another node.
 func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 	var has []string
 	err = c.with(ctx, node, "postgres", func(_ *pgx.Conn, q *Queries) (err error) {
@@ -175,7 +176,8 @@ func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 	})
 }
 
-// awaitNodes waits until all nodes know which there are: before that no day is made, and nothing moves.
+// awaitNodes waits until all nodes know the present nodes. Before that, partitions cannot be created and
+// cells cannot move.
 func (c *Cluster) awaitNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
 	defer cancel()
@@ -197,12 +199,12 @@ func (c *Cluster) awaitNodes(ctx context.Context) error {
 }
 
 const (
-	nodesWithin = 20 * time.Second // Citus tells them each 5 s
+	nodesWithin = 20 * time.Second // Citus informs the nodes every 5 s
 	nodesLook   = 200 * time.Millisecond
 )
 
-// RemoveNode takes a node out of the cluster, whose cells are moved to another one, if that is named.
-// What fails is done when this is called again.
+// RemoveNode removes a node from the cluster. Its cells move to the node to, if that is given. After a
+// failure it can be called again.
 func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 	nodes, _, err := c.nodes(ctx)
 	switch {
@@ -234,11 +236,11 @@ func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 			return fmt.Errorf("move the cell %s: %w", cell.Name, err)
 		}
 	}
-	var left []string // databases that the node has in vain
+	var left []string // databases that the node no longer needs
 	return c.everywhere(ctx, func(database string, there []ClusterNodesRow, q *Queries) error {
 		if database != c.home() {
 			left = append(left, database)
-		} else if err := c.dropAt(ctx, node, left); err != nil && !db.IsConnect(err) { // a machine that is gone for good has nothing
+		} else if err := c.dropAt(ctx, node, left); err != nil && !db.IsConnect(err) { // a machine that is gone for good has no databases to drop
 			return err
 		}
 		at := find(there, node)
@@ -252,7 +254,7 @@ func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 	})
 }
 
-// dropAt drops databases on a node, whoever is connected to them.
+// dropAt drops databases on a node, even if clients are connected to them.
 func (c *Cluster) dropAt(ctx context.Context, node Node, databases []string) error {
 	return c.with(ctx, node, "postgres", func(conn *pgx.Conn, _ *Queries) error {
 		for _, database := range databases {
@@ -273,12 +275,13 @@ func isPart(conn *pgx.Conn, _ *Queries) error {
 	return err
 }
 
-// releaseWithin is how long services of many cells may take to let go of one: they look each second, and
-// answer what they have accepted.
+// releaseWithin bounds the time for services of many cells to disconnect from one: they check every
+// second, and finish the visits that they have accepted.
 const releaseWithin = 15 * time.Second
 
-// DropCell drops a cell with all that was counted in it, on all nodes that answer. Services of many cells
-// let go of it first; one of this cell alone is in the way. What fails is done when this is called again.
+// DropCell drops a cell with all of its numbers, on all nodes that respond. Services of many cells
+// disconnect from it first. A service of only this cell causes an error. After a failure it can be called
+// again.
 func (c *Cluster) DropCell(ctx context.Context, name string) error {
 	nodes, _, err := c.nodes(ctx)
 	if err != nil {
@@ -293,14 +296,14 @@ func (c *Cluster) DropCell(ctx context.Context, name string) error {
 		if err := q.CellRelease(ctx, databasePrefix+name); err != nil {
 			return err
 		}
-		if conn, err := d.Connect(ctx); err == nil { // or its node is away, or its tables were dropped before
+		if conn, err := d.Connect(ctx); err == nil { // else its node is down, or its tables were dropped before
 			err = db.RefuseBesideInstances(ctx, conn, releaseWithin)
 			_ = conn.Close(ctx)
 			if err != nil {
 				return err
 			}
 		}
-		slices.Reverse(nodes) // on the coordinator last, which is asked which cells there are
+		slices.Reverse(nodes) // the coordinator last, because it holds the list of cells
 		for _, node := range nodes {
 			err := c.dropAt(ctx, node, []string{databasePrefix + name})
 			if db.IsConnect(err) {

@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// account is the user that runs the server if Footfall runs as root, since PostgreSQL refuses to
+// account is the user that runs the server if Footfall runs as root, because PostgreSQL refuses to
 // run as root. A nil account means Footfall's own user.
 type account struct {
 	uid, gid uint32
 	name     string
 }
 
-// newAccount returns the account for a cluster that does not exist yet.
+// newAccount returns the account for a new cluster.
 func newAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -83,7 +83,7 @@ func (a *account) owns(info fs.FileInfo) bool {
 	return uid == a.uid
 }
 
-// give makes the server's user the owner of a file that Footfall has just made.
+// give makes the server's user the owner of a file that Footfall has just created.
 func (a *account) give(path string) error {
 	if a == nil {
 		return nil
@@ -91,9 +91,9 @@ func (a *account) give(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// checkEntry returns an error that names the folder on the way to dir which the server's user
-// cannot enter. It finds out by running the binary there, since modes do not tell everything
-// (access lists, mounts).
+// checkEntry returns an error that names the folder in the path of dir that the server's user
+// cannot enter. It runs the binary there to find out, because file modes are not sufficient (access
+// lists, mounts).
 func (a *account) checkEntry(dir string, bin binaries) error {
 	binary := filepath.Join(bin.dir, "postgres")
 	if a == nil {
@@ -113,9 +113,9 @@ func (a *account) checkEntry(dir string, bin binaries) error {
 		"put the data elsewhere (--data /var/lib/footfall), or start Footfall as a normal user", a, closed)
 }
 
-// makeDir makes dir and its missing parents. If Footfall runs as root, it gives them mode 0755
-// whatever the umask is, since the server's user has to pass through them. What is private in them
-// has its own mode.
+// makeDir creates dir and its missing parents. If Footfall runs as root, they get mode 0755 despite
+// the umask, because the server's user must be able to enter them. Private content has its own
+// mode.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {

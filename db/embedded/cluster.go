@@ -20,16 +20,16 @@ import (
 const (
 	// name is the name of the database, and of the role that owns everything in it.
 	name = "footfall"
-	// longestSocketPath is how long a socket's path may be on every Unix. Linux allows four bytes
-	// more.
+	// longestSocketPath is the maximum length of a socket's path on every Unix. Linux allows four
+	// bytes more.
 	longestSocketPath = 103
-	// Port is in the name of the socket, and is the one on TCP. Not 5432, which another server of
-	// the machine may have.
+	// Port is the TCP port, and part of the socket's name. It is not 5432, which another server of
+	// the machine may use.
 	Port = 5433
 )
 
-// hba lets in every client that can enter the socket's private directory, and asks all others,
-// which come over TCP if an operator lets them (listen_addresses), for a password.
+// hba accepts every client that can enter the socket's private directory. It requires a password
+// from all others, which connect over TCP if an operator allows that (listen_addresses).
 const hba = `# Written once by Footfall, which does not change this file again.
 # The Unix socket lies in a directory that only the server's user and root can enter.
 local  all          all       trust
@@ -37,8 +37,8 @@ local  replication  all       trust
 host   all          all  all  scram-sha-256
 `
 
-// settings are written to postgresql.conf when the cluster is made. On the command line they would
-// override what an operator sets in that file or with ALTER SYSTEM.
+// settings are written to postgresql.conf when the cluster is created. On the command line they
+// would override an operator's settings in that file or by ALTER SYSTEM.
 const settings = `
 # Written once by Footfall, which does not change this file again: edit it, or use ALTER SYSTEM.
 cluster_name = 'footfall'
@@ -59,12 +59,11 @@ log_rotation_size = 0
 
 func clusterIn(dir string) string { return filepath.Join(dir, "postgres") }
 
-// clusterMajor returns the major version that made the cluster, or 0 if there is no cluster yet.
+// clusterMajor returns the major version of the cluster, or 0 if there is no cluster yet.
 func clusterMajor(cluster string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(cluster, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
-		// An operator may have prepared an empty folder. One with anything else in it is left
-		// alone.
+		// An operator may have prepared an empty folder. A folder with other content is not used.
 		entries, err := os.ReadDir(cluster)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, fmt.Errorf("look into %s: %w", cluster, err)
@@ -85,8 +84,8 @@ func clusterMajor(cluster string) (int, error) {
 	return major, nil
 }
 
-// chooseBinaries finds binaries that fit the cluster. If there are none, the error says what to do.
-// A cluster of another major version is never touched.
+// chooseBinaries finds binaries that fit the cluster. If there are none, the error contains a
+// remedy. A cluster of another major version is never changed.
 func chooseBinaries(cfg Config, major int, as *account) (binaries, error) {
 	bin, err := findBinaries(cfg.BinDir, major, as)
 	if err != nil {
@@ -100,8 +99,8 @@ func chooseBinaries(cfg Config, major int, as *account) (binaries, error) {
 	return bin, nil
 }
 
-// makeCluster makes the cluster under another name and moves it into place once it is complete. So
-// a cluster that exists is complete, even if an earlier attempt was interrupted.
+// makeCluster creates the cluster under another name and renames it when it is complete. So an
+// existing cluster is complete, even if an earlier attempt was interrupted.
 func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inherited *lock) error {
 	began := time.Now()
 	cluster, unfinished := clusterIn(cfg.Dir), clusterIn(cfg.Dir)+".unfinished"
@@ -115,7 +114,7 @@ func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inh
 		return err
 	}
 	// The locale C exists everywhere and never changes its order, so indexes survive an upgrade of
-	// the operating system, and LIKE 'prefix%' can use them. Texts are UTF-8 all the same.
+	// the operating system, and LIKE 'prefix%' can use them. Texts are UTF-8 nevertheless.
 	args := []string{"--pgdata", unfinished, "--username", name, "--encoding=UTF8", "--locale=C", "--data-checksums",
 		"--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions"}
 	synced := cfg.Settings["fsync"] != "off"
@@ -152,7 +151,7 @@ func runInitdb(cmd *exec.Cmd, as *account, inherited *lock) (string, error) {
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{inherited.file}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.WaitDelay = 5 * time.Second // for its children, which hold the pipe
+	cmd.WaitDelay = 5 * time.Second // for its children, which have the pipe open
 	p, err := spawn(cmd, as)
 	if err == nil {
 		<-p.done
@@ -162,11 +161,11 @@ func runInitdb(cmd *exec.Cmd, as *account, inherited *lock) (string, error) {
 }
 
 // configure completes the files of a cluster on which no server has run yet. They are never written
-// later: by then a superuser of the database could have replaced them by links, through which root
-// would write.
+// later: a superuser of the database could have replaced them by links, through which root would
+// write.
 func configure(cluster string) error {
 	access := filepath.Join(cluster, "pg_hba.conf")
-	// WriteFile keeps the owner that initdb gave the file.
+	// WriteFile keeps the owner set by initdb.
 	if err := os.WriteFile(access, []byte(hba), 0o600); err != nil {
 		return err
 	}
@@ -178,11 +177,11 @@ func configure(cluster string) error {
 	return errors.Join(err, conf.Sync(), conf.Close(), syncFile(access))
 }
 
-// socketDir makes the folder of the Unix socket, private to the server's user, and returns it. A
-// data directory always has the same one, so that clients find the server again after a restart.
+// socketDir creates the folder of the Unix socket, private to the server's user, and returns it. It
+// is always the same for a data directory, so that clients find the server again after a restart.
 func socketDir(cfg Config, port int, as *account) (string, error) {
 	dir := filepath.Join(cfg.Dir, "socket")
-	// For PostgreSQL and its clients a comma ends the path.
+	// PostgreSQL and its clients end the path at a comma.
 	if len(socketIn(dir, port)) > longestSocketPath || strings.ContainsAny(dir, ",\"\\") {
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(cfg.Dir))
@@ -208,13 +207,13 @@ func socketIn(dir string, port int) string {
 
 func socketURL(dir string, port int) string {
 	query := url.Values{"host": {dir}, "port": {strconv.Itoa(port)}}.Encode()
-	query = strings.ReplaceAll(query, "+", "%20") // for PostgreSQL's clients a plus is not a space
+	query = strings.ReplaceAll(query, "+", "%20") // PostgreSQL's clients do not read a plus as a space
 	u := url.URL{Scheme: "postgres", User: url.User(name), Path: "/" + name, RawQuery: query}
 	return u.String()
 }
 
-// postmasterPID is what a server writes about itself to a file in its cluster. After a server was
-// killed, the file is still there.
+// postmasterPID is the content of the file that a server writes in its cluster. After a server was
+// killed, the file still exists.
 type postmasterPID struct {
 	pid, port int
 	socketDir string
@@ -244,8 +243,8 @@ func readPostmasterPID(cluster string) (*postmasterPID, error) {
 	return &postmasterPID{pid: pid, port: port, socketDir: lines[4]}, nil
 }
 
-// runningURL returns the URL of the server that wrote postmaster.pid, or "" if the socket's folder
-// does not belong to the server's user: in /tmp, somebody else could have made it since.
+// runningURL returns the URL of the server that wrote postmaster.pid. It returns "" if the socket's
+// folder does not belong to the server's user, because in /tmp another user could have created it.
 func runningURL(dir string) (string, error) {
 	cluster := clusterIn(dir)
 	server, err := readPostmasterPID(cluster)
@@ -267,9 +266,9 @@ func runningURL(dir string) (string, error) {
 	return socketURL(server.socketDir, server.port), nil
 }
 
-// dropForeignPID removes a postmaster.pid whose process number now belongs to another program, as
-// happens after a reboot or in a restarted container; PostgreSQL would take that for a running
-// server. The caller knows that no server runs on the cluster.
+// dropForeignPID removes a postmaster.pid if another program now has its process number, for
+// example after a reboot or in a restarted container. PostgreSQL would take that program for a
+// running server. The caller knows that no server runs on the cluster.
 func dropForeignPID(cluster string) error {
 	server, err := readPostmasterPID(cluster)
 	if err != nil || server == nil {
@@ -277,7 +276,7 @@ func dropForeignPID(cluster string) error {
 	}
 	program, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", server.pid))
 	if err != nil || strings.HasPrefix(string(program), "postgres") {
-		return nil // it is a server, or cannot be told (no /proc): PostgreSQL's own check decides
+		return nil // it is a server, or unknown (no /proc): PostgreSQL's own check decides
 	}
 	return os.Remove(filepath.Join(cluster, "postmaster.pid"))
 }

@@ -1,20 +1,20 @@
 // Package embedded runs a PostgreSQL server as a child of Footfall, in Footfall's data directory.
 //
-// The server belongs to the process that started it. It stops when that process ends, however that
-// happens, and no other process starts a server on the same directory meanwhile. Start is for a
-// process that serves. Use is for a short command: it attaches to the server that runs, or starts
-// one for its own duration.
+// The server belongs to the process that started it. It stops when that process ends, for whatever
+// reason, and until then no other process starts a server on the same directory. Start is for a
+// process that serves. Use is for a short command: it attaches to the running server, or starts one
+// for its own duration.
 //
 // Clients reach the server through a Unix socket in a directory that only its user may enter, so
-// local connections need no password. It listens on TCP only if an operator sets that, and asks there
-// for a password.
+// local connections need no password. It listens on TCP only if an operator sets that, and then
+// requires a password.
 //
-// The data directory holds
+// The data directory contains
 //
-//	postgres/              the cluster; postgres/log has the server's log, a file a day for a week
-//	postgres.unfinished/   a cluster that was not completed; the next start begins it anew
-//	postgres-start.log     what the server printed before its log was open
-//	socket/                the Unix socket, unless its path would be too long for one
+//	postgres/              the cluster; postgres/log has the server's log, one file per weekday
+//	postgres.unfinished/   an incomplete cluster; the next start creates it again
+//	postgres-start.log     the server's output before its log was open
+//	socket/                the Unix socket, unless its path would be too long
 //	lock/                  which processes use the directory (see serveLock)
 package embedded
 
@@ -33,39 +33,39 @@ import (
 	"footfall/pause"
 )
 
-// Config says where the server lives and which binaries run it.
+// Config specifies where the server's data is and which binaries run it.
 type Config struct {
-	// Dir is Footfall's data directory. It is made if it is missing.
+	// Dir is Footfall's data directory. It is created if it is missing.
 	Dir string
-	// MustExist makes nothing: where there is no cluster, that is ErrNoCluster.
+	// MustExist prevents creating anything: if there is no cluster, the error is ErrNoCluster.
 	MustExist bool
-	// BinDir is the folder of postgres and initdb. If it is empty, the newest that fits the data is
-	// used.
+	// BinDir is the folder of postgres and initdb. If it is empty, the newest version that fits the
+	// data is used.
 	BinDir string
 	// Settings are server settings that override every file, such as fsync=off for a cluster that
 	// may be lost. With fsync=off, initdb does not wait for the disk either.
 	Settings map[string]string
-	// Wait is how long a start waits until another process releases the directory, and how long a
+	// Wait is how long a start waits for another process to release the directory, and how long a
 	// short command that started the server waits for other commands that use it. Zero: ten
 	// seconds.
 	Wait time.Duration
-	// Log gets a line for what takes long or is worth knowing. Nil: no log.
+	// Log receives lines about slow or notable events. Nil: no log.
 	Log *slog.Logger
 }
 
-// pollEvery is how often a lock or a connection is tried again. Each try costs next to nothing.
+// pollEvery is the interval for polling a lock or a connection. Each attempt is cheap.
 const pollEvery = 10 * time.Millisecond
 
-// exitGrace is how long a killed process may take to end, which releases its locks.
+// exitGrace is how long a killed process may take to exit, which releases its locks.
 const exitGrace = time.Second
 
-// Start starts the server for a process that serves. It makes the cluster if there is none, and
-// returns when the server accepts connections, which after a crash is when it has recovered,
-// however long that takes.
+// Start starts the server for a process that serves. It creates the cluster if there is none, and
+// returns when the server accepts connections. After a crash, the server first recovers, however
+// long that takes.
 //
-// It waits until a server that is stopping, or that a short command started, has ended. If another
-// process serves from the same directory, that is an error. Stop must be called even if the server
-// ended by itself.
+// It waits for a server that is stopping, or that a short command started. If another process
+// serves from the same directory, it returns an error. Stop must be called even if the server
+// exited by itself.
 func Start(ctx context.Context, cfg Config) (server *Server, err error) {
 	if cfg, err = cfg.prepare(); err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func Start(ctx context.Context, cfg Config) (server *Server, err error) {
 	return server, nil
 }
 
-// Use returns the URL of the server on cfg.Dir for a short command. If none runs, it starts one.
-// The caller must call release when it is done. That stops a server which Use started, once the
+// Use returns the URL of the server on cfg.Dir for a short command. If none is running, it starts
+// one. The caller must call release when it is done. That stops a server started by Use, after all
 // other commands that use it have ended.
 func Use(ctx context.Context, cfg Config) (url string, release func() error, err error) {
 	if cfg, err = cfg.prepare(); err != nil {
@@ -121,11 +121,11 @@ func Use(ctx context.Context, cfg Config) (url string, release func() error, err
 	}
 }
 
-// attachShared attaches to the server, and keeps a short command that started it from stopping it
-// before release. A nil release means that no server runs.
+// attachShared attaches to the server. Until release, a short command that started the server
+// cannot stop it. A nil release means that no server is running.
 func (cfg Config) attachShared() (url string, release func() error, err error) {
-	// Lock before looking for the server: either the process that stops it sees the lock, or the
-	// server is not found.
+	// Take the lock before looking for the server: then either the process that stops it sees the
+	// lock, or the server is not found.
 	shared, err := tryLock(cfg.lock(attachedLock), sharedBy)
 	if err != nil || shared == nil {
 		return "", nil, err
@@ -147,7 +147,7 @@ func startForCommand(ctx context.Context, cfg Config, owner *lock) (string, func
 		last, err := tryLock(cfg.lock(attachedLock), exclusive)
 		if last == nil && err == nil {
 			cfg.Log.Info("waiting for other commands on this PostgreSQL to end", "dir", cfg.Dir)
-			// Commands that take longer than that lose their connection.
+			// Commands that take longer than cfg.Wait lose their connection.
 			last, err = waitLock(context.Background(), cfg.Wait, cfg.lock(attachedLock))
 		}
 		if err == nil {
@@ -159,7 +159,7 @@ func startForCommand(ctx context.Context, cfg Config, owner *lock) (string, func
 	}, nil
 }
 
-// Attach returns the URL of the server that runs on dir, for short commands. ok is false if none
+// Attach returns the URL of the server running on dir, for short commands. ok is false if no server
 // accepts connections.
 func Attach(dir string) (url string, ok bool, err error) {
 	dir, err = filepath.Abs(dir)
@@ -183,8 +183,8 @@ func Attach(dir string) (url string, ok bool, err error) {
 	}
 }
 
-// prepare returns the configuration with its defaults, and makes the data directory with the folder
-// of its locks, or says what is wrong.
+// prepare returns the configuration with its defaults, and creates the data directory with its lock
+// folder.
 func (cfg Config) prepare() (Config, error) {
 	if cfg.Dir == "" {
 		return cfg, errors.New("the data directory has no name")
@@ -204,7 +204,7 @@ func (cfg Config) prepare() (Config, error) {
 	return cfg, inDir(cfg.Dir, makeDir(lockFolder(cfg.Dir)))
 }
 
-// checkDir refuses a folder in which nothing may be made, before anything is.
+// checkDir returns an error for an unsuitable folder before anything is created in it.
 func (cfg Config) checkDir() error {
 	if _, err := os.Stat(filepath.Join(cfg.Dir, "PG_VERSION")); err == nil {
 		return inDir(cfg.Dir, errors.New("it is itself the cluster of a PostgreSQL server: name the folder of Footfall's data, "+
@@ -215,7 +215,7 @@ func (cfg Config) checkDir() error {
 	}
 	for _, part := range []string{clusterIn(cfg.Dir), lockFolder(cfg.Dir)} {
 		if _, err := os.Stat(part); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return nil // it is there, or being made, or others know better what is wrong
+			return nil // it exists or is being created, or later steps report the error better
 		}
 	}
 	return inDir(cfg.Dir, ErrNoCluster)

@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// ErrNoCluster is the error of Use where Config.MustExist is set and nothing was ever made.
+// ErrNoCluster is returned if Config.MustExist is set and the data directory has never been used.
 var ErrNoCluster = errors.New("there is no data here")
 
-// DirError is what is wrong with a data directory, and what to do about it.
+// DirError reports a problem with a data directory, and how to solve it.
 type DirError struct {
 	Dir string
 	Err error
@@ -23,11 +23,10 @@ type DirError struct {
 
 func (e *DirError) Error() string { return e.Dir + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the problem.
 func (e *DirError) Unwrap() error { return e.Err }
 
-// inDir adds to what the operating system refuses to do in a data directory what can be done about
-// that. An error that says so itself is kept.
+// inDir wraps err in a DirError. It adds a remedy to errors of the operating system.
 func inDir(dir string, err error) error {
 	if already := (*DirError)(nil); err == nil || errors.As(err, &already) {
 		return err
@@ -47,8 +46,8 @@ func inDir(dir string, err error) error {
 	return &DirError{dir, fmt.Errorf("it cannot be used (%w): %s", err, remedy)}
 }
 
-// lockFault says why a lock of a data directory was not had: held says so of one that another
-// process still has.
+// lockFault returns the error for a lock that could not be taken. held is the message if another
+// process still has it.
 func lockFault(dir string, err error, held string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &DirError{dir, errors.New(held)}
@@ -56,7 +55,7 @@ func lockFault(dir string, err error, held string) error {
 	return inDir(dir, err)
 }
 
-// failedInitdb says what initdb said, and what to do.
+// failedInitdb returns an error with initdb's output and a remedy.
 func failedInitdb(dir string, err error, output string) error {
 	remedy := "mend the installation, or name another PostgreSQL with --postgres-bin"
 	if strings.Contains(output, "No space left") || strings.Contains(output, "Disk quota") {
@@ -65,8 +64,8 @@ func failedInitdb(dir string, err error, output string) error {
 	return &DirError{dir, fmt.Errorf("PostgreSQL's initdb could not make a cluster (%w):\n%s\n%s", err, lastLines(output), remedy)}
 }
 
-// lastLines returns the end of what a program printed, which tells why it gave up, without the
-// statements in which it did.
+// lastLines returns the end of a program's output, which shows why it gave up, without STATEMENT
+// lines.
 func lastLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -78,10 +77,10 @@ func lastLines(text string) string {
 	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }
 
-// serverLogs are the files of a cluster's log, with their sizes.
+// serverLogs returns the log files of a cluster and their sizes.
 func serverLogs(cluster string) map[string]int64 {
 	sizes := map[string]int64{}
-	paths, _ := filepath.Glob(filepath.Join(cluster, "log", "*")) // fails for a bad pattern only
+	paths, _ := filepath.Glob(filepath.Join(cluster, "log", "*")) // fails only for an invalid pattern
 	for _, path := range paths {
 		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
 			sizes[path] = info.Size()
@@ -90,14 +89,14 @@ func serverLogs(cluster string) map[string]int64 {
 	return sizes
 }
 
-// loggedSince returns what a server has added to its log since it had these sizes. What cannot be
-// read makes the answer shorter.
+// loggedSince returns the lines that a server has logged since its files had these sizes. Files
+// that cannot be read are skipped.
 func loggedSince(cluster string, sizes map[string]int64) string {
 	var output strings.Builder
 	for path, size := range serverLogs(cluster) {
 		before := sizes[path]
 		if before > size {
-			before = 0 // it was begun anew
+			before = 0 // the server has started the file again
 		}
 		file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 		if err != nil {

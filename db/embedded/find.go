@@ -19,8 +19,8 @@ import (
 // oldestMajor is the oldest PostgreSQL that Footfall is tested on.
 const oldestMajor = 15
 
-// installedIn are the folders to which distributions install a PostgreSQL server without putting it
-// on the PATH.
+// installedIn lists the folders where distributions install PostgreSQL servers without adding them
+// to the PATH.
 var installedIn = []string{
 	"/usr/lib/postgresql/*/bin",          // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                   // PostgreSQL's own packages for Fedora and Red Hat
@@ -34,15 +34,15 @@ var installedIn = []string{
 	"/usr/local/pgsql/bin", // built from source
 }
 
-// binaries is an installation of PostgreSQL that the server's user can run.
+// binaries is a PostgreSQL installation that the server's user can run.
 type binaries struct {
 	dir   string
 	major int
 }
 
-// Find returns the folder of the PostgreSQL server's binaries: explicit if that is given, else that
-// of pg_config, else that on the PATH, else the newest in the folders of distributions. If there is
-// none, the error names the command that installs PostgreSQL.
+// Find returns the folder of the PostgreSQL server's binaries: explicit unless it is empty, else
+// the one reported by pg_config, else the one on the PATH, else the newest one in the folders of
+// distributions. If there is none, the error names the command that installs PostgreSQL.
 func Find(explicit string) (binDir string, err error) {
 	as, err := newAccount()
 	if err != nil {
@@ -72,13 +72,13 @@ func findBinaries(explicit string, major int, as *account) (binaries, error) {
 		}
 	}
 	if first.dir != "" {
-		return first, nil // of another major version: the caller tells what to do about that
+		return first, nil // of another major version: the caller reports how to proceed
 	}
 	return binaries{}, errors.Join(append([]error{errors.New("no PostgreSQL server found; install it: " + installCommand() +
 		"; or name the folder of its postgres and initdb with --postgres-bin")}, refused...)...)
 }
 
-// candidates returns the folders that have postgres and initdb in them, the preferred ones first.
+// candidates returns the folders that contain postgres and initdb, the preferred ones first.
 func candidates() []string {
 	var dirs []string
 	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
@@ -91,7 +91,7 @@ func candidates() []string {
 	}
 	var packaged []string
 	for _, pattern := range installedIn {
-		matches, _ := filepath.Glob(pattern) // fails for a bad pattern only
+		matches, _ := filepath.Glob(pattern) // fails only for an invalid pattern
 		packaged = append(packaged, matches...)
 	}
 	slices.SortStableFunc(packaged, func(a, b string) int { return versionIn(b) - versionIn(a) })
@@ -110,11 +110,11 @@ var (
 )
 
 func versionIn(path string) int {
-	version, _ := strconv.Atoi(number.FindString(path)) // none counts as 0
+	version, _ := strconv.Atoi(number.FindString(path)) // no number counts as 0
 	return version
 }
 
-// probe runs the server's binary as the server's user, which shows that it can, and reads its
+// probe runs the server's binary as the server's user, to check that this works, and reads its
 // version.
 func probe(dir string, as *account) (binaries, error) {
 	dir, err := filepath.Abs(dir)
@@ -142,7 +142,7 @@ func probe(dir string, as *account) (binaries, error) {
 	return binaries{dir, major}, nil
 }
 
-// probeNamed probes the folder that an operator names, whose version must not be older.
+// probeNamed probes a folder given by the operator. Its version must be at least major.
 func probeNamed(dir string, major int, as *account) (binaries, error) {
 	found, err := probe(dir, as)
 	if err == nil && found.major < major {
@@ -154,7 +154,7 @@ func probeNamed(dir string, major int, as *account) (binaries, error) {
 	return found, nil
 }
 
-// run runs a quick command as the server's user in the folder cwd and returns what it printed.
+// run runs a quick command as the server's user in the folder cwd and returns its output.
 func (a *account) run(binary, cwd string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -13,18 +13,18 @@ import (
 	"footfall/pause"
 )
 
-// The locks of a data directory are files in its folder lock. They are flocks: the kernel releases a
-// lock when the last process that has the file open ends, so a killed process leaves none behind.
+// The locks of a data directory are flocks on files in its folder lock. The kernel releases a lock when
+// the last process that has the file open exits, so a killed process leaves none behind.
 const (
-	// serveLock is held by the process that serves, until it begins to stop: the next one then waits
-	// instead of being refused.
+	// serveLock is held by the process that serves until it starts to stop. From then on, the next
+	// process waits instead of failing.
 	serveLock = "serve"
 	// ownerLock is held by the process that started the server, or is about to.
 	ownerLock = "owner"
 	// postgresLock is held by the server's processes, which inherit it, and by initdb. So it is free
-	// once the last of them has ended, even if their parent or the postmaster was killed.
+	// only when all of them have exited, even if their parent or the postmaster was killed.
 	postgresLock = "postgres"
-	// attachedLock is held, shared, by short commands that use a server which another process started.
+	// attachedLock is held, shared, by short commands that use a server started by another process.
 	attachedLock = "attached"
 )
 
@@ -37,10 +37,10 @@ func lockFolder(dir string) string { return filepath.Join(dir, "lock") }
 
 func (cfg Config) lock(name string) string { return filepath.Join(lockFolder(cfg.Dir), name) }
 
-// lock is a lock that is held, and that must be released.
+// lock is a held lock. It must be released.
 type lock struct{ file *os.File }
 
-// tryLock takes the lock at once, or returns nil if another process has it.
+// tryLock takes the lock without waiting, or returns nil if another process has it.
 func tryLock(path string, how int) (*lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -57,7 +57,8 @@ func tryLock(path string, how int) (*lock, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// waitLock takes the lock, alone, as soon as it is free. It gives up when ctx ends, or after some time.
+// waitLock takes the lock exclusively as soon as it is free. It gives up when ctx ends, or after
+// within.
 func waitLock(ctx context.Context, within time.Duration, path string) (*lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -72,18 +73,18 @@ func waitLock(ctx context.Context, within time.Duration, path string) (*lock, er
 }
 
 // release releases the lock. It unlocks before it closes the file, because another goroutine may be
-// forking a child, which has a copy of the open file for a moment. Calling it twice is harmless.
+// forking a child, which has a copy of the open file for a moment. It may be called twice.
 func (l *lock) release() {
 	_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN)
 	_ = l.file.Close()
 }
 
-// leaveToChildren closes this process's copy of the lock, so that it is held as long as a child
-// lives that inherited it.
+// leaveToChildren closes this process's copy of the lock. Children that inherited it keep holding it
+// until they exit.
 func (l *lock) leaveToChildren() { _ = l.file.Close() }
 
-// describe writes which process holds the lock, for the messages of others. Nothing depends on it,
-// so errors are ignored.
+// describe writes the holder of the lock to its file, for error messages of other processes. It ignores
+// errors, because nothing depends on it.
 func (l *lock) describe(purpose string) {
 	_ = l.file.Truncate(0)
 	_, _ = l.file.WriteAt(fmt.Appendf(nil, "%s, process %d\n", purpose, os.Getpid()), 0)

@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// process is a child process. A goroutine waits for it and ends with it.
+// process is a child process. A goroutine waits for it to exit.
 type process struct {
 	*os.Process
-	done chan struct{} // closed when the child has ended
-	err  error         // how it ended; to be read once done is closed
+	done chan struct{} // closed when the child has exited
+	err  error         // its exit status; may be read once done is closed
 }
 
-// spawn starts cmd in a session of its own, so that Ctrl-C at a terminal reaches only Footfall. If
-// Footfall ends without stopping it, the kernel tells it to stop.
+// spawn starts cmd in its own session, so that Ctrl-C at a terminal reaches only Footfall. If
+// Footfall exits without stopping it, the kernel signals it to stop.
 func spawn(cmd *exec.Cmd, as *account) (*process, error) {
 	cmd.Env = childEnv()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: as.credential()}
@@ -24,8 +24,8 @@ func spawn(cmd *exec.Cmd, as *account) (*process, error) {
 	p := &process{done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// For the kernel, the parent ends when the thread that forked ends, so the thread must last
-		// as long as the child.
+		// For the kernel, the parent is the thread that forked, so this thread must live as long as
+		// the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -40,7 +40,7 @@ func spawn(cmd *exec.Cmd, as *account) (*process, error) {
 }
 
 // childEnv returns the environment without the variables that would change the server's settings or
-// the language of its messages, or have it tell systemd how our service is.
+// the language of its messages, or make it report to systemd instead of Footfall.
 func childEnv() []string {
 	env := []string{"LC_ALL=C"}
 	for _, entry := range os.Environ() {

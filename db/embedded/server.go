@@ -21,18 +21,17 @@ import (
 
 const (
 	attachTimeout = 5 * time.Second
-	// killAfter is how long a server may take for an immediate stop. It kills its own children
-	// after five seconds.
+	// killAfter bounds an immediate shutdown. The server kills its own children after five seconds.
 	killAfter = 10 * time.Second
 )
 
-// Server is a PostgreSQL server that this process started.
+// Server is a PostgreSQL server started by this process.
 type Server struct {
 	cfg     Config
 	url     string
 	socket  string
 	process *process
-	logged  map[string]int64 // the files of its log as it was started
+	logged  map[string]int64 // its log files and their sizes when it was started
 	owner   *lock
 	serving *lock // nil if a short command started the server
 
@@ -40,14 +39,14 @@ type Server struct {
 	stopErr error
 }
 
-// URL returns the URL of the database footfall, for the role of the same name, which owns it. It
-// leads through the Unix socket.
+// URL returns the URL of the database footfall over the Unix socket, for the role of the same name,
+// which owns it.
 func (s *Server) URL() string { return s.url }
 
-// Done returns a channel that is closed when the server has ended, for whatever reason.
+// Done returns a channel that is closed when the server has exited for whatever reason.
 func (s *Server) Done() <-chan struct{} { return s.process.done }
 
-// Err returns how the server ended; nil while it runs.
+// Err returns how the server exited, or nil while it is running.
 func (s *Server) Err() error {
 	select {
 	case <-s.process.done:
@@ -63,9 +62,9 @@ func (s *Server) Err() error {
 
 func (s *Server) log() string { return filepath.Join(clusterIn(s.cfg.Dir), "log") }
 
-// Stop stops the server and waits until it has ended: it disconnects its clients and writes
-// everything to disk. If ctx ends first, it stops at once and recovers at its next start. In
-// neither case anything committed is lost.
+// Stop stops the server and waits until it has exited. A fast shutdown disconnects clients and
+// writes everything to disk. If ctx ends first, the server stops immediately and recovers at its
+// next start. In both cases, no committed data is lost.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop.Do(func() { s.stopErr = s.shutDown(ctx) })
 	return s.stopErr
@@ -78,22 +77,21 @@ func (s *Server) shutDown(ctx context.Context) error {
 	defer s.owner.release()
 	err := s.end(ctx)
 	s.awaitLast(ctx)
-	_ = os.Remove(s.socket) // stays if it is not empty
+	_ = os.Remove(s.socket) // fails if it is not empty
 	return err
 }
 
-// awaitLast waits for the processes that outlive a server that has ended for a moment: the one that
-// writes its log, and the children of a server that was killed. If they take longer than this wait,
-// the next start waits for them.
+// awaitLast waits for processes that outlive the server for a moment: the one that writes its log,
+// and children of a killed server. If they take longer, the next start waits for them.
 func (s *Server) awaitLast(ctx context.Context) {
 	if last, err := waitLock(context.WithoutCancel(ctx), time.Second, s.cfg.lock(postgresLock)); err == nil {
 		last.release()
 	}
 }
 
-// end makes the server end, with a stronger signal each time, and returns when it has.
+// end makes the server exit, with stronger signals if necessary, and returns when it has.
 func (s *Server) end(ctx context.Context) error {
-	_ = s.process.Signal(syscall.SIGINT) // fails only if the server has ended
+	_ = s.process.Signal(syscall.SIGINT) // fails only if the server has exited
 	select {
 	case <-s.process.done:
 		return nil
@@ -109,8 +107,8 @@ func (s *Server) end(ctx context.Context) error {
 	return fmt.Errorf("PostgreSQL did not stop in time and was cut off (it will recover at its next start): %w", context.Cause(ctx))
 }
 
-// launch starts a server for a caller that holds the owner lock. The lock then belongs to the
-// server; if launch fails, it releases the lock.
+// launch starts a server for a caller that holds the owner lock. The server takes over the lock. If
+// launch fails, it releases the lock.
 func launch(ctx context.Context, cfg Config, owner *lock) (server *Server, err error) {
 	defer func() {
 		if err != nil {
@@ -149,8 +147,8 @@ func launch(ctx context.Context, cfg Config, owner *lock) (server *Server, err e
 	return server, nil
 }
 
-// begin waits until an earlier server has ended, makes the cluster if there is none, and starts the
-// process.
+// begin waits until an earlier server has exited, creates the cluster if there is none, and starts
+// the process.
 func begin(ctx context.Context, cfg Config, major int, bin binaries, as *account) (*Server, error) {
 	inherited, err := waitForOldServer(ctx, cfg, bin, as)
 	if err != nil {
@@ -165,17 +163,17 @@ func begin(ctx context.Context, cfg Config, major int, bin binaries, as *account
 	return startProcess(cfg, bin, as, inherited)
 }
 
-// waitForOldServer waits until every process of an earlier server has ended, and returns the lock
-// that the new server's processes are to inherit.
+// waitForOldServer waits until every process of an earlier server has exited, and returns the lock
+// for the new server's processes to inherit.
 func waitForOldServer(ctx context.Context, cfg Config, bin binaries, as *account) (*lock, error) {
 	inherited, err := tryLock(cfg.lock(postgresLock), exclusive)
 	if err != nil || inherited != nil {
 		return inherited, err
 	}
 	cfg.Log.Info("waiting until the PostgreSQL server that an earlier Footfall left behind has stopped", "dir", cfg.Dir)
-	// Its parent has ended, since the caller holds the owner lock. In case the kernel did not tell
-	// the server to stop, pg_ctl does. It runs as the server's user: root must not signal a process
-	// whose number comes from a file of that user.
+	// Its parent has exited, because the caller holds the owner lock. pg_ctl stops the server in
+	// case the kernel did not signal it. It runs as the server's user: root must not signal a
+	// process whose number comes from this user's file.
 	_, _ = as.run(filepath.Join(bin.dir, "pg_ctl"), "/", "stop", "--mode=fast", "--no-wait", "--pgdata", clusterIn(cfg.Dir))
 	inherited, err = waitLock(ctx, cfg.Wait, cfg.lock(postgresLock))
 	if err != nil {
@@ -184,8 +182,8 @@ func waitForOldServer(ctx context.Context, cfg Config, bin binaries, as *account
 	return inherited, nil
 }
 
-// startProcess starts the server's process. The process and its children hold the inherited lock as
-// long as any of them lives.
+// startProcess starts the server's process. The process and its children hold the inherited lock
+// until all of them have exited.
 func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Server, error) {
 	cluster := clusterIn(cfg.Dir)
 	if err := dropForeignPID(cluster); err != nil {
@@ -246,7 +244,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		select {
 		case <-s.process.done:
 			s.awaitLast(ctx)
-			printed, _ := os.ReadFile(startLogIn(s.cfg.Dir)) // an error makes the message shorter
+			printed, _ := os.ReadFile(startLogIn(s.cfg.Dir)) // after an error the message is only shorter
 			return fmt.Errorf("%w; at its start it said:\n%s", s.Err(), lastLines(string(printed)+loggedSince(clusterIn(s.cfg.Dir), s.logged)))
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL was not ready in time: %w", ctx.Err())
@@ -263,8 +261,8 @@ func ping(ctx context.Context, url string) error {
 	return conn.Close(ctx)
 }
 
-// createDatabase creates the database of the URL, over a connection to the one that every cluster
-// has.
+// createDatabase creates the database of the URL, over a connection to the database postgres, which
+// every cluster has.
 func createDatabase(ctx context.Context, url string) error {
 	conn, err := pgconn.Connect(ctx, strings.Replace(url, "/"+name+"?", "/postgres?", 1))
 	if err != nil {
@@ -282,7 +280,7 @@ const (
 	cannotConnect   = "57P03" // starting up, recovering or shutting down
 )
 
-// sqlState returns the code of an error that the server sent, or "" for any other error.
+// sqlState returns the code of a server's error, or "" for any other error.
 func sqlState(err error) string {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return refused.Code
@@ -290,7 +288,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-// answered reports whether err is the answer of a server that is up and has the database.
+// answered reports whether err is the response of a running server that has the database.
 func answered(err error) bool {
 	code := sqlState(err)
 	return code != "" && code != cannotConnect && code != unknownDatabase

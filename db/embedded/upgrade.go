@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// Upgrade copies a data directory into a new one, for another version of PostgreSQL: the server on
-// from is dumped into one on to. Nothing in from is changed, beyond what starting and stopping its
-// server does, and nobody may serve from it meanwhile: what was written after the dump would be
+// Upgrade copies a data directory into a new one for another version of PostgreSQL, by dumping the
+// server on from into one on to. It does not change from, except by starting and stopping its
+// server. No process may serve from it in the meantime, because writes after the dump would be
 // lost. The new directory appears complete or not at all. It has the database, roles and passwords
-// of the old one, the settings that every new cluster has, and those of the named files beside the
-// cluster that are there.
+// of the old one, the settings of a new cluster, and copies of the existing files named in beside,
+// which are in the data directory.
 func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error) {
 	from.MustExist = true
 	if to, err = to.new(); err != nil {
@@ -81,7 +81,7 @@ func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error)
 	return errors.Join(os.Rename(to.Dir, whole), syncFile(filepath.Dir(whole)))
 }
 
-// new returns the configuration of a directory that is not there, or is empty.
+// new returns the configuration of a directory that does not exist or is empty.
 func (cfg Config) new() (Config, error) {
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
@@ -99,8 +99,8 @@ func (cfg Config) new() (Config, error) {
 	return cfg, nil
 }
 
-// findNewer finds the newest installation that is newer than a major version, or the explicit one,
-// which must not be older.
+// findNewer finds the newest installation that is newer than major. If explicit is set, it uses
+// that one, which must not be older.
 func findNewer(explicit string, major int, as *account) (newest binaries, err error) {
 	if explicit != "" {
 		return probeNamed(explicit, major, as)
@@ -117,11 +117,11 @@ func findNewer(explicit string, major int, as *account) (newest binaries, err er
 	return newest, nil
 }
 
-// tools are the client programs of PostgreSQL that copy a cluster, in one folder.
+// tools is the folder of PostgreSQL's client programs for copying a cluster.
 type tools string
 
-// findTools returns those beside a server, the new one's rather than the old one's, since they know
-// both, or else those on the PATH.
+// findTools finds the client programs in the folders of the servers, or else on the PATH. The new
+// server's programs come first, because they support both versions.
 func findTools(servers ...string) (tools, error) {
 	if onPath, err := exec.LookPath("pg_dumpall"); err == nil {
 		servers = append(servers, filepath.Dir(onPath))
@@ -129,7 +129,7 @@ func findTools(servers ...string) (tools, error) {
 	for _, dir := range servers {
 		complete := true
 		for _, name := range []string{"pg_dump", "pg_dumpall", "pg_restore", "psql", "vacuumdb"} {
-			info, err := os.Stat(filepath.Join(dir, name)) // which may be a link
+			info, err := os.Stat(filepath.Join(dir, name)) // Stat, because it may be a link
 			complete = complete && err == nil && !info.IsDir()
 		}
 		if complete {
@@ -141,9 +141,9 @@ func findTools(servers ...string) (tools, error) {
 		"install them (apt-get install postgresql-client, dnf install postgresql, apk add postgresql-client)")
 }
 
-// copyCluster copies roles and the database, and lets the planner know the new tables.
+// copyCluster copies roles and the database, and updates the planner's statistics.
 func copyCluster(ctx context.Context, t tools, from, to string) error {
-	postgres := strings.Replace(to, "/"+name+"?", "/postgres?", 1) // which every cluster has
+	postgres := strings.Replace(to, "/"+name+"?", "/postgres?", 1) // a database that every cluster has
 	roles, err := t.run(ctx, "pg_dumpall", nil, "--roles-only", "--dbname="+from)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (t tools) command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-// run runs a program to its end, and returns what it printed.
+// run runs a program and returns its output.
 func (t tools) run(ctx context.Context, name string, in io.Reader, args ...string) ([]byte, error) {
 	var output bytes.Buffer
 	cmd := t.command(ctx, name, args...)
@@ -179,7 +179,7 @@ func (t tools) run(ctx context.Context, name string, in io.Reader, args ...strin
 	return out, t.failed(ctx, name, err, &output)
 }
 
-// pipe runs two programs, the second of which reads what the first one writes.
+// pipe runs two programs. The second one reads the output of the first.
 func (t tools) pipe(ctx context.Context, first, second []string) error {
 	var firstOutput, secondOutput bytes.Buffer
 	writes, reads := t.command(ctx, first[0], first[1:]...), t.command(ctx, second[0], second[1:]...)
@@ -193,7 +193,7 @@ func (t tools) pipe(ctx context.Context, first, second []string) error {
 		return err
 	}
 	errRead := reads.Run()
-	_ = between.Close() // so that the first ends when the second has
+	_ = between.Close() // so that the first program exits after the second one
 	errWritten := writes.Wait()
 	return errors.Join(t.failed(ctx, second[0], errRead, &secondOutput), t.failed(ctx, first[0], errWritten, &firstOutput))
 }
@@ -208,7 +208,7 @@ func (t tools) failed(ctx context.Context, name string, err error, output *bytes
 	return fmt.Errorf("PostgreSQL's %s failed (%w):\n%s", filepath.Join(string(t), name), err, lastLines(output.String()))
 }
 
-// copyFile copies a file that only Footfall's user may read, if it is there.
+// copyFile copies a file that only Footfall's user may read, if it exists.
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -224,7 +224,7 @@ func copyFile(from, to string) error {
 }
 
 func stopWithin(s *Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // what was restored is written to disk
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the restored data is written to disk
 	defer cancel()
 	return s.Stop(ctx)
 }

@@ -1,6 +1,6 @@
-// Package bloom is a Bloom filter: asked about a key, it answers "surely new" or "maybe seen".
+// Package bloom is a Bloom filter: for a key it returns "certainly new" or "maybe seen".
 //
-// # What it promises
+// # Guarantees
 //
 // Errors are always in the direction of "maybe". Once Add(k) has returned, Has(k) is true for ever,
 // in every goroutine. A key that was never added gets "maybe" with a probability of at most
@@ -12,30 +12,28 @@
 //
 // # Parameters
 //
-// A key sets 1 to 6 bits in each of several words of 64 bits: usually four words, but seven if the
+// A key sets 1 to 6 bits in each of several 64-bit words: usually four words, but seven if the
 // memory is tight or the error very small. Each word is one cache line to fetch, and all are
 // fetched at once, so they cost about as much as one. Because the bits of a word depend on each
 // other, the error is a little above that of a textbook filter, which spreads every bit (2 % to 4 %
 // more memory for the same error). But it has a closed form, see shape.wordPasses, from which sizes
-// are computed. Filter.Stats instead estimates the error from the memory itself: the mean chance,
-// over a sample of words, that a new key finds its bits set there, to the power of the number of
-// words.
-//
+// are computed. Filter.Stats instead estimates the error from the memory itself: the mean
+// probability, over a sample of words, that a new key finds its bits set there, to the power of the
+// number of words.
 // # Growth
 //
-// A filter begins with one slice for Config.Keys keys. When that is full, a slice for twice as many
-// is put beside it, as long as Config.MaxBytes allows it. A key is new only if no slice has it, so
-// the slices share the error: the first may use 10 % of it, and each further one 90 % of what the
-// slice before it may use, which never adds up to more than the whole. If Config.Keys do not fit
-// with so small an error, the first slice gets all of the error and all of the memory that it
-// needs. Such a filter cannot grow, but it takes half the memory or less; see SizeFor.
-//
+// A filter starts with one slice for Config.Keys keys. When that is full, a slice for twice as many
+// is added, as long as Config.MaxBytes allows it. A key is new only if no slice has it, so the
+// slices share the error: the first may use 10 % of it, and each further one 90 % of the share of
+// the slice before it, which never adds up to more than the whole. If Config.Keys do not fit with
+// so small an error, the first slice gets all of the error and all of the memory that it needs.
+// Such a filter cannot grow, but it takes half the memory or less. See SizeFor.
 // # Keys
 //
-// Keys are 64-bit sums under a secret that is drawn when the process starts. So nobody outside can
+// Keys are 64-bit sums under a secret that is drawn when the process starts. So outsiders cannot
 // search for keys that collide, and a filter must not outlive its process. Two different keys have
 // the same sum with a probability of 2^-64, which adds 5e-11 to the error at a billion keys, far
-// below any error that can be asked for. So one sum is enough, and all places are derived from it.
+// below any supported error. So one sum is enough, and all places are derived from it.
 package bloom
 
 import (
@@ -47,15 +45,15 @@ import (
 	"sync/atomic"
 )
 
-// Config says how large a filter may be and how often it may be wrong.
+// Config specifies the size and the error of a filter.
 type Config struct {
-	// Keys is how many keys the first slice is made for; 0 means 65,536. More keys make the filter
-	// grow.
+	// Keys is the number of keys for which the first slice is made. 0 means 65,536. More keys make
+	// the filter grow.
 	Keys uint64
-	// Error is the highest probability, between 1e-9 and 0.5, that a new key is answered "maybe".
+	// Error is the highest probability, between 1e-9 and 0.5, that a new key returns "maybe".
 	Error float64
-	// MaxBytes bounds the words of all slices together. It must be at least 8; SizeFor tells how
-	// many bytes Keys need. (The counters of a filter take another 5 KB.)
+	// MaxBytes bounds the words of all slices together. It must be at least 8. SizeFor returns the
+	// number of bytes for Keys. (The counters of a filter take another 5 KB.)
 	MaxBytes int64
 }
 
@@ -74,8 +72,7 @@ type Filter struct {
 	chain  atomic.Pointer[chain]
 	grow   sync.Mutex // held while the chain is replaced; Has never takes it
 
-	// added counts the keys that were added, in so many places that cores do not wait for each
-	// other.
+	// added counts the added keys, in enough places that cores do not wait for each other.
 	added [stripes]struct {
 		atomic.Uint64
 		_ [56]byte
@@ -89,9 +86,9 @@ const stripes = 64
 type chain struct {
 	slices    []*slice // oldest first; keys enter the last one
 	fullAt    uint64   // number of keys in the filter at which the last slice is full
-	checkMask uint64   // the total is checked when a stripe has none of these bits
+	checkMask uint64   // the total is checked when a stripe's count has none of these bits
 	bytes     int64
-	share     float64 // of the error, which the last slice may use
+	share     float64 // the share of the error that the last slice may use
 	saturated bool
 }
 
@@ -120,7 +117,7 @@ func New(config Config) (*Filter, error) {
 	return f, nil
 }
 
-// Has reports whether the key may have been added. False means that it surely was not.
+// Has reports whether the key may have been added. False means that it certainly was not.
 func (f *Filter) Has(key Sum) bool {
 	c := f.chain.Load()
 	seen := c.saturated || c.has(key, len(c.slices))
@@ -128,8 +125,8 @@ func (f *Filter) Has(key Sum) bool {
 	return seen
 }
 
-// Add adds the key and reports whether it was surely new, the opposite of what Has would have said.
-// If several goroutines add the same key at the same time, each may be told that it was new.
+// Add adds the key and reports whether it was certainly new, the opposite of the result of Has. If
+// several goroutines add the same key concurrently, each of their calls may return true.
 func (f *Filter) Add(key Sum) (added bool) {
 	c := f.chain.Load()
 	last := len(c.slices) - 1
@@ -143,7 +140,7 @@ func (f *Filter) Add(key Sum) (added bool) {
 	return true
 }
 
-// has asks the first n slices, the largest first, since it has most of the keys.
+// has checks the first n slices, the largest first, because it has most of the keys.
 func (c *chain) has(key Sum, n int) bool {
 	for i := n - 1; i >= 0; i-- {
 		if c.slices[i].has(key) {
@@ -153,7 +150,7 @@ func (c *chain) has(key Sum, n int) bool {
 	return false
 }
 
-// with returns the chain with one more slice, for a filter that has so many keys.
+// with returns the chain with one more slice, for a filter that has this number of keys.
 func (c *chain) with(s *slice, share float64, keys uint64) *chain {
 	return &chain{
 		slices: append(append([]*slice(nil), c.slices...), s),
@@ -168,9 +165,9 @@ func (c *chain) with(s *slice, share float64, keys uint64) *chain {
 }
 
 // extend adds a slice to the full chain. If the memory does not allow that, the chain becomes
-// saturated. Other goroutines that find the slice full wait for the lock. If they went on while
-// this one was not scheduled, they could fill the slice until it says "maybe" to every key. The few
-// keys that are still put into the full slice stay visible there.
+// saturated. Other goroutines that find the slice full wait for the lock. If they continued while
+// this one was not scheduled, they could fill the slice until it returns "maybe" for every key. The
+// few keys that are still added to the full slice stay visible there.
 func (f *Filter) extend(full *chain) {
 	f.grow.Lock()
 	defer f.grow.Unlock()
@@ -182,7 +179,7 @@ func (f *Filter) extend(full *chain) {
 	capacity := full.slices[len(full.slices)-1].plan.capacity
 	share := full.share * shareDecay
 	plan := planSlice(capacity*growth, f.config.Error*share, f.config.MaxBytes-full.bytes)
-	// Each slice makes every look-up slower, so one that would soon be full is not worth having.
+	// Each slice makes every look-up slower, so a slice that would soon be full is not worthwhile.
 	if full.share < 1 && plan.capacity >= capacity/growth && plan.capacity > 0 {
 		if s, err := newSlice(plan); err == nil {
 			next = *full.with(s, share, f.keys())
@@ -204,16 +201,16 @@ func (f *Filter) Saturated() bool { return f.chain.Load().saturated }
 // Stats describes a filter at one moment.
 type Stats struct {
 	Bytes     int64   // memory of the slices
-	Keys      uint64  // keys that were added, without those that were "maybe seen" before
+	Keys      uint64  // added keys, without keys that were "maybe seen" before
 	Fill      float64 // share of the bits that are set
-	Error     float64 // estimated probability that a new key is answered "maybe" now
+	Error     float64 // estimated probability that a new key returns "maybe" now
 	Slices    int
-	Saturated bool // says "maybe" to everything, and Error is 1
+	Saturated bool // returns "maybe" for everything, and Error is 1
 }
 
-// Stats describes the filter as it is now. It is cheap enough for a metrics scrape: fill and error
-// are estimated from a sample of some thousand words of each slice, so they tell what is in the
-// memory rather than what the formulas expect.
+// Stats describes the present filter. It is cheap enough for a metrics scrape: fill and error are
+// estimated from a sample of some thousand words of each slice. They show the state of the memory
+// and not the expectation of the formulas.
 func (f *Filter) Stats() Stats {
 	c := f.chain.Load()
 	defer runtime.KeepAlive(c)

@@ -4,11 +4,11 @@ import "math"
 
 const wordBytes = 8
 
-// shape is how a key is written: as so many different bits in each of so many words.
+// shape is the number of words in which a key sets bits, and the number of bits in each.
 type shape struct{ words, bits int }
 
-// wordPasses is the probability that a new key finds all its bits set in one of its words, if keys
-// have been written to each word load times on average.
+// wordPasses returns the probability that a new key finds all its bits set in one of its words, if
+// keys have been written to each word load times on average.
 //
 // How often a key was written to a given word follows Poisson's law. A key that is written misses i
 // given bits with probability C(64-i,bits)/C(64,bits). The generating function of the law turns
@@ -26,14 +26,14 @@ func (s shape) wordPasses(load float64) float64 {
 	return max(passes, 0) // tiny loads drown in rounding
 }
 
-// errorAt is the probability that a new key is maybe seen, with so many bits of memory for each
-// key.
+// errorAt returns the probability that a new key is "maybe seen", with this number of bits of
+// memory per key.
 func (s shape) errorAt(bitsPerKey float64) float64 {
 	load := float64(s.words) * 64 / bitsPerKey
 	return math.Pow(s.wordPasses(load), float64(s.words))
 }
 
-// bitsPerKey is how many bits of memory each key needs for the error to be no larger.
+// bitsPerKey returns the bits of memory that each key needs for this error.
 func (s shape) bitsPerKey(errorRate float64) float64 {
 	low, high := 1.0, 1024.0
 	for range 50 {
@@ -54,8 +54,8 @@ const (
 	maxBits   = 6
 )
 
-// densest returns the shape of so many words that needs the fewest bits for a key, and how many it
-// needs.
+// densest returns the shape with this number of words that needs the fewest bits per key, and the
+// number of bits.
 func densest(words int, errorRate float64) (best shape, bitsPerKey float64) {
 	bitsPerKey = math.Inf(1)
 	for n := 1; n <= maxBits; n++ {
@@ -67,7 +67,7 @@ func densest(words int, errorRate float64) (best shape, bitsPerKey float64) {
 	return best, bitsPerKey
 }
 
-// plan is a slice to be made.
+// plan describes a slice before it is made.
 type plan struct {
 	shape    shape
 	words    uint64
@@ -76,12 +76,13 @@ type plan struct {
 
 func (p plan) bytes() int64 { return int64(p.words) * wordBytes }
 
-// headroom is the part of the error for which a slice is planned, since it may take a few
-// thousandths of its keys too many before it is found full.
+// headroom is the part of the error for which a slice is planned, because it may take a few
+// thousandths more keys before it is found full.
 const headroom = 0.97
 
-// planSlice plans a slice for so many keys, or for fewer if maxBytes do not hold them all. Four
-// words take less time. Seven are chosen if they save a tenth of the memory, or if only they fit.
+// planSlice plans a slice for this number of keys, or for fewer if maxBytes cannot hold them all.
+// Four words take less time. Seven are chosen if they save a tenth of the memory, or if only they
+// fit.
 func planSlice(keys uint64, errorRate float64, maxBytes int64) plan {
 	best, need := densest(fewWords, errorRate*headroom)
 	many, manyNeed := densest(manyWords, errorRate*headroom)
@@ -101,13 +102,13 @@ func wordsFor(keys uint64, bitsPerKey float64) uint64 {
 	return max(1, uint64(math.Ceil(float64(keys)*bitsPerKey/64)))
 }
 
-// SizeFor returns how many bytes a filter of one slice needs for so many keys: what to give as
-// Config.MaxBytes with the same keys and error.
+// SizeFor returns the size in bytes of a filter with one slice for this number of keys. It is the
+// right Config.MaxBytes for the same keys and error.
 func SizeFor(keys uint64, errorRate float64) int64 {
 	return planSlice(keys, errorRate, math.MaxInt64).bytes()
 }
 
-// choose is the number of ways to choose k of n.
+// choose returns the number of ways to choose k of n.
 func choose(n, k int) float64 {
 	c := 1.0
 	for i := range k {

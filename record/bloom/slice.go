@@ -14,7 +14,7 @@ type slice struct {
 	plan     plan
 	words    []uint64 // only through sync/atomic
 	patterns *patterns
-	many     bool // a key is in manyWords words, not in fewWords
+	many     bool // a key is in manyWords words instead of fewWords
 }
 
 func newSlice(p plan) (*slice, error) {
@@ -43,8 +43,8 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// place splits a random number into a place below n and the rest, which is random enough for one
-// more place.
+// place splits a random number into a place below n and a rest, which is random enough for another
+// place.
 func place(random, n uint64) (i, rest uint64) { return bits.Mul64(random, n) }
 
 // add sets the key's bits and reports whether any was missing.
@@ -140,7 +140,7 @@ func (s *slice) hasRest(key uint64) bool {
 func (s *slice) sample() (fill, wrong float64) {
 	const most = 8192
 	n := min(len(s.words), most)
-	var chance [65]float64 // that a new key's bits are all among so many set ones
+	var chance [65]float64 // the probability that a new key's bits are all among this number of set ones
 	for ones := range chance {
 		chance[ones] = choose(ones, s.plan.shape.bits) / choose(64, s.plan.shape.bits)
 	}
@@ -157,9 +157,8 @@ func (s *slice) sample() (fill, wrong float64) {
 	return fill / float64(n), math.Pow(passes/float64(n), float64(s.plan.shape.words))
 }
 
-// patterns are words with a given number of bits set. 16 bits of a sum choose one of them and one
-// of the 64 ways to rotate it, so there are 65,536 patterns, each of which takes one load and one
-// rotation.
+// patterns are words with a given number of bits set. 16 bits of a sum choose a word and one of its
+// 64 rotations, so there are 65,536 patterns. Each takes one load and one rotation.
 type patterns [1024]uint64
 
 func (p *patterns) of(random uint64) uint64 {

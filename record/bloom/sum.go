@@ -6,15 +6,15 @@ import (
 	"net/netip"
 )
 
-// Sum stands for a key. Sums are the same for every filter of a process, and mean nothing in
+// Sum represents a key. Sums are the same for every filter of a process, and have no meaning in
 // another one.
 type Sum uint64
 
 // secret is the seed of every sum of this process.
 var secret = maphash.MakeSeed()
 
-// Visitor is the key of a visitor of a target. An IPv4 address and its IPv4-mapped IPv6 address are
-// the same visitor.
+// Visitor returns the key of a visitor of a target. An IPv4 address and its IPv4-mapped IPv6
+// address are the same visitor.
 func Visitor(target int64, visitor netip.Addr) Sum {
 	var key [24]byte
 	binary.LittleEndian.PutUint64(key[:8], uint64(target))
@@ -23,8 +23,8 @@ func Visitor(target int64, visitor netip.Addr) Sum {
 	return Bytes(key[:])
 }
 
-// Bytes is the key of a byte string.
+// Bytes returns the key of a byte string.
 func Bytes(key []byte) Sum { return Sum(maphash.Bytes(secret, key)) }
 
-// String is the key of a string, the same as that of its bytes.
+// String returns the key of a string, which is the same as the key of its bytes.
 func String(key string) Sum { return Sum(maphash.String(secret, key)) }

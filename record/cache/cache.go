@@ -7,13 +7,13 @@ import (
 )
 
 // Cache is a map that is bounded in bytes. It is safe for concurrent use. It has several parts, and
-// the hash of a key chooses its part, so that callers seldom wait for each other.
+// the hash of a key selects its part, so that callers seldom wait for each other.
 //
 // Each part has two halves. A key of the old half that is looked up moves to the young one. When
 // the young half is full, it becomes the old one, and the old one is dropped. So keys that are
 // looked up stay, and nothing has to be sorted by time.
 type Cache[K comparable, V any] struct {
-	size  func(K) int // how many bytes a key and its value take
+	size  func(K) int // the size of a key and its value in bytes
 	seed  maphash.Seed
 	limit int // bytes of one half of one part
 	parts [parts]part[K, V]
@@ -22,12 +22,13 @@ type Cache[K comparable, V any] struct {
 const parts = 16
 
 type part[K comparable, V any] struct {
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the following fields
 	young, old map[K]V
 	bytes      int // of young
 }
 
-// New makes a Cache of at most so many bytes. size returns how many bytes a key and its value take.
+// New makes a Cache of at most the given size. size returns the size of a key and its value in
+// bytes.
 func New[K comparable, V any](bytes int64, size func(K) int) *Cache[K, V] {
 	return &Cache[K, V]{size: size, seed: maphash.MakeSeed(), limit: int(bytes / parts / 2)}
 }
@@ -59,8 +60,8 @@ func (c *Cache[K, V]) Put(key K, v V) {
 	p.put(key, v, c.size(key), c.limit)
 }
 
-// Update replaces the value of a key, or the zero value if there is none, by what change returns
-// for it. No other call changes the value meanwhile.
+// Update replaces the value of a key, or the zero value if there is none, by the result of change.
+// No other call changes the value in the meantime.
 func (c *Cache[K, V]) Update(key K, change func(V) V) {
 	p := c.part(key)
 	p.mu.Lock()
@@ -82,7 +83,7 @@ func (p *part[K, V]) put(key K, v V, size, limit int) {
 	p.young[key] = v
 }
 
-// Count returns how many entries there are. A key that is in both halves counts twice.
+// Count returns the number of entries. A key that is in both halves counts twice.
 func (c *Cache[K, V]) Count() (entries int) {
 	for i := range c.parts {
 		p := &c.parts[i]

@@ -1,8 +1,9 @@
-// Package feed counts what a source has, each entry once: whatever happens to the database
-// meanwhile, whoever is killed, and whoever else reads the same source.
+// Package feed counts the entries of a source, each exactly once, even if the database fails, processes
+// are killed, or other instances read the same source.
 //
-// How far a part of a source was counted is a position, which moves in the transaction that counts.
-// Where the connection is lost during a commit, the position is read again: entries before it were
+// How far a part of a source was counted is stored as a position, which moves in the transaction that
+// counts. If the connection is lost during a commit, the position is read again: entries before it were
+// counted.
 // counted.
 package feed
 
@@ -17,15 +18,14 @@ import (
 	"footfall/visit"
 )
 
-// Entry is what a part of a source has at a place. Of is what the source itself needs to know of
-// it.
+// Entry is an item of a part of a source. Of is the source's own data about it.
 type Entry[T any] struct {
 	Of       T
 	Position *record.Position // of its part
-	Next     int64            // where the part goes on behind it
+	Next     int64            // the position after it
 	Line     db.LogLine       // of an access log: the line that is recorded as counted
 	Fate     Fate
-	Visit    record.Visit  // where it Counts
+	Visit    record.Visit  // if it Counts
 	Refusal  *visit.Error  // why it is Refused
 	Why      visit.Skipped // why it is Skipped
 	ByOthers bool          // another reader of the same source has moved the position past it
@@ -33,10 +33,10 @@ type Entry[T any] struct {
 	settled bool
 }
 
-// Fate is what becomes of an entry.
+// Fate is the result of an entry.
 type Fate int
 
-// The fates. Entries come with one of the first two from their source; Choose changes Counts and Before.
+// The fates. Sources set one of the first two. Choose changes Counts and Before.
 const (
 	Counts   Fate = iota // it is to be counted
 	Passes               // it has no visit, and is only passed
@@ -47,44 +47,43 @@ const (
 	Refused              // not counted: something is wrong with it
 )
 
-// Source has entries. One goroutine calls Read, and another one Keep, Unaccepted and Settled.
+// Source provides entries. One goroutine calls Read, and another one Keep, Unaccepted and Settled.
 type Source[T any] interface {
-	// Read returns the entries that come next, so many at most, those of a part in their order, and
-	// waits until there are some. Entries that are behind their positions already may be among them.
-	// io.EOF says that none come after these.
+	// Read returns the next entries, at most most, in order within each part, and waits until there are
+	// some. They may include entries before their positions. io.EOF means that these are the last ones.
 	Read(ctx context.Context, most int) ([]Entry[T], error)
-	// Decide returns what finds out what is to become of an entry, by the settings that its app has
-	// now. It may be asked again about the same entry.
+	// Decide returns a function that decides an entry's fate with the present settings of its app. It
+	// may be called repeatedly for an entry.
 	Decide(ctx context.Context) (func(ctx context.Context, e *Entry[T]) error, error)
-	// Unaccepted hears that the tables do not accept a visit, and never will. The feed ends with the
-	// error that it returns; nil: the entry is refused.
+	// Unaccepted is called if the tables will never accept a visit. If it returns an error, the feed
+	// stops with it. nil: the entry is refused.
 	Unaccepted(e *Entry[T], err error) error
-	// Keep returns what the database is to keep of an entry, as it is passed. first: no entry of its
-	// part comes before it.
+	// Keep returns the refusals to store for an entry when its position moves past it. first: it is the
+	// first entry of its part.
 	Keep(e *Entry[T], first bool) []record.Refusal
-	// Settled hears what became of entries, once that is certain, in their order.
+	// Settled is called with entries whose results are final, in order.
 	Settled(entries []*Entry[T])
 }
 
-// manyEntries is how many entries a chunk may have for each of the visits that it should have:
-// nothing may count of a source for long.
+// manyEntries limits the entries of a chunk, as a multiple of its visits, because a source may have long
+// sequences of entries that do not count.
 const manyEntries = 8
 
-// Feed counts what a source has.
+// Feed counts the entries of a source.
 type Feed[T any] struct {
 	Source   Source[T]
 	Recorder *record.Recorder
-	Retry    *Retry // nil: nothing is tried again
-	Fill     bool   // the source never waits: as many visits are counted together as is best
+	Retry    *Retry // nil: no retries
+	Fill     bool   // the source never waits, so chunks have the best size for counting
 	DryRun   bool
-	// Choose decides which entries still count, just before they are sent, each time that they are: it
-	// sets their Fate to Counts or Before, and their Line. nil: all do.
+	// Choose decides which entries still count, just before each time they are sent: it sets their Fate
+	// to Counts or Before, and their Line. nil: all count.
 	Choose func(ctx context.Context, entries []Entry[T]) error
-	// OnResult gets the result of each visit that was sent, before Settled; may be nil.
+	// OnResult is called with the result of each sent visit, before Settled. It may be nil.
 	OnResult func(e *Entry[T], got record.Result)
 }
 
-// Run counts until the source ends, or until an error. One goroutine reads, and this one counts.
+// Run counts until the source ends or an error occurs. One goroutine reads, and this one counts.
 func (f *Feed[T]) Run(ctx context.Context) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,7 +125,7 @@ func (f *Feed[T]) readAll(ctx context.Context, chunks chan<- []Entry[T]) error {
 	}
 }
 
-// read reads the next chunk. After an error that passes, the next call goes on.
+// read reads the next chunk. After a temporary error, the next call continues.
 func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
 	for visits, most := 0, f.Recorder.ChunkVisits(); visits < most && len(chunk) < manyEntries*most && err == nil; {
 		var some []Entry[T]
@@ -162,7 +161,7 @@ func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
 	return chunk, err
 }
 
-// decide finds out what is to become of entries.
+// decide sets the fates of entries.
 func (f *Feed[T]) decide(ctx context.Context, entries []Entry[T]) error {
 	decide, err := f.Source.Decide(ctx)
 	for i := 0; i < len(entries) && err == nil; i++ {
@@ -173,7 +172,7 @@ func (f *Feed[T]) decide(ctx context.Context, entries []Entry[T]) error {
 	return err
 }
 
-// Refuse refuses an entry for an error that is about itself. It returns every other one.
+// Refuse refuses an entry if err is about the entry itself. It returns all other errors.
 func (e *Entry[T]) Refuse(err error) error {
 	verr, ok := errors.AsType[*visit.Error](err)
 	if !ok || verr.Kind != visit.Invalid && verr.Kind != visit.Forbidden {
@@ -183,8 +182,7 @@ func (e *Entry[T]) Refuse(err error) error {
 	return nil
 }
 
-// record counts entries, and passes those that do not count, whatever happens to the database
-// meanwhile.
+// record counts entries, and passes the ones that do not count, with retries when the database fails.
 func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 	if f.DryRun {
 		return f.Retry.Do(ctx, func() error { return f.choose(ctx, entries) })
@@ -211,7 +209,7 @@ func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 			if err := w.wait(ctx, err); err != nil {
 				return err
 			}
-			// The app may have been changed meanwhile.
+			// The app may have been changed in the meantime.
 			if err := f.decide(ctx, entries); err != nil && !f.Retry.isTemporary(err) {
 				return err
 			}
@@ -232,8 +230,8 @@ func (f *Feed[T]) choose(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// settle tells the source what became of the entries that their positions have passed; byOthers: of
-// what was to be counted, another reader has counted it.
+// settle reports to the source the entries that their positions have passed. byOthers: another reader
+// has counted the ones that were to be counted.
 func (f *Feed[T]) settle(entries []Entry[T], byOthers bool) {
 	f.settleIf(entries, byOthers, func(e *Entry[T]) bool { return e.Next <= e.Position.Next })
 }
@@ -257,7 +255,7 @@ func (f *Feed[T]) settleIf(entries []Entry[T], byOthers bool, passed func(e *Ent
 	}
 }
 
-// recordOnce counts entries. Where it returns nil, what is not settled is to be tried at once.
+// recordOnce counts entries. If it returns nil, entries that are not settled must be retried at once.
 func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	steps, seen := make([]record.Step, len(entries)), map[*record.Position]bool{}
 	for i := range entries {
@@ -274,8 +272,8 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 		return nil
 	}
 	failed := f.findPositions(ctx, seen)
-	// Others that a position has passed by now somebody else has counted, unless a commit of this
-	// feed's was not heard of.
+	// Another reader has counted the other entries that a position has passed by now, unless a response
+	// to a commit of this feed was lost.
 	verr, ok := errors.AsType[*visit.Error](err)
 	f.settle(entries, !ok || verr.Kind != visit.Lost)
 	switch {
@@ -283,12 +281,12 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 		return failed
 	case errors.Is(err, record.ErrMoved), e.settled:
 		return nil
-	case ok && verr.Kind == visit.Invalid: // its day has just been let go
+	case ok && verr.Kind == visit.Invalid: // its day has just been deleted
 		e.Fate, e.Refusal = Refused, verr
 		return nil
 	case ok:
 		return err
-	case e.Fate != Counts: // what the source keeps of it is not accepted
+	case e.Fate != Counts: // the tables do not accept its refusals
 		return visit.Unanswered(err)
 	}
 	if err := f.Source.Unaccepted(e, err); err != nil {
@@ -298,7 +296,7 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// hear hears what became of entries. It returns the first that is neither counted nor passed.
+// hear processes the results of entries. It returns the first entry that is neither counted nor passed.
 func (f *Feed[T]) hear(entries []Entry[T], results []record.Result) (failed *Entry[T], err error) {
 	for i, got := range results {
 		e := &entries[i]
@@ -316,7 +314,7 @@ func (f *Feed[T]) hear(entries []Entry[T], results []record.Result) (failed *Ent
 	return failed, err
 }
 
-// findPositions looks where positions are now.
+// findPositions reads the present positions from the database.
 func (f *Feed[T]) findPositions(ctx context.Context, positions map[*record.Position]bool) error {
 	for p := range positions {
 		if err := f.Recorder.FindPosition(ctx, p); err != nil {

@@ -13,14 +13,14 @@ import (
 const (
 	shortestWait = 50 * time.Millisecond
 	longestWait  = 2 * time.Second
-	// silentFor is how long it is waited without a word.
+	// silentFor is how long to wait without a message.
 	silentFor = 500 * time.Millisecond
-	// sameEvery is how often the same is said at most.
+	// sameEvery is the minimum interval between equal messages.
 	sameEvery = 10 * time.Second
 )
 
-// Retry does again what has failed because the database is away, or a server of a queue. It is safe
-// for concurrent use.
+// Retry repeats operations that failed because the database, or a queue's server, is unavailable.
+// It is safe for concurrent use.
 type Retry struct {
 	notice   func(text string, cause error)
 	patience time.Duration
@@ -29,13 +29,13 @@ type Retry struct {
 	said pause.Seldom[string]
 }
 
-// NewRetry makes one that waits for so long; 0: for ever. notice hears what it waits for, and again
-// tells what is to be tried again, as IsAway does.
+// NewRetry returns a Retry that waits for at most patience, or for ever if that is 0. notice
+// receives the reasons for waiting. again decides which errors are retried, like IsAway.
 func NewRetry(notice func(text string, cause error), patience time.Duration, again func(error) bool) *Retry {
 	return &Retry{notice, patience, again, pause.Seldom[string]{Every: sameEvery}}
 }
 
-// Do does something until it does not fail for a while only.
+// Do repeats do until it succeeds or fails permanently.
 func (r *Retry) Do(ctx context.Context, do func() error) error {
 	for w := r.begin(); ; {
 		err := do()
@@ -48,16 +48,16 @@ func (r *Retry) Do(ctx context.Context, do func() error) error {
 	}
 }
 
-// isTemporary reports whether what has failed is to be tried again.
+// isTemporary reports whether to retry after an error.
 func (r *Retry) isTemporary(err error) bool { return r != nil && r.again(err) }
 
-// IsAway reports whether something failed because what it needs is away.
+// IsAway reports whether an error means that a required server is unavailable.
 func IsAway(err error) bool {
 	verr, ok := errors.AsType[*visit.Error](err)
 	return ok && (verr.Kind == visit.Unavailable || verr.Kind == visit.Lost)
 }
 
-// waiting is the pauses between tries.
+// waiting has the pauses between tries.
 type waiting struct {
 	*Retry
 	began time.Time
@@ -79,7 +79,7 @@ func (w *waiting) wait(ctx context.Context, why error) error {
 	return pause.For(ctx, w.next)
 }
 
-// Say says why it is waited, unless that was said of late.
+// Say passes the reason for waiting to notice, unless it did so recently.
 func (r *Retry) Say(why error) {
 	verr, _ := errors.AsType[*visit.Error](why)
 	if _, speak := r.said.Next(verr.Message(), time.Now()); speak {

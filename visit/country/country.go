@@ -1,10 +1,10 @@
-// Package country finds the country of an address in a file that the operator has: a list of ranges
-// as Debian's package tor-geoipdb has them, or a database in MaxMind's format, as several vendors
-// give away. No file comes with Footfall, as each is out of date soon, and has a licence of its
-// own.
+// Package country finds the country of an address in a file provided by the operator: a list of
+// ranges in the format of Debian's package tor-geoipdb, or a database in MaxMind's format, which
+// several vendors offer. Footfall includes no such file, because each is outdated soon and has its
+// own licence.
 //
-// A file is read whole into a sorted list, and not touched after that: it may be replaced, or written
-// over, at any time.
+// The whole file is read into a sorted list. Afterwards it is not used, so it may be replaced or
+// overwritten at any time.
 package country
 
 import (
@@ -22,16 +22,17 @@ import (
 	"time"
 )
 
-// Countries is the countries of a file. It is safe for concurrent use. Nil has none.
+// Countries holds the countries of a file. It is safe for concurrent use. A nil Countries has no
+// countries.
 type Countries struct {
 	path  string
 	log   *slog.Logger
 	table atomic.Pointer[table]
-	seen  stamps // of the files that were read last, whether they could be or not
+	seen  stamps // of the files that were last read, even if that failed
 }
 
-// Open reads a file, and the one beside it whose name has a 6 behind, if there is one: tor-geoipdb
-// has networks of IPv6 there.
+// Open reads a file, and also the file with a 6 after its name if there is one: tor-geoipdb stores
+// IPv6 networks there.
 func Open(path string, log *slog.Logger) (*Countries, error) {
 	c := &Countries{path: path, log: log}
 	err := c.read()
@@ -39,7 +40,7 @@ func Open(path string, log *slog.Logger) (*Countries, error) {
 }
 
 func (c *Countries) read() error {
-	c.seen = stampsOf(c.path) // before, so that what changes meanwhile is read once more
+	c.seen = stampsOf(c.path) // before reading, so that a concurrent change is read again
 	t, err := read(c.path)
 	if err == nil {
 		c.table.Store(t)
@@ -47,8 +48,8 @@ func (c *Countries) read() error {
 	return err
 }
 
-// Of returns the code of an address's country, as DE; "" where it is not in the file, or of a
-// network that nobody sees from outside.
+// Of returns the code of an address's country, like DE, or "" if the file does not have it, or if the
+// address is not public.
 func (c *Countries) Of(address netip.Addr) string {
 	address = address.Unmap()
 	if c == nil || !address.IsGlobalUnicast() || address.IsPrivate() || shared.Contains(address) {
@@ -57,11 +58,10 @@ func (c *Countries) Of(address netip.Addr) string {
 	return c.table.Load().of(address)
 }
 
-// shared are addresses behind which providers have theirs.
+// shared are the addresses for carrier-grade NAT.
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
-// About says what the file says of itself: who has made it, and under which licence, where that is
-// known.
+// About returns the file's description of itself: its vendor and licence, as far as it contains them.
 func (c *Countries) About() string {
 	if c == nil {
 		return ""
@@ -69,8 +69,8 @@ func (c *Countries) About() string {
 	return c.table.Load().about
 }
 
-// Follow reads the file again whenever it has changed, which it looks for every so often, until ctx
-// ends. As long as one cannot be read, the last one that could holds. One goroutine calls it.
+// Follow checks regularly whether the file has changed, and reads it again, until ctx ends. If a new
+// file cannot be read, the previous content stays in use. One goroutine calls it.
 func (c *Countries) Follow(ctx context.Context, every time.Duration) {
 	for {
 		select {
@@ -89,7 +89,7 @@ func (c *Countries) Follow(ctx context.Context, every time.Duration) {
 	}
 }
 
-// stamps tell versions of the two files apart.
+// stamps identify the versions of the two files.
 type stamps [2]struct{ changed, size int64 }
 
 func stampsOf(path string) (s stamps) {
@@ -101,19 +101,19 @@ func stampsOf(path string) (s stamps) {
 	return s
 }
 
-// table is what a file says: a sorted list of ranges, each of which begins where the one before
-// ends. Its keys are IPv4 addresses, and behind these the first halves of IPv6 addresses: a visitor
-// has a network of that size at least.
+// table is the content of a file: a sorted list of ranges, each of which starts after the end of the
+// previous one. Its keys are IPv4 addresses, followed by the first halves of IPv6 addresses, because
+// a visitor has at least a network of that size.
 type table struct {
 	from  []uint64
-	codes [][2]byte // of the range's country; zero: none
-	last  uint64    // up to which the list goes
+	codes [][2]byte // of the range's country; zero: unknown
+	last  uint64    // the last key of the list
 	about string
 }
 
 func newTable() *table { return &table{from: []uint64{0}, codes: make([][2]byte, 1)} }
 
-// keyOf is the key of an address; 0: it has none, since no network is given from before 2000::.
+// keyOf returns the key of an address. 0: it has none, because no network before 2000:: is assigned.
 func keyOf(address netip.Addr) uint64 {
 	if address.Is4() {
 		bytes := address.As4()
@@ -126,7 +126,7 @@ func keyOf(address netip.Addr) uint64 {
 	return 0
 }
 
-// add adds a range behind all others.
+// add adds a range after all others.
 func (t *table) add(first, last netip.Addr, code string) error {
 	from, to := keyOf(first), keyOf(last)
 	if first.Is4() != last.Is4() || last.Less(first) {
@@ -138,7 +138,7 @@ func (t *table) add(first, last netip.Addr, code string) error {
 		return nil
 	case from == 0:
 		from = math.MaxUint32 + 1
-	case from == t.last: // a part of a network that is there: the first part stands for it
+	case from == t.last: // a part of a network that is included: its first part counts
 		if from == to {
 			return nil
 		}
@@ -173,7 +173,7 @@ func (t *table) of(address netip.Addr) string {
 	}
 	at, found := slices.BinarySearch(t.from, key)
 	if !found {
-		at-- // the first range begins with 0
+		at-- // the first range starts with 0
 	}
 	code := t.codes[at]
 	return strings.TrimRight(string(code[:]), "\x00")

@@ -17,7 +17,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// read reads the file of a path, and the one beside it.
+// read reads the file at a path, and its IPv6 file.
 func read(path string) (*table, error) {
 	content, err := readFile(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func read(path string) (*table, error) {
 	return t, nil
 }
 
-// A file of countries has some 10 MB and half a million ranges; one of cities ten times as much.
+// A file of countries has some 10 MB and half a million ranges, a file of cities ten times as much.
 const (
 	mostBytes  = 256 << 20
 	mostRanges = 10_000_000
@@ -53,7 +53,7 @@ const (
 
 var errTooLarge = fmt.Errorf("it has more than %d MiB or %d ranges: take a file of countries alone", mostBytes>>20, mostRanges)
 
-// readFile reads a file that may be a device, or grow.
+// readFile reads a file, which may be a device, or grow.
 func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -72,7 +72,7 @@ func readFile(path string) ([]byte, error) {
 }
 
 // readLines reads lines like 16777216,16777471,AU or 2001:200::,2001:200:ffff:…,JP, in order of
-// address, and what comments say of the vendor and the licence.
+// address, and the comments about the vendor and the licence.
 func (t *table) readLines(content string) error {
 	number := 0
 	for line := range strings.Lines(content) {
@@ -104,7 +104,7 @@ func (t *table) readComment(line string) {
 	}
 }
 
-// readAddress reads an address, of IPv4 also as a number.
+// readAddress parses an address. IPv4 addresses may be numbers.
 func readAddress(text string) (netip.Addr, error) {
 	if strings.ContainsAny(text, ".:") {
 		return netip.ParseAddr(text)
@@ -125,7 +125,7 @@ func (t *table) readDatabase(content []byte) error {
 	if t.about == "" {
 		t.about = database.Metadata.DatabaseType
 	}
-	codes := map[uintptr]string{} // by what networks share
+	codes := map[uintptr]string{} // by the record that networks share
 	for network := range database.Networks() {
 		if err := network.Err(); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (t *table) readDatabase(content []byte) error {
 	return nil
 }
 
-// codeIn is the code of the country in a record, wherever its vendor has it.
+// codeIn returns the country code in a record, in any vendor's field.
 func codeIn(record maxminddb.Result) string {
 	for _, path := range [][]any{{"country", "iso_code"}, {"country_code"}, {"country"}} {
 		var said string
@@ -154,7 +154,7 @@ func codeIn(record maxminddb.Result) string {
 	return ""
 }
 
-// lastOf is the last address of a network.
+// lastOf returns the last address of a network.
 func lastOf(network netip.Prefix) netip.Addr {
 	bytes := network.Addr().AsSlice()
 	for bit := network.Bits(); bit < 8*len(bytes); bit++ {

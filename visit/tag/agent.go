@@ -2,8 +2,7 @@ package tag
 
 import "strings"
 
-// Agent is what a browser says of itself. It depends on the User-Agent alone, so that it may be
-// kept by that.
+// Agent describes a browser. It depends only on the User-Agent, so that it can be cached by that.
 type Agent struct{ Browser, System, Device string }
 
 // The kinds of devices. Televisions, consoles, watches and cars are Other.
@@ -13,13 +12,12 @@ const (
 	tablet  = "tablet"
 )
 
-// rule: an agent that has one of the words is the named one. The first rule in a list that holds
-// does.
+// rule names an agent that contains one of the words. The first matching rule of a list applies.
 type rule struct{ name, words string }
 
-// browsers have those first that go on to name the browsers whose engine they have, and to say
-// Safari. Apps that show pages themselves are named, too: that a page was opened in one is all that
-// is to be learned of where many visits come from.
+// browsers is ordered: browsers that also name the browser whose engine they use, or Safari, come
+// first. Apps that show pages themselves are included: for many visits, the app is the only clue to
+// their source.
 var browsers = []rule{
 	{Other, "electron qtwebengine oculusbrowser tesla playstation nintendo nintendobrowser kaios tv smarttv hbbtv web0s vivobrowser " +
 		"heytapbrowser" +
@@ -82,19 +80,19 @@ var devices = []rule{
 	{desktop, "nt cros"},
 	{tablet, "ipad tablet kindle playbook silk touchpad"},
 	{phone, "mobile mobi phone iphone ipod mini midp j2me iemobile blackberry bb10 symbian symbianos symbos"},
-	{tablet, "android"}, // phones say Mobile
+	{tablet, "android"}, // phones include Mobile
 	{desktop, "macintosh mac x11 linux windows win98 win95"},
 }
 
-// safari is what most browsers call themselves in the end, also that of Android before Chrome took
-// its place.
+// safari is the last name in most browsers' User-Agents, including the one of Android's browser
+// before Chrome.
 const (
 	safari         = "Safari"
 	androidBrowser = "Android Browser"
 )
 
-// clue is what a word tells: by each of browsers, systems and devices how soon the rule comes that
-// has the word, the more the sooner; 0: none has.
+// clue has a word's place in the lists of browsers, systems and devices: the larger, the earlier its
+// rule. 0: no rule has the word.
 type clue [3]uint8
 
 var lists = [len(clue{})][]rule{browsers, systems, devices}
@@ -115,8 +113,8 @@ func readClues() map[string]clue {
 	return clues
 }
 
-// ReadAgent reads a User-Agent, each of its words once. What it does not know is Other; an empty
-// agent says nothing.
+// ReadAgent parses a User-Agent and looks up each of its words once. Unknown names are Other. An
+// empty User-Agent returns empty names.
 func ReadAgent(agent string) Agent {
 	if agent == "" {
 		return Agent{}
@@ -152,11 +150,11 @@ func ReadAgent(agent string) Agent {
 	return a
 }
 
-// Hints are the headers in which browsers with Chrome's engine say over TLS what their User-Agent
-// leaves out: Sec-CH-UA, Sec-CH-UA-Mobile and Sec-CH-UA-Platform.
+// Hints are the headers with which browsers based on Chrome's engine complete their User-Agent over
+// TLS: Sec-CH-UA, Sec-CH-UA-Mobile and Sec-CH-UA-Platform.
 type Hints struct{ Brands, Mobile, Platform string }
 
-// brands are those of browsers whose agent may be that of Chrome.
+// brands has the browsers whose User-Agent may be the same as Chrome's.
 var brands = [...]struct{ brand, name string }{
 	{`"Brave"`, "Brave"},
 	{`"Microsoft Edge"`, "Edge"},
@@ -168,7 +166,7 @@ var brands = [...]struct{ brand, name string }{
 	{`"Android WebView"`, "WebView"},
 }
 
-// Named are an agent of each browser on each system that there may be, and the one that says nothing.
+// Named returns an agent for each possible browser on each system, and the empty one.
 func Named() []Agent {
 	agents := []Agent{{}}
 	for _, browser := range append([]rule{{name: androidBrowser}}, browsers...) {
@@ -179,7 +177,7 @@ func Named() []Agent {
 	return agents
 }
 
-// With adds what hints say to what the User-Agent does.
+// With adds the information of hints to an agent.
 func (a Agent) With(h Hints) Agent {
 	if a.Browser == "Chrome" && h.Brands != "" {
 		for i := range brands {

@@ -2,8 +2,8 @@ package tag
 
 import "strings"
 
-// services has the services that have several names, by each of these: hosts, with a dot before
-// those whose subdomains belong to it, too; apps of Android; and what people write as utm_source.
+// services has the services with several names, by each name: hosts (with a leading dot if their
+// subdomains belong to the service, too), Android apps, and common values of utm_source.
 var services = readServices(`
 google: images.google.com m.google.com com.google.android.googlequicksearchbox com.google.android.apps.searchlite
 google news: news.google.com com.google.android.apps.magazines googlenews

@@ -8,8 +8,8 @@ import (
 	"footfall/visit"
 )
 
-// markNames are the parameters by which the address of a page says who has led to it: of those that
-// name a source, the first that says anything counts.
+// markNames are the query parameters in a page's address that name the source of a visit. The first
+// one with a value counts.
 var markNames = [...]string{"utm_source", "source", "ref", "utm_campaign"}
 
 // marks are the values of markNames.
@@ -19,8 +19,8 @@ func (m *marks) sources() []string { return m[:len(m)-1] }
 
 func (m *marks) campaign() string { return m[len(m)-1] }
 
-// readMarks reads the marks in the query of a page's address. Of a parameter that comes twice, the
-// first is read.
+// readMarks reads the marks in the query of a page's address. If a parameter is repeated, its first
+// value counts.
 func readMarks(uri string) (m marks) {
 	uri, _, _ = strings.Cut(uri, "#")
 	_, query, _ := strings.Cut(uri, "?")
@@ -28,18 +28,18 @@ func readMarks(uri string) (m marks) {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		name, value, _ := strings.Cut(pair, "=")
-		name = strings.TrimPrefix(name, "amp;") // of an & that was escaped as HTML, once too often
+		name = strings.TrimPrefix(name, "amp;") // an & that was escaped as HTML once too often
 		for i := range m {
 			if m[i] == "" && strings.EqualFold(name, markNames[i]) {
-				m[i], _ = url.QueryUnescape(value) // what cannot be read says nothing
+				m[i], _ = url.QueryUnescape(value) // invalid values are ignored
 			}
 		}
 	}
 	return m
 }
 
-// sourceOf returns where a visit comes from: what the page's address says, or else the host of the
-// page before. A page of the same site is no source.
+// sourceOf returns the source of a visit: the mark in the page's address, or else the host of the
+// referrer. A page of the same site is not a source.
 func sourceOf(m *marks, referrer, site string) string {
 	for _, text := range m.sources() {
 		source := ""
@@ -53,7 +53,7 @@ func sourceOf(m *marks, referrer, site string) string {
 		}
 	}
 	if _, rest, _ := strings.Cut(referrer, "://"); strings.HasPrefix(rest, site+"/") {
-		return "" // as most of those that logs have; the next line would find out, too, in ten times as long
+		return "" // as for most visits in logs; the next line would have the same result, but takes ten times as long
 	}
 	if host := HostOf(referrer); host != "" && host != bare(site) {
 		return Value(grouped(host))
@@ -61,7 +61,7 @@ func sourceOf(m *marks, referrer, site string) string {
 	return ""
 }
 
-// MarkedHost returns the host that the query of a page's address names as the source; "": none.
+// MarkedHost returns the host that the query of a page's address names as the source, or "".
 func MarkedHost(uri string) string {
 	marks := readMarks(uri)
 	for _, text := range marks.sources() {
@@ -75,8 +75,8 @@ func MarkedHost(uri string) string {
 	return ""
 }
 
-// HostOf returns the host of a page's address, without a port and www, or the name of an Android
-// app; "" if it says nothing to people, as addresses and names of machines do not.
+// HostOf returns the host of a page's address, without port and www, or the name of an Android app.
+// It returns "" for IP addresses and names of machines, which have no meaning for readers.
 func HostOf(address string) string {
 	scheme, rest, found := strings.Cut(address, "://")
 	if !found {
@@ -86,7 +86,7 @@ func HostOf(address string) string {
 		rest = rest[:end]
 	}
 	if strings.EqualFold(scheme, "android-app") {
-		scheme = "http" // names of apps are hosts backwards
+		scheme = "http" // names of apps are reversed hosts
 	}
 	target, err := visit.Normalize(scheme+"://"+rest, nil)
 	if err != nil {
@@ -107,8 +107,8 @@ func bare(site string) string {
 	return strings.TrimPrefix(strings.TrimSuffix(site, "."), "www.")
 }
 
-// grouped returns the name of the service that a source belongs to, or else the source: a host
-// belongs to the service of the longest domain that it is in.
+// grouped returns the service that a source belongs to, or else the source. A host belongs to the
+// service with the longest matching domain.
 func grouped(source string) string {
 	if service := services[source]; service != "" {
 		return service
@@ -128,8 +128,8 @@ func grouped(source string) string {
 	}
 }
 
-// isEnding reports whether a host can be one that a service has in a country: com, de, co.uk,
-// com.tr.
+// isEnding reports whether a host is a typical ending for a country's domain of a service: com, de,
+// co.uk, com.tr.
 func isEnding(host string) bool {
 	first, second, both := strings.Cut(host, ".")
 	if both {
@@ -138,5 +138,5 @@ func isEnding(host string) bool {
 	return len(first) == 2 || first == "com" || first == "net" || first == "org"
 }
 
-// everywhere are the services with a domain in many countries.
+// everywhere has the services with domains in many countries.
 var everywhere = map[string]bool{"google": true, "yandex": true, "yahoo": true, "bing": true, "ecosia": true}

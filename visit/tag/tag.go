@@ -1,13 +1,14 @@
-// Package tag reads what a visit brings besides its page and its visitor: where the visitor comes
-// from, and with what. A tag is a name and a value, such as source and duckduckgo.
+// Package tag reads the properties of a visit other than its page and visitor: the source, the
+// campaign, the country, the browser and so on. A tag is a name and a value, such as source and
+// duckduckgo.
 //
-// Each value stands for many visitors. Of the page that a visitor comes from only the host is read,
-// of a browser and its system only the name, of a language no region, of a time the hour. What a
-// visit does not tell has no value, "". The values of browser, system, device, language and hour
-// are of closed lists, those of country of two letters; sources and campaigns are open, as anybody
-// may make up others: whoever keeps values has to bound how many.
+// Each value is shared by many visitors: only the host of the referrer is read, only the name of a
+// browser and its system, no region of a language, only the hour of a time. An unknown property has
+// the value "". The values of browser, system, device, language and hour are from closed lists, the
+// values of country are two letters. Sources and campaigns are open: clients can make up values, so
+// callers that store values must limit their number.
 //
-// Anybody may claim anything of what is read here, as they may claim to have seen a page.
+// Clients can claim any value, as they can claim to have seen a page.
 package tag
 
 import (
@@ -35,51 +36,51 @@ const (
 	Hour     = "hour"     // 00 to 23
 )
 
-// Names are those that every app has, OfPages of them first.
+// Names lists the built-in names. The first OfPages names also apply to pages.
 var Names = []string{Source, Campaign, Country, Language, Device, System, Browser, Hour}
 
-// OfPages is how many names pages have; sites have all. A row more a day for each value of each name
-// would be nearly all that there is.
+// OfPages is the number of names that apply to pages. All names apply to sites. With more names for
+// pages, rows of page tags would outnumber all others.
 const OfPages = 2
 
-// IsOfPages reports whether pages have the name, too.
+// IsOfPages reports whether the name also applies to pages.
 func IsOfPages(name string) bool { return slices.Contains(Names[:OfPages], name) }
 
-// IsOpen reports whether values of the name can be made up: of sources and campaigns by strangers,
-// of names of the app's own by whoever may give tags.
+// IsOpen reports whether values of the name can be made up: sources and campaigns by any client,
+// values of the app's own names by callers that may send tags.
 func IsOpen(name string) bool { return !slices.Contains(Names[OfPages:], name) }
 
 // IsOwn reports whether the name is one of an app's own.
 func IsOwn(name string) bool { return !slices.Contains(Names, name) }
 
-// Other is the value of what has one that is not kept.
+// Other is the value that replaces values that are not stored.
 const Other = "(other)"
 
-// none is how people are shown that there is no value. It is none itself.
+// none is shown in reports for visits without a value. It is not a value itself.
 const none = "(none)"
 
-// Bounds of what an app has.
+// Limits.
 const (
 	MostBytes     = 100 // of a value
-	MostNames     = 20  // that the app lists besides those that are built in
+	MostNames     = 20  // of the app's own names
 	MostNameBytes = 40  // of such a name
-	MostNewADay   = 500 // values that are new on a day, of open names that are built in, and as many of its own; others count as Other
+	MostNewADay   = 500 // new values per day of the built-in open names, and the same number of the app's own names; more count as Other
 )
 
-// Request is what a visit comes with, as its caller writes it.
+// Request has the properties of a visit in the caller's form.
 type Request struct {
 	URI       string         // of the page
-	Site      string         // the page's, in canonical form: nobody comes from there
+	Site      string         // the page's site in canonical form, which is never a source
 	Referrer  string         // the page that the visitor comes from
 	Languages string         // Accept-Language
-	Country   string         // its code, of the address or as the caller gives it
-	Agent     Agent          // by ReadAgent, and With hints where there are any
-	At        time.Time      // when it came
+	Country   string         // its code, derived from the address or sent by the caller
+	Agent     Agent          // from ReadAgent, and With if there are hints
+	At        time.Time      // the time of the visit
 	Zone      *time.Location // of the app
-	Own       Set            // of names of the app's own, as the caller gives them
+	Own       Set            // tags of the app's own names, sent by the caller
 }
 
-// Set is the tags of a visit, those first that pages have.
+// Set is the tags of a visit. Tags that apply to pages are first.
 type Set []Tag
 
 // Read reads the tags of a visit.
@@ -100,7 +101,8 @@ func Read(r Request) Set {
 	return s
 }
 
-// Give adds a tag as a caller gives it, each name once, and at most as many as an app may list.
+// Give adds a tag sent by a caller. It returns an error for a repeated name, or for more names than
+// an app may list.
 func (s *Set) Give(name, value string) error {
 	switch {
 	case slices.ContainsFunc(*s, func(t Tag) bool { return t.Name == name }):
@@ -118,7 +120,7 @@ func (s *Set) add(name, value string) {
 	}
 }
 
-// Text writes a set as ParseSet reads it. No name or value has control characters.
+// Text formats a set for ParseSet. Names and values have no control characters.
 func (s Set) Text() string {
 	var text strings.Builder
 	for _, t := range s {
@@ -127,7 +129,7 @@ func (s Set) Text() string {
 	return text.String()
 }
 
-// ParseSet reads a set, without what cannot be a tag.
+// ParseSet parses a set, and leaves out invalid tags.
 func ParseSet(text string) (s Set) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\x1f")
@@ -138,9 +140,9 @@ func ParseSet(text string) (s Set) {
 	return s
 }
 
-// Value returns the value that a text stands for: in lower case, without space around it. A text
-// with control characters or invisible ones, or that is not UTF-8, is no value. One that is too long,
-// or that may be somebody's e-mail address, is Other.
+// Value returns the value for a text: in lower case, without surrounding space. A text with control
+// or invisible characters, or that is not UTF-8, returns "". A text that is too long or may be an
+// e-mail address returns Other.
 func Value(text string) string {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, misleads) {
 		return ""
@@ -157,13 +159,13 @@ func Value(text string) string {
 // joiners are invisible, and some scripts cannot be written without them.
 const joiners = "\u200c\u200d"
 
-// misleads reports whether a character is a control, or an invisible one, as those that turn the
-// direction of a text: so that it would be read as another one.
+// misleads reports whether a character is a control or an invisible character. Such characters, for
+// example marks that change the direction of text, can disguise a value.
 func misleads(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && !strings.ContainsRune(joiners, r)
 }
 
-// CheckName returns an error unless an app may have a tag of its own of this name.
+// CheckName returns an error unless an app may have its own tag with this name.
 func CheckName(name string) error {
 	if slices.Contains(Names, name) {
 		return visit.Errorf(visit.Invalid, "", "%s is there for every app: choose another name", name)
@@ -176,17 +178,16 @@ func CheckName(name string) error {
 	return nil
 }
 
-// HourOf returns the hour of a moment in a time zone, from 00 to 23. Where a clock is put back, two
-// hours of a day have the same name, as on the clock; where it is put forward, one does not come.
+// HourOf returns the hour of a time in a time zone, from 00 to 23. When clocks go back, two hours of
+// a day have the same name. When they go forward, one hour is missing.
 func HourOf(at time.Time, zone *time.Location) string {
 	const hours = "000102030405060708091011121314151617181920212223"
 	hour := at.In(zone).Hour()
 	return hours[2*hour : 2*hour+2]
 }
 
-// CountryOf returns the code of a country in two capital letters (ISO 3166). Codes that stand for
-// no country, as proxies and lists have them for regions, networks and what they do not know, have
-// no value.
+// CountryOf returns a country code in two capital letters (ISO 3166). Codes that do not mean a
+// country, such as proxies' and lists' codes for regions, networks and unknown countries, return "".
 func CountryOf(code string) string {
 	if len(code) != 2 || !isLetter(code[0]) || !isLetter(code[1]) {
 		return ""
@@ -202,8 +203,8 @@ func CountryOf(code string) string {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// languages are those of two letters (ISO 639-1), and of three where browsers are in a language
-// that has no shorter code.
+// languages has the two-letter codes (ISO 639-1), and three-letter codes of languages of browsers
+// that have no shorter code.
 const languages = " aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en " +
 	"eo es et eu" +
 	" fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr " +
@@ -214,7 +215,7 @@ const languages = " aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo 
 	"yo za zh zu" +
 	" ast bal ber brx chr ckb csb doi dsb fil fur gsw haw hsb kab kok mai mni sat scn skr szl tok trs vec yue "
 
-// oldLanguages are codes that some systems still have for others.
+// oldLanguages maps outdated codes that some systems still use.
 var oldLanguages = map[string]string{"iw": "he", "in": "id", "ji": "yi", "jw": "jv", "mo": "ro", "sh": "sr"}
 
 // LanguageOf returns the first language of a header Accept-Language, without its region and script:
@@ -226,7 +227,7 @@ func LanguageOf(accepted string) string {
 		end = len(first)
 	}
 	if end < 2 || end > 3 {
-		return "" // *, and what is no language
+		return "" // * or not a language
 	}
 	code := strings.ToLower(first[:end])
 	for i := range len(code) {

@@ -1,11 +1,11 @@
-// Command withserver runs a command, go test mostly, with one PostgreSQL server for all tests,
-// which it starts before and stops afterwards:
+// Command withserver runs a command, usually go test, with one PostgreSQL server for all tests. It
+// starts the server before the command and stops it afterwards:
 //
 //	go run ./db/dbtest/withserver go test ./...
 //	go run ./db/dbtest/withserver -container go test ./...
 //
 // The server is the one that dbtest would start for a single package, or PostgreSQL 17 in a
-// container. Where FOOTFALL_TEST_DATABASE_URL names a server, it is taken.
+// container. If FOOTFALL_TEST_DATABASE_URL names a server, that one is used.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"footfall/db/embedded/tempdir"
 )
 
-// patience bounds what only a broken server takes longer for.
+// patience is the time limit for a server. Only a broken one takes longer.
 const patience = 2 * time.Minute
 
 func main() {
@@ -49,7 +49,7 @@ func run(container bool, command []string) (err error) {
 	if len(command) == 0 {
 		return errors.New("say which command to run")
 	}
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM) // the command gets them, too, and ends first
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM) // the command gets the signals, too, and exits first
 	if os.Getenv(dbtest.EnvDatabaseURL) == "" {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -75,9 +75,9 @@ func run(container bool, command []string) (err error) {
 	return cmd.Run()
 }
 
-// startEmbedded starts the server in a folder that is the same each time, so that its URL is: go
-// test remembers results for as long as the environment stays as it was. While another run is in
-// that folder, it is a new one.
+// startEmbedded starts the server in a folder that is always the same, so that its URL is constant:
+// go test caches results as long as the environment does not change. If another run uses that
+// folder, a new one is created.
 func startEmbedded(ctx context.Context) (url string, stop func() error, err error) {
 	dir, err := usualDir()
 	if err != nil {
@@ -99,7 +99,7 @@ func startEmbedded(ctx context.Context) (url string, stop func() error, err erro
 	}, nil
 }
 
-// usualDir is another folder for each working copy and each PostgreSQL.
+// usualDir returns a folder that is different for each working copy and each PostgreSQL.
 func usualDir() (string, error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -116,7 +116,7 @@ func startContainer(ctx context.Context) (url string, stop func() error, err err
 	container, err := postgres.Run(ctx, image,
 		postgres.WithDatabase("footfall"), postgres.WithUsername("footfall"), postgres.WithPassword("footfall"),
 		testcontainers.WithCmdArgs("-c", "max_connections="+dbtest.MaxConnections, "-c", "full_page_writes=off"),
-		// The image starts a first server to make the database, and says ready for that one, too.
+		// The image starts a first server to create the database, which also logs that it is ready.
 		testcontainers.WithWaitStrategyAndDeadline(patience, wait.ForAll(
 			wait.ForLog("database system is ready to accept connections").WithOccurrence(2),
 			wait.ForListeningPort("5432/tcp"),

@@ -1,4 +1,4 @@
-// Package tempdir makes folders for PostgreSQL clusters that nobody keeps: those of tests.
+// Package tempdir creates folders for temporary PostgreSQL clusters of tests.
 package tempdir
 
 import (
@@ -7,27 +7,29 @@ import (
 	"syscall"
 )
 
-// memory is where Linux has a file system in memory: making and dropping databases takes a third of
-// the time there.
+// memory is Linux's file system in memory. Creating and dropping databases takes a third of the
+// time there.
 const memory = "/dev/shm"
 
-// room is what all tests that run at once may need. A container often has 64 MB there.
+// room is the space that all concurrently running tests may need. Containers often have 64 MB
+// there.
 const room = 3 << 30
 
-// Make makes a folder that a server's user can enter, in memory where there is room. The caller
+// Make creates a folder that a server's user can enter, in memory if there is room. The caller
 // removes it.
 func Make() (string, error) {
 	dir, err := os.MkdirTemp(parent(), "footfall-test-")
 	return enterable(dir, err)
 }
 
-// MakeNamed is Make for a folder of that name, which may be there already.
+// MakeNamed is Make for a folder with this name, which may already exist.
 func MakeNamed(name string) (string, error) {
 	dir := filepath.Join(parent(), name)
 	return enterable(dir, os.MkdirAll(dir, 0o755))
 }
 
-// parent is not os.TempDir, which may be private, or too long a path for a socket.
+// parent returns the parent folder. It does not use os.TempDir, which may be private, or have too
+// long a path for a socket.
 func parent() string {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(memory, &stat) == nil && stat.Bavail*uint64(stat.Bsize) > room { //nolint:gosec // a size of blocks
