@@ -24,7 +24,7 @@ type AccountAddParams struct {
 	Password *string
 }
 
-// Adds an account; no row where another one has the name.
+// Adds an account. No row if another account has the name.
 func (q *Queries) AccountAdd(ctx context.Context, arg AccountAddParams) (int32, error) {
 	row := q.db.QueryRow(ctx, accountAdd,
 		arg.Owner,
@@ -50,7 +50,8 @@ SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
 FROM added AS a
 `
 
-// Adds an account without apps, which a proxy names, unless it would be the first, and notes that.
+// Adds and records an account without apps for a user signed in by a proxy, unless it would be the
+// first account.
 func (q *Queries) AccountAddNamed(ctx context.Context, name string, folded string) error {
 	_, err := q.db.Exec(ctx, accountAddNamed, name, folded)
 	return err
@@ -64,7 +65,7 @@ WHERE m.account_id = $1
   AND p.name = $2
 `
 
-// Lets an account look at an app no more.
+// Removes an account's access to an app.
 func (q *Queries) AccountAppRemove(ctx context.Context, account int32, app string) error {
 	_, err := q.db.Exec(ctx, accountAppRemove, account, app)
 	return err
@@ -85,7 +86,7 @@ type AccountAppSetParams struct {
 	App       string
 }
 
-// Lets an account look at an app, or change it, too; no row where there is no such app.
+// Allows an account to view an app, and perhaps to change it. No row if the app does not exist.
 func (q *Queries) AccountAppSet(ctx context.Context, arg AccountAppSetParams) (int64, error) {
 	result, err := q.db.Exec(ctx, accountAppSet, arg.Account, arg.MayChange, arg.App)
 	if err != nil {
@@ -99,7 +100,7 @@ DELETE FROM accounts
 WHERE id = $1
 `
 
-// Deletes an account, with its sessions and links.
+// Deletes an account with its sessions and links.
 func (q *Queries) AccountDelete(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, accountDelete, id)
 	return err
@@ -123,7 +124,7 @@ type AccountNamedRow struct {
 	Changes  []string
 }
 
-// The account of a name, as names are compared.
+// The account with this name, in the folded form for comparisons.
 func (q *Queries) AccountNamed(ctx context.Context, folded string) (AccountNamedRow, error) {
 	row := q.db.QueryRow(ctx, accountNamed, folded)
 	var i AccountNamedRow
@@ -165,8 +166,8 @@ type AccountOfSessionRow struct {
 	Changes  []string
 }
 
-// The account that a session is of, and the apps that it may look at and change; no row for a
-// session that is over. Remembers about when it was used.
+// The account of a session, and the apps that it may view and change. No row for an ended session.
+// Updates the time of last use about once a minute.
 func (q *Queries) AccountOfSession(ctx context.Context, hash []byte, since time.Time) (AccountOfSessionRow, error) {
 	row := q.db.QueryRow(ctx, accountOfSession, hash, since)
 	var i AccountOfSessionRow
@@ -199,7 +200,8 @@ type AccountSaidRow struct {
 	May  string
 }
 
-// An account as changes tell of it: its name, and what it may do; no row where it is gone.
+// An account as it appears in the log of changes: its name and its rights. No row if it does not
+// exist.
 func (q *Queries) AccountSaid(ctx context.Context, id int32) ([]AccountSaidRow, error) {
 	rows, err := q.db.Query(ctx, accountSaid, id)
 	if err != nil {
@@ -226,7 +228,7 @@ SET language = nullif($1::text, '')
 WHERE id = $2
 `
 
-// Says in which language an account is shown pages; ”: in that of the browser.
+// Sets the language of an account's pages; ”: the browser's language.
 func (q *Queries) AccountSetLanguage(ctx context.Context, language string, iD int32) error {
 	_, err := q.db.Exec(ctx, accountSetLanguage, language, iD)
 	return err
@@ -238,7 +240,7 @@ SET owner = $1
 WHERE id = $2
 `
 
-// Makes an account one of an owner, or of a member.
+// Makes an account an owner's or a member's account.
 func (q *Queries) AccountSetOwner(ctx context.Context, owner bool, iD int32) error {
 	_, err := q.db.Exec(ctx, accountSetOwner, owner, iD)
 	return err
@@ -261,8 +263,8 @@ type AccountSetPasswordParams struct {
 	Was      *string
 }
 
-// Sets the password of an account, and its name, where it has none yet; no row where it is gone, or
-// has another password by now than a given one.
+// Sets the password of an account, and its name unless it has one. No row if the account does not
+// exist, or if its password differs from a given one.
 func (q *Queries) AccountSetPassword(ctx context.Context, arg AccountSetPasswordParams) (int64, error) {
 	result, err := q.db.Exec(ctx, accountSetPassword,
 		arg.Password,
@@ -282,8 +284,8 @@ const accountsAny = `-- name: AccountsAny :one
 SELECT EXISTS (SELECT FROM accounts)
 `
 
-// Accounts: who may sign in, what they may do, and their sessions and links.
-// Whether there is an account, also one whose link was not followed yet.
+// Accounts: the users who may sign in, their rights, sessions and links.
+// Whether there is any account, including invited ones.
 func (q *Queries) AccountsAny(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, accountsAny)
 	var exists bool
@@ -313,7 +315,7 @@ type AccountsListRow struct {
 	Changes     []string
 }
 
-// All accounts: owners first, then by name. One that was never used was used in 1970.
+// All accounts: owners first, then by name. used_at is 1970 for an account that was never used.
 func (q *Queries) AccountsList(ctx context.Context) ([]AccountsListRow, error) {
 	rows, err := q.db.Query(ctx, accountsList)
 	if err != nil {
@@ -358,8 +360,8 @@ type AccountsLockOwnersRow struct {
 	SignsIn bool
 }
 
-// The owners, who stay owners up to the end of the transaction, and whether they can sign in, with a
-// password or by a proxy. One without a password to whom there is a link has not followed it.
+// The owners, locked until the end of the transaction, and whether each can sign in, with a password
+// or by a proxy. An owner without a password but with a link has not followed it yet.
 func (q *Queries) AccountsLockOwners(ctx context.Context) ([]AccountsLockOwnersRow, error) {
 	rows, err := q.db.Query(ctx, accountsLockOwners)
 	if err != nil {
@@ -385,7 +387,7 @@ DELETE FROM account_links
 WHERE account_id = $1::integer
 `
 
-// Ends the link to an account, if there is one.
+// Deletes the link of an account, if there is one.
 func (q *Queries) LinkEnd(ctx context.Context, account int32) error {
 	_, err := q.db.Exec(ctx, linkEnd, account)
 	return err
@@ -404,7 +406,7 @@ type LinkGetRow struct {
 	Name    string
 }
 
-// The account of a link that holds, and its name; 0 where it makes the first account.
+// The account of a valid link, and its name; 0 for a link that creates the first account.
 func (q *Queries) LinkGet(ctx context.Context, hash []byte, since time.Time) (LinkGetRow, error) {
 	row := q.db.QueryRow(ctx, linkGet, hash, since)
 	var i LinkGetRow
@@ -421,7 +423,8 @@ FOR KEY SHARE
 ON CONFLICT (account_id) DO UPDATE SET hash = excluded.hash, created_at = now()
 `
 
-// Adds the link by which an account gets a password, in place of another one; no row where it is gone.
+// Adds the link with which an account sets its password, and replaces the previous one. No row if the
+// account does not exist.
 func (q *Queries) LinkSet(ctx context.Context, hash []byte, account int32) (int64, error) {
 	result, err := q.db.Exec(ctx, linkSet, hash, account)
 	if err != nil {
@@ -438,7 +441,7 @@ WHERE hash = $1
 RETURNING account_id::integer
 `
 
-// Uses a link to an account up; no row where it does not hold.
+// Uses up a link of an account. No row if it is not valid.
 func (q *Queries) LinkTake(ctx context.Context, hash []byte, since time.Time) (int32, error) {
 	row := q.db.QueryRow(ctx, linkTake, hash, since)
 	var account_id int32
@@ -486,8 +489,8 @@ type SessionAddParams struct {
 	Since    time.Time
 }
 
-// Signs a browser in to an account that still has a password; no row where it has another one now.
-// Sessions go that are over.
+// Signs a browser in to an account with this password. No row if the password has changed. Also
+// deletes expired sessions.
 func (q *Queries) SessionAdd(ctx context.Context, arg SessionAddParams) (int64, error) {
 	result, err := q.db.Exec(ctx, sessionAdd,
 		arg.Hash,
@@ -520,7 +523,7 @@ WHERE account_id = $1
   AND id <> $2
 `
 
-// Ends the sessions of an account but for one (0: all).
+// Ends all sessions of an account except one (0: no exception).
 func (q *Queries) SessionsEnd(ctx context.Context, account int32, but int32) error {
 	_, err := q.db.Exec(ctx, sessionsEnd, account, but)
 	return err
@@ -541,7 +544,7 @@ type SessionsOfRow struct {
 	Browser   string
 }
 
-// The sessions of an account that are not over, the last used first.
+// The sessions of an account that have not expired, the last used first.
 func (q *Queries) SessionsOf(ctx context.Context, account int32, since time.Time) ([]SessionsOfRow, error) {
 	rows, err := q.db.Query(ctx, sessionsOf, account, since)
 	if err != nil {
@@ -573,7 +576,7 @@ SELECT $1::bytea
 WHERE NOT EXISTS (SELECT FROM accounts)
 `
 
-// Adds a link that makes the first account; no row where there is one.
+// Adds a link that creates the first account. No row if there is an account.
 func (q *Queries) StartAdd(ctx context.Context, hash []byte) (int64, error) {
 	result, err := q.db.Exec(ctx, startAdd, hash)
 	if err != nil {
@@ -588,8 +591,8 @@ WHERE account_id IS NULL
 RETURNING hash
 `
 
-// Uses all links up that make the first account, and returns their hashes. Of two who do so at once
-// the second one waits for the first, and gets none.
+// Uses up all links that create the first account, and returns their hashes. With two concurrent
+// calls, the second one waits for the first, and gets no row.
 func (q *Queries) StartsTake(ctx context.Context) ([][]byte, error) {
 	rows, err := q.db.Query(ctx, startsTake)
 	if err != nil {

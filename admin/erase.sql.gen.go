@@ -16,7 +16,7 @@ SET deleted_at = coalesce(deleted_at, now())
 WHERE id = $1
 `
 
-// Lets an app count nothing any more.
+// Makes an app stop counting.
 func (q *Queries) AppClose(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, AppClose, id)
 	return err
@@ -36,8 +36,8 @@ const AppDaysHold = `-- name: AppDaysHold :exec
 SELECT hold_app_days($1::integer)
 `
 
-// Keeps visits of past days to an app waiting, until the end of the transaction: no other
-// visit counts on a day before the last one of its site.
+// Blocks visits of past days to an app until the end of the transaction. Other visits cannot count
+// on a day before the last one of their site.
 func (q *Queries) AppDaysHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppDaysHold, appID)
 	return err
@@ -48,7 +48,7 @@ DELETE FROM apps
 WHERE id = $1
 `
 
-// Deletes an app of which nothing else is left, and the rights of accounts.
+// Deletes an app whose other rows are all deleted, except the rights of accounts.
 func (q *Queries) AppDelete(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, AppDelete, id)
 	return err
@@ -77,7 +77,7 @@ const AppRowsDelete = `-- name: AppRowsDelete :exec
 SELECT delete_app_rows($1)
 `
 
-// Deletes what an app has most rows of.
+// Deletes the largest tables' rows of an app.
 func (q *Queries) AppRowsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppRowsDelete, appID)
 	return err
@@ -96,7 +96,7 @@ type AppSitesRow struct {
 	Targets int64
 }
 
-// The sites of an app, and how many targets each is, with its pages.
+// The sites of an app, each with the number of its targets including itself.
 func (q *Queries) AppSites(ctx context.Context, appID int32) ([]AppSitesRow, error) {
 	rows, err := q.db.Query(ctx, AppSites, appID)
 	if err != nil {
@@ -152,11 +152,11 @@ WHERE name = 'erasures'
 FOR UPDATE
 `
 
-// Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait
-// for each other.
-// Waits until nobody else erases; the transaction's end lets go. The row is the one that every
-// erasure raises, which would else be waited for while sites are held. A statement of its own,
-// after EraseBegin, whose time begins with it.
+// Erasing visitors, pages and apps. Commands that erase take turns, so that no two wait for each
+// other.
+// Waits until no other transaction erases. The lock is released at the end of the transaction. Every
+// erasure updates this row. Without this statement, commands would wait for the row while they hold
+// sites. It is separate and follows EraseBegin, so that EraseBegin's settings apply to it.
 func (q *Queries) EraseTurn(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, EraseTurn)
 	return err
@@ -166,7 +166,7 @@ const HiddenPagesMerge = `-- name: HiddenPagesMerge :exec
 SELECT merge_hidden_pages($1)
 `
 
-// Moves the numbers of hidden pages to the pages (deleted) of their sites.
+// Adds the numbers of hidden pages to the pages (deleted) of their sites.
 func (q *Queries) HiddenPagesMerge(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, HiddenPagesMerge, appID)
 	return err
@@ -182,7 +182,7 @@ type PageHideParams struct {
 	Uri   string
 }
 
-// Takes a page off its uri; false if there is none.
+// Removes a page from its uri. Returns false if there is none.
 func (q *Queries) PageHide(ctx context.Context, arg PageHideParams) (bool, error) {
 	row := q.db.QueryRow(ctx, PageHide, arg.AppID, arg.Site, arg.Uri)
 	var hidden bool
@@ -208,9 +208,9 @@ WHERE p.app_id = $1
   AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id)
 `
 
-// Those of some ids of an app that have rows of people, and the ids that are a step away from one of
-// them, to it or from it, by the rows that hold. Asked until no more come, it has all ids of the
-// persons. It reads all people of the app.
+// The given ids of an app that have rows of people, and the ids that are one step away from them, in
+// either direction, by the valid rows. Repeated until there are no more, it returns all ids of the
+// persons. Reads all people of the app.
 func (q *Queries) PersonIDs(ctx context.Context, appID int32, ids []netip.Addr) ([]netip.Addr, error) {
 	rows, err := q.db.Query(ctx, PersonIDs, appID, ids)
 	if err != nil {
@@ -244,8 +244,8 @@ type PersonTagsRow struct {
 	Tags   []string
 }
 
-// To whom an id of an app leads step by step, the person last, and all tags that are stored of them,
-// whichever the app counts.
+// The ids to which an id of an app leads, step by step, the person last, and all of their stored
+// tags, whether or not the app counts them.
 func (q *Queries) PersonTags(ctx context.Context, appID int32, iD netip.Addr) ([]PersonTagsRow, error) {
 	rows, err := q.db.Query(ctx, PersonTags, appID, iD)
 	if err != nil {
@@ -281,7 +281,7 @@ type SiteDaysRow struct {
 	Day  int32
 }
 
-// The days of an app's sites whose rows of visits may be kept.
+// The days of an app's sites whose visit rows may be kept.
 func (q *Queries) SiteDays(ctx context.Context, appID int32) ([]SiteDaysRow, error) {
 	rows, err := q.db.Query(ctx, SiteDays, appID)
 	if err != nil {
@@ -336,7 +336,7 @@ type VisitTagsEmptyParams struct {
 	Most int32
 }
 
-// Takes the tags out of some rows of a site on a day.
+// Removes the tags from some visit rows of a site on a day.
 func (q *Queries) VisitTagsEmpty(ctx context.Context, arg VisitTagsEmptyParams) (int64, error) {
 	result, err := q.db.Exec(ctx, VisitTagsEmpty, arg.Site, arg.Day, arg.Most)
 	if err != nil {
@@ -355,7 +355,7 @@ type VisitorEraseParams struct {
 	Ips   []netip.Addr
 }
 
-// Takes the addresses of a visitor out of some sites. Returns of how many targets.
+// Removes a visitor's addresses from some sites. Returns the number of targets.
 func (q *Queries) VisitorErase(ctx context.Context, arg VisitorEraseParams) (int64, error) {
 	row := q.db.QueryRow(ctx, VisitorErase, arg.AppID, arg.Sites, arg.Ips)
 	var targets int64
@@ -385,8 +385,8 @@ type VisitorTargetsRow struct {
 	LastDay  int32
 }
 
-// The targets of an app at which a visitor is known, under any of their addresses, and since when.
-// Target by target, by the key: a join would read the visitors of all apps.
+// The targets of an app with a visitor, under any of their addresses, and since when. Looks up
+// target by target, by the key: a join would read the visitors of all apps.
 func (q *Queries) VisitorTargets(ctx context.Context, ips []netip.Addr, appID int32) ([]VisitorTargetsRow, error) {
 	rows, err := q.db.Query(ctx, VisitorTargets, ips, appID)
 	if err != nil {

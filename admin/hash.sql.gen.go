@@ -28,7 +28,7 @@ SELECT a.ip::inet AS ip
 FROM listed_addresses($1::bigint, $2::integer) AS a (ip)
 `
 
-// Some of them.
+// The next portion of listed addresses.
 func (q *Queries) AddressesListed(ctx context.Context, after int64, most int32) ([]netip.Addr, error) {
 	rows, err := q.db.Query(ctx, AddressesListed, after, most)
 	if err != nil {
@@ -56,7 +56,8 @@ SET held_until  = NULL,
 WHERE id = $2
 `
 
-// Likewise, once hashes are there. hashed_from: the first day whose sketches are of hashes, where those of others are of addresses.
+// Ends the hold once the hashes are stored. hashed_from: the first day whose sketches contain hashes, while older ones
+// contain addresses.
 func (q *Queries) AppHashed(ctx context.Context, hashedFrom int32, iD int32) error {
 	_, err := q.db.Exec(ctx, AppHashed, hashedFrom, iD)
 	return err
@@ -74,8 +75,8 @@ WHERE id = $1
 RETURNING held_until
 `
 
-// Addresses that an app has counted by are hashed: see functions/hash_visitors.sql.
-// Keeps instances from counting for an app for as long as hashing its visitors may take.
+// Hashing the addresses of an app's visitors: see functions/hash_visitors.sql.
+// Stops instances from counting for an app for as long as hashing its visitors may take.
 func (q *Queries) AppHold(ctx context.Context, id int32) (*time.Time, error) {
 	row := q.db.QueryRow(ctx, AppHold, id)
 	var held_until *time.Time
@@ -109,7 +110,8 @@ type AppLetGoParams struct {
 	Held   *time.Time
 }
 
-// Lets them count again, or when another command has said before; unless one has held the app since.
+// Makes instances count again, at once or when another command has specified, unless another command has
+// held the app since.
 func (q *Queries) AppLetGo(ctx context.Context, arg AppLetGoParams) error {
 	_, err := q.db.Exec(ctx, AppLetGo, arg.Before, arg.ID, arg.Held)
 	return err
@@ -119,7 +121,7 @@ const HashesNote = `-- name: HashesNote :exec
 SELECT note_hashes($1::inet[], $2::inet[])
 `
 
-// Notes their hashes. Both arrays are one table.
+// Stores the hashes of addresses. Both arrays are one table.
 func (q *Queries) HashesNote(ctx context.Context, ips []netip.Addr, hashes []netip.Addr) error {
 	_, err := q.db.Exec(ctx, HashesNote, ips, hashes)
 	return err
@@ -136,7 +138,7 @@ type InboxAddressesRow struct {
 	Ips    []netip.Addr
 }
 
-// What waits for an app, with whom.
+// The rows of the inbox that wait for an app, with their visitors.
 func (q *Queries) InboxAddresses(ctx context.Context, appID int32) ([]InboxAddressesRow, error) {
 	rows, err := q.db.Query(ctx, InboxAddresses, appID)
 	if err != nil {
@@ -170,7 +172,7 @@ type InboxHashParams struct {
 	Number  int64
 }
 
-// Puts hashes in place of the addresses of what waits.
+// Replaces addresses by hashes in a row of the inbox.
 func (q *Queries) InboxHash(ctx context.Context, arg InboxHashParams) error {
 	_, err := q.db.Exec(ctx, InboxHash, arg.Ips, arg.Visitor, arg.Number)
 	return err
@@ -180,7 +182,7 @@ const VisitorsHash = `-- name: VisitorsHash :one
 SELECT hash_visitors($1::integer)::integer AS hashed_from
 `
 
-// Puts them in place of the addresses in all rows that are counted, and returns hashed_from.
+// Replaces the addresses by their hashes in all counted rows, and returns hashed_from.
 func (q *Queries) VisitorsHash(ctx context.Context, appID int32) (int32, error) {
 	row := q.db.QueryRow(ctx, VisitorsHash, appID)
 	var hashed_from int32

@@ -25,7 +25,7 @@ type HistoryFirstRow struct {
 	NewVisitors int64
 }
 
-// What was put away, of its first days. -1 is not known.
+// The stored rows of the first days. -1 is unknown.
 func (q *Queries) HistoryFirst(ctx context.Context) ([]HistoryFirstRow, error) {
 	rows, err := q.db.Query(ctx, HistoryFirst)
 	if err != nil {
@@ -69,7 +69,7 @@ const HistoryIs = `-- name: HistoryIs :one
 SELECT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = $1) AS is
 `
 
-// Whether an app has any.
+// Whether an app has any history.
 func (q *Queries) HistoryIs(ctx context.Context, appID int32) (bool, error) {
 	row := q.db.QueryRow(ctx, HistoryIs, appID)
 	var is bool
@@ -98,7 +98,7 @@ type HistoryListRow struct {
 	Sites      string
 }
 
-// The imports of an app, the last one first.
+// The imports of an app, the latest first.
 func (q *Queries) HistoryList(ctx context.Context, appID int32) ([]HistoryListRow, error) {
 	rows, err := q.db.Query(ctx, HistoryList, appID)
 	if err != nil {
@@ -136,7 +136,7 @@ WHERE d.app_id = $2
   AND d.site = split_part($1, '/', 1)
 `
 
-// How many days others have counted for a page.
+// The number of days that other tools have counted for a page.
 func (q *Queries) HistoryOfPage(ctx context.Context, uri string, appID int32) (int64, error) {
 	row := q.db.QueryRow(ctx, HistoryOfPage, uri, appID)
 	var days int64
@@ -154,8 +154,8 @@ WHERE d.id = h.day
   AND h.uri = $2
 `
 
-// What others have counted by day.
-// Deletes the history of a page that is deleted. Its site's has it still.
+// History: numbers that other tools have counted by day.
+// Deletes the history of a deleted page. The history of its site remains.
 func (q *Queries) HistoryOfPageDelete(ctx context.Context, appID int32, uri string) (int64, error) {
 	result, err := q.db.Exec(ctx, HistoryOfPageDelete, appID, uri)
 	if err != nil {
@@ -197,7 +197,7 @@ type HistoryPutRow struct {
 	OtherLast  int32
 }
 
-// Puts away what was gathered.
+// Stores the collected lines.
 func (q *Queries) HistoryPut(ctx context.Context, arg HistoryPutParams) (HistoryPutRow, error) {
 	row := q.db.QueryRow(ctx, HistoryPut,
 		arg.AppID,
@@ -242,7 +242,7 @@ type HistoryReadParams struct {
 	ByVisitor   []int64
 }
 
-// Gathers lines of an import.
+// Collects lines of an import.
 func (q *Queries) HistoryRead(ctx context.Context, arg HistoryReadParams) error {
 	_, err := q.db.Exec(ctx, HistoryRead,
 		arg.Sites,
@@ -270,7 +270,7 @@ type HistoryRemoveRow struct {
 	Days   int64
 }
 
-// Removes an import, and returns how many days it had; no row if there is none.
+// Removes an import, and returns the number of its days. No row if it does not exist.
 func (q *Queries) HistoryRemove(ctx context.Context, appID int32, iD int32) (HistoryRemoveRow, error) {
 	row := q.db.QueryRow(ctx, HistoryRemove, appID, iD)
 	var i HistoryRemoveRow
@@ -284,7 +284,7 @@ FROM apps
 WHERE id = $1
 `
 
-// The day that it is for an app.
+// The current day of an app.
 func (q *Queries) HistoryToday(ctx context.Context, appID int32) (int32, error) {
 	row := q.db.QueryRow(ctx, HistoryToday, appID)
 	var today int32

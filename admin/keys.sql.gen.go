@@ -15,7 +15,7 @@ INSERT INTO admin_keys (name, hash)
 VALUES ($1, $2)
 `
 
-// Adds a key that opens all apps. Its name and hash are random: another one's would be an error.
+// Adds a key for all apps. Its name and hash are random: a duplicate is an error.
 func (q *Queries) AdminKeyAdd(ctx context.Context, name string, hash []byte) error {
 	_, err := q.db.Exec(ctx, AdminKeyAdd, name, hash)
 	return err
@@ -28,7 +28,7 @@ WHERE name = $1
   AND revoked_at IS NULL
 `
 
-// Revokes a key that opens all apps, by its name; no row if there is none, or if it is revoked.
+// Revokes a key for all apps by its name. No row if it does not exist or is already revoked.
 func (q *Queries) AdminKeyRevoke(ctx context.Context, name string) (int64, error) {
 	result, err := q.db.Exec(ctx, AdminKeyRevoke, name)
 	if err != nil {
@@ -51,8 +51,8 @@ WHERE k.hash = $1
   AND k.revoked_at IS NULL
 `
 
-// The name of a key that opens all apps, which is used: that is written once a minute; no row if it is
-// revoked, or none.
+// The name of a key for all apps. No row if it does not exist or is revoked. Updates the time of last
+// use once a minute.
 func (q *Queries) AdminKeyUse(ctx context.Context, hash []byte) (string, error) {
 	row := q.db.QueryRow(ctx, AdminKeyUse, hash)
 	var name string
@@ -74,7 +74,7 @@ type AdminKeysListRow struct {
 	RevokedAt *time.Time
 }
 
-// The keys that open all apps, revoked ones included, oldest first.
+// The keys for all apps, including revoked ones, oldest first.
 func (q *Queries) AdminKeysList(ctx context.Context) ([]AdminKeysListRow, error) {
 	rows, err := q.db.Query(ctx, AdminKeysList)
 	if err != nil {
@@ -113,7 +113,7 @@ type KeyAddParams struct {
 	Scopes []string
 }
 
-// Adds a key of an app. Its name and hash are random: another one's would be an error.
+// Adds a key of an app. Its name and hash are random: a duplicate is an error.
 func (q *Queries) KeyAdd(ctx context.Context, arg KeyAddParams) error {
 	_, err := q.db.Exec(ctx, KeyAdd,
 		arg.AppID,
@@ -132,7 +132,7 @@ WHERE app_id = $1
   AND revoked_at IS NULL
 `
 
-// Revokes a key of an app by its name; no row if there is none, or if it is revoked.
+// Revokes a key of an app by its name. No row if it does not exist or is already revoked.
 func (q *Queries) KeyRevoke(ctx context.Context, appID int32, name string) (int64, error) {
 	result, err := q.db.Exec(ctx, KeyRevoke, appID, name)
 	if err != nil {
@@ -157,7 +157,7 @@ type KeysListRow struct {
 	RevokedAt *time.Time
 }
 
-// Keys, and links that show an app or a site of it, as operators see and change them.
+// Keys, and links that show an app or one of its sites, for operators.
 // The keys of an app, revoked ones included, oldest first.
 func (q *Queries) KeysList(ctx context.Context, appID int32) ([]KeysListRow, error) {
 	rows, err := q.db.Query(ctx, KeysList, appID)
@@ -198,7 +198,7 @@ type ShareAddParams struct {
 	LastDay int32
 }
 
-// Adds a link. Its name and hash are random: another one's would be an error.
+// Adds a link. Its name and hash are random: a duplicate is an error.
 func (q *Queries) ShareAdd(ctx context.Context, arg ShareAddParams) error {
 	_, err := q.db.Exec(ctx, ShareAdd,
 		arg.AppID,
@@ -218,7 +218,7 @@ WHERE app_id = $1
   AND revoked_at IS NULL
 `
 
-// Revokes a link of an app by its name; no row if there is none, or if it is revoked.
+// Revokes a link of an app by its name. No row if it does not exist or is already revoked.
 func (q *Queries) ShareRevoke(ctx context.Context, appID int32, name string) (int64, error) {
 	result, err := q.db.Exec(ctx, ShareRevoke, appID, name)
 	if err != nil {
@@ -242,7 +242,7 @@ type SharesListRow struct {
 	RevokedAt *time.Time
 }
 
-// The links of an app, revoked ones and those that are over included, oldest first.
+// The links of an app, including revoked and expired ones, oldest first.
 func (q *Queries) SharesList(ctx context.Context, appID int32) ([]SharesListRow, error) {
 	rows, err := q.db.Query(ctx, SharesList, appID)
 	if err != nil {

@@ -13,7 +13,7 @@ const CarryBegin = `-- name: CarryBegin :exec
 SELECT begin_carry($1, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest($2::text[]) WITH ORDINALITY AS c (name, place)))
 `
 
-// Makes what rows are copied to that get numbers here.
+// Creates the temporary table for copied rows that get new ids here.
 func (q *Queries) CarryBegin(ctx context.Context, name string, columns []string) error {
 	_, err := q.db.Exec(ctx, CarryBegin, name, columns)
 	return err
@@ -23,7 +23,7 @@ const CarryEnd = `-- name: CarryEnd :exec
 SELECT end_carry($1, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest($2::text[]) WITH ORDINALITY AS c (name, place)))
 `
 
-// Writes them to their table.
+// Writes the copied rows to their table.
 func (q *Queries) CarryEnd(ctx context.Context, name string, columns []string) error {
 	_, err := q.db.Exec(ctx, CarryEnd, name, columns)
 	return err
@@ -36,7 +36,7 @@ ON CONFLICT (day_id) DO UPDATE
     SET key = excluded.key
 `
 
-// Has visitors of a day hashed with this key, which no other app here does.
+// Sets the key for hashing visitors of a day. No other app here may use it.
 func (q *Queries) DayKeyPut(ctx context.Context, day int32, key []byte) error {
 	_, err := q.db.Exec(ctx, DayKeyPut, day, key)
 	return err
@@ -47,7 +47,7 @@ SELECT nextval('logs_id_seq')::bigint AS id
 FROM generate_series(1, $1::integer)
 `
 
-// Numbers for so many logs.
+// New ids for a number of logs.
 func (q *Queries) LogNumbers(ctx context.Context, logs int32) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LogNumbers, logs)
 	if err != nil {
@@ -75,8 +75,8 @@ SET moving_to = $1
 WHERE id = $2
 `
 
-// An app is moved to another database: see admin/move.go.
-// Lets nobody count for an app any more that is to go to a cell, if they read anew what they go by.
+// Moving an app to another database: see admin/move.go.
+// Stops instances from counting for an app that will move to a cell, once they have read its settings again.
 func (q *Queries) MoveBegin(ctx context.Context, cell *string, iD int32) error {
 	_, err := q.db.Exec(ctx, MoveBegin, cell, iD)
 	return err
@@ -105,7 +105,7 @@ type MoveBlockedParams struct {
 	Webhooks []int32
 }
 
-// What keeps an app from coming here; ”: nothing.
+// The reason why an app cannot move here; ”: it can.
 func (q *Queries) MoveBlocked(ctx context.Context, arg MoveBlockedParams) (string, error) {
 	row := q.db.QueryRow(ctx, MoveBlocked,
 		arg.Name,
@@ -127,7 +127,7 @@ WHERE p.app_id = $1
   AND p.source = 'calls of key ' || k.name
 `
 
-// Lets calls that were counted with a key be those of the number that it has here.
+// Replaces the name of a key in the positions of calls by the key's id here.
 func (q *Queries) MoveCalls(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, MoveCalls, appID)
 	return err
@@ -137,7 +137,7 @@ const MoveDailyBeside = `-- name: MoveDailyBeside :one
 SELECT EXISTS (SELECT FROM apps AS a WHERE a.id <> $1 AND a.cell IS NULL AND a.visitor = 'daily')::boolean AS beside
 `
 
-// Whether an app here other than the one that has come has keys of days.
+// Whether another app here, not the one that has arrived, uses keys of days.
 func (q *Queries) MoveDailyBeside(ctx context.Context, id int32) (bool, error) {
 	row := q.db.QueryRow(ctx, MoveDailyBeside, id)
 	var beside bool
@@ -152,7 +152,7 @@ SET moving_to = NULL,
 WHERE id = $1
 `
 
-// Leaves of an app that a cell has its name, and the rights of accounts.
+// Completes a move: only the name and the rights of accounts remain of the app here.
 func (q *Queries) MoveEnd(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, MoveEnd, id)
 	return err
@@ -164,7 +164,7 @@ SET cell = moving_to
 WHERE id = $1
 `
 
-// Lets the name lead to the cell that has the app now.
+// Makes the name refer to the cell that has the app now.
 func (q *Queries) MoveLeave(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, MoveLeave, id)
 	return err
@@ -186,7 +186,7 @@ type MoveNotedParams struct {
 	LogKey []byte
 }
 
-// Notes which app has come, and that nothing of its inbox has yet, with the key of its logs.
+// Records that the app has arrived, that no row of its inbox has yet, and the key of its logs.
 func (q *Queries) MoveNoted(ctx context.Context, arg MoveNotedParams) error {
 	_, err := q.db.Exec(ctx, MoveNoted, arg.ID, arg.Part, arg.LogKey)
 	return err
@@ -204,7 +204,7 @@ type MoveNumbersRow struct {
 	Importing bool
 }
 
-// The numbers of an app's webhooks and logs, and whether an import of logs runs.
+// The ids of an app's webhooks and logs, and whether an import of logs is running.
 func (q *Queries) MoveNumbers(ctx context.Context, appID int32) (MoveNumbersRow, error) {
 	row := q.db.QueryRow(ctx, MoveNumbers, appID)
 	var i MoveNumbersRow
@@ -223,8 +223,8 @@ WITH stub AS (
 SELECT coalesce((SELECT s.id FROM stub AS s), 0)::integer AS id
 `
 
-// Makes room for the name of an app that was here before, of which the rights of accounts are left; the
-// number of that, or 0.
+// Renames the remainder of an app that was here before, which still has the rights of accounts, so that its
+// name is free. Returns its id, or 0.
 func (q *Queries) MoveStub(ctx context.Context, name string) (int32, error) {
 	row := q.db.QueryRow(ctx, MoveStub, name)
 	var id int32
@@ -248,7 +248,7 @@ SET app_id = $1
 WHERE app_id = $2
 `
 
-// Gives these rights for the app that has come.
+// Transfers these rights to the app that has arrived.
 func (q *Queries) MoveStubRights(ctx context.Context, iD int32, stub int32) error {
 	_, err := q.db.Exec(ctx, MoveStubRights, iD, stub)
 	return err
@@ -290,9 +290,9 @@ type MoveTablesRow struct {
 	Reading  string
 }
 
-// What an export leaves out for people, and how it is read of an app: of what has numbers of its own
-// those of webhooks stay, since calls are signed by them, and those of logs, which others name, change.
-// numbered: the others get new ones where they are written. Calls with a key are read as those of its
+// The tables that an export leaves out, and how to read the rows of an app. Rows with ids: those of webhooks
+// keep their ids, because their calls are signed with them. Those of logs change, because other rows refer to
+// them. numbered: the rows get new ids when they are written. Calls of a key are read with the key's
 func (q *Queries) MoveTables(ctx context.Context, appID int32, names []string) ([]MoveTablesRow, error) {
 	rows, err := q.db.Query(ctx, MoveTables, appID, names)
 	if err != nil {
@@ -326,7 +326,7 @@ WHERE id = $1
   AND moving_to = $2
 `
 
-// Lets it stay, unless it has left, or is on its way to another cell.
+// Cancels the move, unless the app has left, or is moving to another cell.
 func (q *Queries) MoveTakeBack(ctx context.Context, iD int32, cell *string) error {
 	_, err := q.db.Exec(ctx, MoveTakeBack, iD, cell)
 	return err
@@ -336,8 +336,8 @@ const MoveWaits = `-- name: MoveWaits :exec
 SELECT set_config('idle_in_transaction_session_timeout', '0', true)
 `
 
-// Lets this transaction, which EraseBegin has begun, be idle while the other database is read or
-// written; whoever vanishes is noticed by the network.
+// Allows this transaction, started by EraseBegin, to be idle while the other database is read or written. The
+// network settings detect a vanished client.
 func (q *Queries) MoveWaits(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, MoveWaits)
 	return err
@@ -370,7 +370,7 @@ type MovedHereRow struct {
 	Next int64
 }
 
-// The app that came from elsewhere, and up to which of the rows that waited there for it they are here.
+// The app that arrived from elsewhere, and up to which row its inbox there has been copied.
 func (q *Queries) MovedHere(ctx context.Context, name string, part string) (MovedHereRow, error) {
 	row := q.db.QueryRow(ctx, MovedHere, name, part)
 	var i MovedHereRow
@@ -382,7 +382,7 @@ const MovedPartly = `-- name: MovedPartly :one
 SELECT EXISTS (SELECT FROM positions AS p WHERE p.app_id = $1 AND p.source = 'moved')
 `
 
-// Whether an app that came from elsewhere has left something there, as where its move was cut off.
+// Whether an app that arrived from elsewhere still has rows there, for example after an interrupted move.
 func (q *Queries) MovedPartly(ctx context.Context, appID int32) (bool, error) {
 	row := q.db.QueryRow(ctx, MovedPartly, appID)
 	var exists bool
@@ -406,7 +406,7 @@ type MovedUpToParams struct {
 	Was   int64
 }
 
-// Notes up to which of the rows that waited there they are here; no row if another command has done so since.
+// Records up to which row the inbox there has been copied. No row if another command has done so since.
 func (q *Queries) MovedUpTo(ctx context.Context, arg MovedUpToParams) (int64, error) {
 	result, err := q.db.Exec(ctx, MovedUpTo,
 		arg.Next,
@@ -436,7 +436,7 @@ FROM inbox
 WHERE app_id = $1
 `
 
-// The last row of the inbox that waits for an app; 0: none does.
+// The last row of the inbox that waits for an app; 0: there is none.
 func (q *Queries) WaitingLast(ctx context.Context, appID int32) (int64, error) {
 	row := q.db.QueryRow(ctx, WaitingLast, appID)
 	var number int64
@@ -448,7 +448,7 @@ const WebhooksGoOn = `-- name: WebhooksGoOn :exec
 SELECT setval('webhooks_id_seq', greatest((SELECT max(w.id) FROM webhooks AS w), nextval('webhooks_id_seq')))
 `
 
-// Lets webhooks to come have numbers behind those that there are.
+// Makes new webhooks get ids greater than all existing ones.
 func (q *Queries) WebhooksGoOn(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, WebhooksGoOn)
 	return err

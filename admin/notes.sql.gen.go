@@ -28,9 +28,9 @@ type NoteAddParams struct {
 	Most  int64
 }
 
-// Notes: what people have noted of days.
-// Adds a note and returns its number; no row if the app has as many as it may, or is not there any
-// more.
+// Notes: texts of users about days.
+// Adds a note and returns its id. No row if the app has the maximum number of notes, or does not
+// exist any more.
 func (q *Queries) NoteAdd(ctx context.Context, arg NoteAddParams) (int32, error) {
 	row := q.db.QueryRow(ctx, NoteAdd,
 		arg.Site,
@@ -58,7 +58,7 @@ type NoteRemoveRow struct {
 	Text  string
 }
 
-// Removes a note of an app by its number and returns it; no row if there is none.
+// Removes a note of an app by its id and returns it. No row if it does not exist.
 func (q *Queries) NoteRemove(ctx context.Context, appID int32, iD int32) (NoteRemoveRow, error) {
 	row := q.db.QueryRow(ctx, NoteRemove, appID, iD)
 	var i NoteRemoveRow
@@ -85,7 +85,7 @@ type NotesListRow struct {
 	Text  string
 }
 
-// The notes of an app, the last day first.
+// The notes of an app, the latest day first.
 func (q *Queries) NotesList(ctx context.Context, appID int32) ([]NotesListRow, error) {
 	rows, err := q.db.Query(ctx, NotesList, appID)
 	if err != nil {

@@ -15,7 +15,7 @@ WHERE app_id = $1
   AND key = page_key($2)
 `
 
-// Deletes the offset of a target. Where there is none, all would be read anew for nothing.
+// Deletes the offset of a target. Only called if there is one, because every instance then reads all offsets again.
 func (q *Queries) OffsetDelete(ctx context.Context, appID int32, uri string) error {
 	_, err := q.db.Exec(ctx, OffsetDelete, appID, uri)
 	return err
@@ -39,8 +39,8 @@ type OffsetGetRow struct {
 	Removed    bool
 }
 
-// The offset of a target, also one that was removed, of which is kept by what numbers were told; no row
-// if it never had one.
+// The offset of a target. A removed offset is included if its row is kept for the numbers that were already
+// reported with it. No row if the target never had one.
 func (q *Queries) OffsetGet(ctx context.Context, appID int32, uri string) (OffsetGetRow, error) {
 	row := q.db.QueryRow(ctx, OffsetGet, appID, uri)
 	var i OffsetGetRow
@@ -76,8 +76,8 @@ type OffsetsListRow struct {
 	HistoryUv  int64
 }
 
-// Offsets, as operators set them.
-// The offsets of an app, in order of uri, and the part of them that is from history.
+// Offsets, for operators.
+// The offsets of an app, in order of uri, and the part of each that is from history.
 func (q *Queries) OffsetsList(ctx context.Context, appID int32) ([]OffsetsListRow, error) {
 	rows, err := q.db.Query(ctx, OffsetsList, appID)
 	if err != nil {
@@ -143,9 +143,9 @@ type OffsetsPutRow struct {
 	Same    int64
 }
 
-// Sets the part of offsets that is set by hand, or removes it, and with of_history that of history for all targets.
-// Returns how many offsets are new, changed and unchanged, and the first of those that are not as they were: sites
-// first, then those that change most. The arrays are one table.
+// Sets the manual part of offsets, or removes it, and with of_history the part from history for all targets.
+// Returns how many offsets are new, changed and unchanged, and the first ones that are new or changed: sites first,
+// then the largest changes. The arrays are one table.
 func (q *Queries) OffsetsPut(ctx context.Context, arg OffsetsPutParams) ([]OffsetsPutRow, error) {
 	rows, err := q.db.Query(ctx, OffsetsPut,
 		arg.AppID,

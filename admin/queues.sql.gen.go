@@ -14,7 +14,7 @@ const QueuesHold = `-- name: QueuesHold :exec
 SELECT hold_queues($1)
 `
 
-// Waits for the batches of an app's queues, and keeps later ones waiting.
+// Waits for running batches of an app's queues, and blocks later ones.
 func (q *Queries) QueuesHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, QueuesHold, appID)
 	return err
@@ -45,8 +45,9 @@ type QueuesListRow struct {
 	Refused int64
 }
 
-// Queues of an app: how far they were counted, and what ends with the app.
-// How far the queues of an app were counted, with how many refused messages of each part are kept.
+// Queues of an app: how far they were counted, and their deletion with the app.
+// How far each part of an app's queues was counted, and how many of its refused messages are
+// stored.
 func (q *Queries) QueuesList(ctx context.Context, appID int32) ([]QueuesListRow, error) {
 	rows, err := q.db.Query(ctx, QueuesList, appID)
 	if err != nil {

@@ -13,7 +13,7 @@ const AppLoad = `-- name: AppLoad :exec
 SELECT load_app($1::text)
 `
 
-// Makes an app of what was copied.
+// Creates an app from the copied rows.
 func (q *Queries) AppLoad(ctx context.Context, name string) error {
 	_, err := q.db.Exec(ctx, AppLoad, name)
 	return err
@@ -23,7 +23,7 @@ const DayCloseNow = `-- name: DayCloseNow :exec
 SELECT close_day($1::integer)
 `
 
-// Closes a day that is over everywhere.
+// Closes a day that has ended in all time zones.
 func (q *Queries) DayCloseNow(ctx context.Context, day int32) error {
 	_, err := q.db.Exec(ctx, DayCloseNow, day)
 	return err
@@ -37,7 +37,7 @@ WHERE d.day <= to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD
 ORDER BY d.day
 `
 
-// Those of some days that are over everywhere, and were not closed.
+// The given days that have ended in all time zones, and are not closed.
 func (q *Queries) DaysToClose(ctx context.Context, days []int32) ([]int32, error) {
 	rows, err := q.db.Query(ctx, DaysToClose, days)
 	if err != nil {
@@ -62,7 +62,7 @@ const LoadBegin = `-- name: LoadBegin :exec
 SELECT begin_load()
 `
 
-// Makes what the files of an export are copied to.
+// Creates the temporary tables for the files of an export.
 func (q *Queries) LoadBegin(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, LoadBegin)
 	return err
@@ -89,8 +89,8 @@ FROM (
 ) AS c
 `
 
-// How a file of an export is copied, which has these columns: to a table that begin_load() has made, or
-// straight to its own, of which days has the site behind each target, too. What has no view is a table.
+// The COPY statement for a file of an export with these columns: to a table made by begin_load(), or
+// directly to its final table. A file without a view belongs to a table.
 func (q *Queries) LoadCopy(ctx context.Context, name string, columns []string) (string, error) {
 	row := q.db.QueryRow(ctx, LoadCopy, name, columns)
 	var writing string
@@ -102,7 +102,7 @@ const LoadNumber = `-- name: LoadNumber :exec
 SELECT number_load()
 `
 
-// Gives numbers to targets and tags that were copied.
+// Assigns ids to the copied targets and tags.
 func (q *Queries) LoadNumber(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, LoadNumber)
 	return err
@@ -125,8 +125,8 @@ type LoadedNumbersRow struct {
 	Site int64
 }
 
-// The numbers that targets or tags have in the files of an export, in order, those that they get here,
-// and their sites' (0: it is one).
+// The ids of targets or tags in the files of an export, in order, their ids here, and their sites' ids
+// (0: it is a site).
 func (q *Queries) LoadedNumbers(ctx context.Context, arg LoadedNumbersParams) ([]LoadedNumbersRow, error) {
 	rows, err := q.db.Query(ctx, LoadedNumbers, arg.Tags, arg.After, arg.Portion)
 	if err != nil {
@@ -152,7 +152,7 @@ SELECT verdicts, tags
 FROM tag_news
 `
 
-// What batches have brought that tag_days does not have yet, of all apps.
+// The rows of committed batches that are not in tag_days yet, of all apps.
 func (q *Queries) TagNewsAll(ctx context.Context) ([]TagNews, error) {
 	rows, err := q.db.Query(ctx, TagNewsAll)
 	if err != nil {
@@ -190,7 +190,7 @@ type TakeoutDaysRow struct {
 	Closed bool
 }
 
-// The days of an app, which of them have rows of visits, and which were closed.
+// The days of an app, whether each has visit rows, and whether it was closed.
 func (q *Queries) TakeoutDays(ctx context.Context, appID int32) ([]TakeoutDaysRow, error) {
 	rows, err := q.db.Query(ctx, TakeoutDays, appID)
 	if err != nil {
@@ -215,7 +215,7 @@ const TakeoutNews = `-- name: TakeoutNews :exec
 SELECT set_config('footfall.takeout_news', $1::text, true)
 `
 
-// Says, for the transaction, which tags the last batches have brought, as a list of rows in JSON.
+// Sets, for the transaction, the tags of the last batches, as a JSON list of rows.
 func (q *Queries) TakeoutNews(ctx context.Context, rows string) error {
 	_, err := q.db.Exec(ctx, TakeoutNews, rows)
 	return err
@@ -247,8 +247,8 @@ type TakeoutPartsRow struct {
 	Reading    string
 }
 
-// The files of an export, first those that say what is in the others, with what is known of them, their
-// columns, and how they are read of an app.
+// The files of an export with their descriptions and columns, and how to read them for an app. Files
+// that the others refer to are first.
 func (q *Queries) TakeoutParts(ctx context.Context, appID int32) ([]TakeoutPartsRow, error) {
 	rows, err := q.db.Query(ctx, TakeoutParts, appID)
 	if err != nil {
@@ -280,8 +280,8 @@ const TakeoutSecret = `-- name: TakeoutSecret :exec
 SELECT set_config('footfall.takeout_secret', $1::text, true)
 `
 
-// An app is exported, and loaded again: see functions/takeout.sql.
-// Says, for the transaction, that addresses are hashed on the way with the secret that has this id.
+// Exporting an app, and loading it again: see functions/takeout.sql.
+// Sets, for the transaction, the id of the secret with which addresses are hashed in the export.
 func (q *Queries) TakeoutSecret(ctx context.Context, id string) error {
 	_, err := q.db.Exec(ctx, TakeoutSecret, id)
 	return err

@@ -28,9 +28,9 @@ type WebhookAddParams struct {
 	Most    int64
 }
 
-// Webhooks: where it is told that a target has had a visitor with a round number.
-// Adds a webhook, which is told of the visitors to come, and returns its number; no row if the app
-// has as many as it may.
+// Webhooks: calls that report that a target has had a visitor with a round number.
+// Adds a webhook for future visitors, and returns its id. No row if the app has the maximum number
+// of webhooks.
 func (q *Queries) WebhookAdd(ctx context.Context, arg WebhookAddParams) (int32, error) {
 	row := q.db.QueryRow(ctx, WebhookAdd,
 		arg.AppID,
@@ -52,7 +52,7 @@ WHERE app_id = $1
 RETURNING uri
 `
 
-// Removes a webhook of an app by its number; no row if there is none.
+// Removes a webhook of an app by its id. No row if it does not exist.
 func (q *Queries) WebhookRemove(ctx context.Context, appID int32, iD int32) (string, error) {
 	row := q.db.QueryRow(ctx, WebhookRemove, appID, iD)
 	var uri string

@@ -30,7 +30,7 @@ SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = $1) OR inbox_behind($1) 
         OR (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = $1 ORDER BY p.period, p.app_id, p.id LIMIT 1) IS NOT NULL)::boolean AS counts
 `
 
-// Whether anything has been counted for an app, or accepted to be, or is written of its people.
+// Returns whether an app has counted visits, has visits in the inbox, or has rows of people.
 func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 	row := q.db.QueryRow(ctx, AppCounts, appID)
 	var counts bool
@@ -45,8 +45,7 @@ WHERE name = $1
 FOR UPDATE
 `
 
-// One app by name, locked against change, and against first visits to new pages, until the
-// transaction ends.
+// One app by name. Changes of it, and first visits to new pages, wait until the transaction ends.
 func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 	row := q.db.QueryRow(ctx, AppLock, name)
 	var i App
@@ -174,7 +173,7 @@ WHERE name = $1
 FOR SHARE
 `
 
-// The same, while others make pages of it.
+// The same, but new pages do not have to wait.
 func (q *Queries) AppShare(ctx context.Context, name string) (App, error) {
 	row := q.db.QueryRow(ctx, AppShare, name)
 	var i App
@@ -221,7 +220,7 @@ FROM epochs
 WHERE name = 'apps'
 `
 
-// Rises with every change of apps.
+// A number that increases with every change of apps.
 func (q *Queries) AppsEpoch(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, AppsEpoch)
 	var value int64
@@ -233,7 +232,7 @@ const AppsEpochHold = `-- name: AppsEpochHold :exec
 SELECT pg_advisory_lock_shared(hashtext('footfall.apps'), $1::integer)
 `
 
-// Holds an epoch, shared with other instances, until the session ends or lets go of it.
+// Locks an epoch, shared with other instances, until the session ends or unlocks it.
 func (q *Queries) AppsEpochHold(ctx context.Context, epoch int32) error {
 	_, err := q.db.Exec(ctx, AppsEpochHold, epoch)
 	return err
@@ -243,7 +242,7 @@ const AppsEpochLetGo = `-- name: AppsEpochLetGo :exec
 SELECT pg_advisory_unlock_shared(hashtext('footfall.apps'), $1::integer)
 `
 
-// Lets go of an epoch.
+// Unlocks an epoch.
 func (q *Queries) AppsEpochLetGo(ctx context.Context, epoch int32) error {
 	_, err := q.db.Exec(ctx, AppsEpochLetGo, epoch)
 	return err
@@ -253,7 +252,7 @@ const AppsEpochsHeldBefore = `-- name: AppsEpochsHeldBefore :one
 SELECT apps_epochs_held_before($1)::bigint AS instances
 `
 
-// How many instances still hold an epoch before this one.
+// The number of instances that still hold an older epoch.
 func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64, error) {
 	row := q.db.QueryRow(ctx, AppsEpochsHeldBefore, epoch)
 	var instances int64
@@ -268,7 +267,7 @@ FROM apps
 ORDER BY name
 `
 
-// Apps: who counts.
+// Apps.
 // All apps, by name.
 func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 	rows, err := q.db.Query(ctx, AppsList)
@@ -328,9 +327,9 @@ const AppsListen = `-- name: AppsListen :exec
 LISTEN footfall_apps
 `
 
-// The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who
-// changes apps waits until nobody holds an older one; an instance that dies lets go by itself.
-// Asks for a wake-up with every change of apps.
+// Instances that cache apps hold a shared lock on the epoch that they have read. A command that changes
+// apps waits until no instance holds an older one. If an instance dies, its lock is released.
+// Subscribes to changes of apps.
 func (q *Queries) AppsListen(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, AppsListen)
 	return err
@@ -356,8 +355,7 @@ type AppsToReadRow struct {
 	Cell       *string
 }
 
-// All apps, by name, with what reports on them go by, which is all that footfall_report may read of
-// an app.
+// All apps by name, with the columns that reports need. footfall_report may read no other columns of apps.
 func (q *Queries) AppsToRead(ctx context.Context) ([]AppsToReadRow, error) {
 	rows, err := q.db.Query(ctx, AppsToRead)
 	if err != nil {
@@ -396,7 +394,7 @@ FROM apps
 WHERE NOT filters
 `
 
-// The apps whose rows of visits get no tags.
+// The apps whose visit rows store no tags.
 func (q *Queries) AppsUnfiltered(ctx context.Context) ([]int32, error) {
 	rows, err := q.db.Query(ctx, AppsUnfiltered)
 	if err != nil {
@@ -423,7 +421,7 @@ SET value = value + 1
 WHERE name = 'erasures'
 `
 
-// Makes instances read anew what they go by: no batch commits that was made before.
+// Invalidates the caches of all instances: no batch commits that was made before.
 func (q *Queries) BasisRaise(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BasisRaise)
 	return err
@@ -433,7 +431,7 @@ const BrowsersTell = `-- name: BrowsersTell :exec
 SELECT tell_browsers()
 `
 
-// Has instances refused from now on that do not know the way by address and browser.
+// Refuses instances from now on that do not support visitors by address and browser.
 func (q *Queries) BrowsersTell(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BrowsersTell)
 	return err
@@ -444,9 +442,9 @@ const NameClaim = `-- name: NameClaim :one
 SELECT claim_app($1, $2)::text AS cell
 `
 
-// Names that lead to cells (functions/elsewhere.sql).
-// Lets a name lead to a cell, unless it leads elsewhere; to which one it leads. ”: to none, since the
-// app is here.
+// Names that refer to cells (functions/elsewhere.sql).
+// Makes a name refer to a cell, unless it already refers to another one. ”: the app is here and not in a
+// cell. Returns the cell that it refers to.
 func (q *Queries) NameClaim(ctx context.Context, name string, cell string) (string, error) {
 	row := q.db.QueryRow(ctx, NameClaim, name, cell)
 	var cell_2 string
@@ -465,7 +463,8 @@ type NameLeadParams struct {
 	Began    *time.Time
 }
 
-// Lets a name that leads to a cell lead to another one, and to an app that was added then; whether it did.
+// Makes a name that refers to a cell refer to another cell, and to an app added at that time. Returns
+// whether it did.
 func (q *Queries) NameLead(ctx context.Context, arg NameLeadParams) (bool, error) {
 	row := q.db.QueryRow(ctx, NameLead,
 		arg.Name,
@@ -488,7 +487,7 @@ type NameLetGoParams struct {
 	Seconds float64
 }
 
-// Lets a name lead nowhere any more that has led to a cell for so many seconds.
+// Frees a name that has referred to a cell for this number of seconds.
 func (q *Queries) NameLetGo(ctx context.Context, arg NameLetGoParams) error {
 	_, err := q.db.Exec(ctx, NameLetGo, arg.Name, arg.Cell, arg.Seconds)
 	return err

@@ -13,8 +13,8 @@ const CellArrive = `-- name: CellArrive :exec
 SELECT cell.arrive()
 `
 
-// Makes what a node needs to which the tables have come, unless it is there. Fails with SQLSTATE
-// 57P03 on any other node.
+// Creates the functions and views that a node needs after the tables have moved to it, unless they
+// exist. Fails with SQLSTATE 57P03 on any other node.
 func (q *Queries) CellArrive(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, CellArrive)
 	return err
@@ -32,7 +32,7 @@ type CellCoordinatorRow struct {
 	Nodeport int32
 }
 
-// The node that makes and changes the tables of all. Any node can tell.
+// The node that creates and changes all tables. Works on any node.
 func (q *Queries) CellCoordinator(ctx context.Context) (CellCoordinatorRow, error) {
 	row := q.db.QueryRow(ctx, CellCoordinator)
 	var i CellCoordinatorRow
@@ -45,8 +45,8 @@ const CellIs = `-- name: CellIs :one
 SELECT (to_regnamespace('cell') IS NOT NULL)::boolean AS is_cell
 `
 
-// What each connection to a cell asks, and each step of its schema. Cells are made and moved by
-// queries/cells/.
+// Queries of each connection to a cell, and of each step of its schema. For creating and moving
+// cells, see queries/cells/.
 // Whether this database is one of a cell.
 func (q *Queries) CellIs(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, CellIs)
@@ -62,7 +62,7 @@ ON CONFLICT (one) DO UPDATE
     SET texts = excluded.texts
 `
 
-// Keeps the functions and views that a node needs, for the next session that arrives.
+// Stores the functions and views that a node needs, for the next session that runs CellArrive.
 func (q *Queries) CellLayerPut(ctx context.Context, texts []string) error {
 	_, err := q.db.Exec(ctx, CellLayerPut, texts)
 	return err
@@ -81,7 +81,7 @@ type CellPlaceRow struct {
 	Nodeport int32
 }
 
-// The node that has the tables of the cell. Any node can tell.
+// The node that has the cell's tables. Works on any node.
 func (q *Queries) CellPlace(ctx context.Context) (CellPlaceRow, error) {
 	row := q.db.QueryRow(ctx, CellPlace)
 	var i CellPlaceRow
@@ -93,7 +93,7 @@ const NodesAway = `-- name: NodesAway :one
 SELECT nodes_away()::text[] AS nodes
 `
 
-// The machines of the cluster that do not answer; none where the database is in no cluster.
+// The nodes of the cluster that do not respond. Empty if the database is not in a cluster.
 func (q *Queries) NodesAway(ctx context.Context) ([]string, error) {
 	row := q.db.QueryRow(ctx, NodesAway)
 	var nodes []string
@@ -105,7 +105,8 @@ const NodesSettle = `-- name: NodesSettle :exec
 SELECT settle_nodes()
 `
 
-// Lets the coordinator of a cell work without the machines that do not answer, and with them again.
+// Makes the coordinator of a cell work without the nodes that do not respond, and with them again
+// when they do.
 func (q *Queries) NodesSettle(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, NodesSettle)
 	return err
@@ -115,8 +116,8 @@ const StepGivesWay = `-- name: StepGivesWay :exec
 SET LOCAL lock_timeout = '100ms'
 `
 
-// Lets a step of the schema fail (FaultBusy) that waits for a lock for longer than that. In a cell
-// this goes to all nodes, which hear of nothing else that a session has set.
+// Makes a step of the schema fail (FaultBusy) if it waits longer than this for a lock. In a cell
+// this setting reaches all nodes. Other settings of a session do not.
 func (q *Queries) StepGivesWay(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, StepGivesWay)
 	return err

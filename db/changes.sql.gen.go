@@ -23,8 +23,8 @@ type ChangeAddParams struct {
 	IsNow string
 }
 
-// Noting what was changed.
-// Notes a change.
+// The log of changes.
+// Records a change.
 func (q *Queries) ChangeAdd(ctx context.Context, arg ChangeAddParams) error {
 	_, err := q.db.Exec(ctx, ChangeAdd,
 		arg.Who,

@@ -15,8 +15,8 @@ const ClockRead = `-- name: ClockRead :one
 SELECT clock_timestamp()::timestamptz AS now
 `
 
-// The one clock.
-// The time by the database's clock, at the moment of the call.
+// The database's clock.
+// The time by the database's clock at the moment of the call.
 func (q *Queries) ClockRead(ctx context.Context) (time.Time, error) {
 	row := q.db.QueryRow(ctx, ClockRead)
 	var now time.Time

@@ -14,8 +14,8 @@ import (
 var commentOn = regexp.MustCompile(`(?m)^COMMENT ON (?:TABLE|COLUMN) +(\w+)(?:\.(\w+))? +IS '((?:[^'\n]|'')*)';$`)
 
 // setComments gives tables and columns the comments of migrations.Comments, unless the functions are those of a newer program.
-// A comment needs a lock on its table that keeps neither visits nor reports waiting. So it waits for longer than a step does: an
-// autovacuum gives way after a second. If a table is locked for longer, it keeps its comments until the next start.
+// A comment needs a lock on its table that blocks neither visits nor reports. So it may wait longer than a step does: an
+// autovacuum yields after a second. If a table is locked for longer, it keeps its comments until the next start.
 func (d *DB) setComments(ctx context.Context, conn *pgx.Conn) error {
 	q := New(conn)
 	_, hash := functionFiles()

@@ -15,7 +15,7 @@ FROM day_keys
 WHERE day_id = $1
 `
 
-// The key of a day; no row before it is made, and after it was forgotten.
+// The key of a day. No row before it is made, or after it was deleted.
 func (q *Queries) DayKeyGet(ctx context.Context, day int32) ([]byte, error) {
 	row := q.db.QueryRow(ctx, DayKeyGet, day)
 	var key []byte
@@ -30,9 +30,9 @@ VALUES (require_day_near($1, 1), $2)
 ON CONFLICT DO NOTHING
 `
 
-// Keys of days: half of what turns the visitors of daily apps.
-// Makes the key of a day, unless another instance has. Fails with SQLSTATE FF003 where the day is
-// later than the one after the latest that it is anywhere.
+// Keys of days. They are used to hash the visitors of apps with daily visitors.
+// Stores the key of a day, unless another instance has. Fails with SQLSTATE FF003 if the day is
+// more than one day after the latest present day of any time zone.
 func (q *Queries) DayKeyMake(ctx context.Context, day int32, key []byte) error {
 	_, err := q.db.Exec(ctx, DayKeyMake, day, key)
 	return err
@@ -43,7 +43,7 @@ SELECT coalesce(min(day_id), 0)::integer AS day
 FROM day_keys
 `
 
-// The first day that still has its key; 0: none has.
+// The first day that still has its key; 0: no day has.
 func (q *Queries) DayKeysFirst(ctx context.Context) (int32, error) {
 	row := q.db.QueryRow(ctx, DayKeysFirst)
 	var day int32
@@ -55,8 +55,8 @@ const DayKeysForget = `-- name: DayKeysForget :exec
 SELECT forget_day_keys($1)
 `
 
-// Deletes the keys of days before one that are over everywhere, without a trace in the table's
-// file. Fails (FaultBusy) where it would have to wait for long.
+// Deletes the keys of days before this one that have ended in all time zones, and also removes them
+// from the table's file. Fails (FaultBusy) instead of waiting for long.
 func (q *Queries) DayKeysForget(ctx context.Context, before int32) error {
 	_, err := q.db.Exec(ctx, DayKeysForget, before)
 	return err

@@ -17,8 +17,8 @@ WHERE NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = asked.day)
 ORDER BY asked.day
 `
 
-// Days of visits, as commands, the daily task and the status ask for them.
-// Those of some days that are not closed.
+// Days of visits, for commands, the daily task and the status.
+// The given days that are not closed.
 func (q *Queries) DaysUnclosed(ctx context.Context, days []int32) ([]int32, error) {
 	rows, err := q.db.Query(ctx, DaysUnclosed, days)
 	if err != nil {
@@ -49,8 +49,8 @@ type RetentionPauseSetParams struct {
 	Hours int32
 }
 
-// Pauses letting go and forgetting for an app for so many hours, as one run asks for it, or ends
-// what that has asked for (0). Returns the first day of which the app takes visits.
+// Pauses deletion by retention for an app for this number of hours, on behalf of one run, or ends
+// the run's pause (0). Returns the first day for which the app accepts visits.
 func (q *Queries) RetentionPauseSet(ctx context.Context, arg RetentionPauseSetParams) (int32, error) {
 	row := q.db.QueryRow(ctx, RetentionPauseSet, arg.App, arg.Run, arg.Hours)
 	var first_day int32
@@ -65,7 +65,7 @@ WHERE p.day BETWEEN $1::integer AND $2::integer
 ORDER BY p.day
 `
 
-// The days of which visits has rows, from one to another.
+// The days in a range for which visits has a partition.
 func (q *Queries) VisitsDays(ctx context.Context, firstDay int32, lastDay int32) ([]int32, error) {
 	rows, err := q.db.Query(ctx, VisitsDays, firstDay, lastDay)
 	if err != nil {

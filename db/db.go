@@ -100,7 +100,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		return nil, err
 	}
 	d := &DB{sessions: base, options: o}
-	var failed [4]error // no pool keeps idle connections open from the start
+	var failed [4]error // not nil only for a pool without connections
 	timeout := milliseconds(o.StatementTimeout)
 	d.readers, failed[0] = base.pool(ctx, o.Readers, map[string]string{"statement_timeout": timeout})
 	d.writers, failed[1] = base.pool(ctx, o.Writers, map[string]string{

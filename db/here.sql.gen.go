@@ -27,9 +27,10 @@ WHERE EXISTS (SELECT FROM pages AS p WHERE p.id = n.site_id)
 GROUP BY n.site_id
 `
 
-// Who is on a site now.
-// Notes who came to which site of late; the arrays are one table. Rows go that are older than those
-// that are told, unless another instance is about it. A site may have been deleted meanwhile.
+// The visitors that are on a site now.
+// Stores recent visitors of sites. The arrays are one table. Deletes rows that are too old to be
+// reported, unless another instance is doing so. Ignores sites that have been deleted in the
+// meantime.
 func (q *Queries) HereAdd(ctx context.Context, sites []int64, visitors []netip.Addr) error {
 	_, err := q.db.Exec(ctx, HereAdd, sites, visitors)
 	return err
@@ -51,8 +52,8 @@ type HereGetRow struct {
 	Visitors int64
 }
 
-// How many visitors came to some sites of an app within the last five minutes. Sites without any are
-// left out.
+// The number of visitors of an app's sites within the last five minutes. Sites without any are left
+// out.
 func (q *Queries) HereGet(ctx context.Context, appID int32, sites []string) ([]HereGetRow, error) {
 	rows, err := q.db.Query(ctx, HereGet, appID, sites)
 	if err != nil {

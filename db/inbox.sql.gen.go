@@ -15,7 +15,7 @@ const InboxBehind = `-- name: InboxBehind :one
 SELECT inbox_behind($1, $2)::bigint AS visits
 `
 
-// How many accepted visits of an app are not counted yet, but for those of rows up to a number.
+// The number of accepted visits of an app that are not counted yet, without rows up to a number.
 func (q *Queries) InboxBehind(ctx context.Context, app int32, after int64) (int64, error) {
 	row := q.db.QueryRow(ctx, InboxBehind, app, after)
 	var visits int64
@@ -27,8 +27,7 @@ const InboxHold = `-- name: InboxHold :exec
 SELECT pg_advisory_xact_lock(hashtext('footfall.inbox'))
 `
 
-// Waits until nobody writes to the inbox, and keeps others from it until the end of the
-// transaction.
+// Waits until no transaction writes to the inbox, and blocks new ones until the end of the transaction.
 func (q *Queries) InboxHold(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, InboxHold)
 	return err
@@ -65,9 +64,8 @@ type InboxLookRow struct {
 	IsLocked bool
 }
 
-// What waits in rows behind a number, by app: how many visits, the numbers of the first row and of
-// the last one, when the first came, and whether the app is locked, so that nothing of it can be
-// counted now.
+// The waiting rows after a number, by app: the number of visits, the first and last row, when the first
+// one arrived, and whether the app is locked, so that its visits cannot be counted now.
 func (q *Queries) InboxLook(ctx context.Context, after int64) ([]InboxLookRow, error) {
 	rows, err := q.db.Query(ctx, InboxLook, after)
 	if err != nil {
@@ -117,8 +115,8 @@ type InboxPutParams struct {
 }
 
 // The inbox: visits that are accepted now and counted a moment later.
-// Writes visits of an app, in a transaction that BatchBegin has begun. The arrays are one table, but
-// uris and tag_sets.
+// Writes visits of an app, in a transaction started by BatchBegin. The arrays except uris and tag_sets
+// are one table.
 func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 	_, err := q.db.Exec(ctx, InboxPut,
 		arg.App,
@@ -184,9 +182,9 @@ type InboxReadRow struct {
 	CountsSo   bool
 }
 
-// The next rows behind a number, as many as have about so many visits, at least one: of one app, or
-// (0) of all but some, and those that are moved with theirs; with whether their app still tells days and
-// visitors apart as it did.
+// The next rows after a number, enough for about this number of visits, and at least one: of one app, or
+// (0) of all apps except some and the moved ones; and whether the app's settings for days and visitors
+// are still the same.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.After,
@@ -238,9 +236,9 @@ type InboxTakeParams struct {
 	Untils  []int32
 }
 
-// Takes visits out, in the transaction that counts them: of each row those from one place to
-// another, which is its end but in the last row. The arrays are one table, in order of the numbers.
-// Fails with SQLSTATE FF004 unless all of them are there.
+// Removes visits in the transaction that counts them: of each row those from one place to another, which
+// is the row's end except in the last row. The arrays are one table, in order of the numbers. Fails with
+// SQLSTATE FF004 unless all of these visits are present.
 func (q *Queries) InboxTake(ctx context.Context, arg InboxTakeParams) error {
 	_, err := q.db.Exec(ctx, InboxTake, arg.Numbers, arg.Froms, arg.Untils)
 	return err
@@ -261,8 +259,8 @@ type InboxUncountedRow struct {
 	First  int64
 }
 
-// How many visits of an app wait in rows up to a number; the number of the last one of these; and
-// that of the first row that waits of any app, which grows as these are counted.
+// The number of visits of an app that wait in rows up to a number; the last one of these rows; and the
+// first waiting row of any app, which increases as rows are counted.
 func (q *Queries) InboxUncounted(ctx context.Context, app int32, until int64) (InboxUncountedRow, error) {
 	row := q.db.QueryRow(ctx, InboxUncounted, app, until)
 	var i InboxUncountedRow

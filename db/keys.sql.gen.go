@@ -23,8 +23,8 @@ type KeysOpenRow struct {
 	Scopes []string
 }
 
-// Keys, with which callers show that they are of an app, and links that show one to whoever has them.
-// The keys that open something, for the instances that keep them in memory.
+// Keys that authenticate callers of an app, and links that show an app to anyone who has them.
+// The keys that are not revoked, for the instances that cache them.
 func (q *Queries) KeysOpen(ctx context.Context) ([]KeysOpenRow, error) {
 	rows, err := q.db.Query(ctx, KeysOpen)
 	if err != nil {
@@ -56,7 +56,7 @@ SET used_at = now()
 WHERE id = ANY ($1::integer[])
 `
 
-// Remembers when keys were used last. The time of the database holds, as for the other columns.
+// Stores when keys were last used, by the database's clock.
 func (q *Queries) KeysUsed(ctx context.Context, ids []int32) error {
 	_, err := q.db.Exec(ctx, KeysUsed, ids)
 	return err
@@ -75,7 +75,7 @@ type SharesOpenRow struct {
 	LastDay int32
 }
 
-// The links that are not revoked, for the instances that keep them in memory.
+// The links that are not revoked, for the instances that cache them.
 func (q *Queries) SharesOpen(ctx context.Context) ([]SharesOpenRow, error) {
 	rows, err := q.db.Query(ctx, SharesOpen)
 	if err != nil {

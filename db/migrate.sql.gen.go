@@ -64,8 +64,8 @@ SELECT set_config('statement_timeout', '0', true),
        set_config('tcp_keepalives_count', '3', true)
 `
 
-// Lets the statements of this transaction run as long as they need, but lets nobody who has
-// vanished hold a lock.
+// Removes the statement timeout of this transaction, and lets the server detect a vanished client
+// quickly, so that it does not hold locks.
 func (q *Queries) EraseBegin(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, EraseBegin)
 	return err
@@ -75,7 +75,7 @@ const FunctionsBegin = `-- name: FunctionsBegin :exec
 SELECT set_config('check_function_bodies', 'off', true)
 `
 
-// Lets the transaction make functions in any order.
+// Allows the transaction to create functions in any order.
 func (q *Queries) FunctionsBegin(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, FunctionsBegin)
 	return err
@@ -85,8 +85,8 @@ const FunctionsDrop = `-- name: FunctionsDrop :exec
 SELECT drop_functions()
 `
 
-// Drops what the files of functions/ and report/ made. Fails (FaultBusy) while a report runs on one
-// of the views, and where somebody has built on one of them.
+// Drops everything created by the files of functions/ and report/. Fails (FaultBusy) while a report
+// uses one of the views, and if another object depends on one.
 func (q *Queries) FunctionsDrop(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, FunctionsDrop)
 	return err
@@ -96,7 +96,7 @@ const FunctionsNote = `-- name: FunctionsNote :exec
 SELECT note_functions($1)
 `
 
-// Notes that this transaction has made all functions and views, from files with this hash.
+// Records that this transaction has created all functions and views from files with this hash.
 func (q *Queries) FunctionsNote(ctx context.Context, hash string) error {
 	_, err := q.db.Exec(ctx, FunctionsNote, hash)
 	return err
@@ -106,7 +106,7 @@ const LocksGiveUp = `-- name: LocksGiveUp :exec
 SELECT set_config('lock_timeout', $1::text, false)
 `
 
-// Lets each statement of this session fail (FaultBusy) that waits for a lock for longer than that,
+// Makes each statement of this session fail (FaultBusy) if it waits longer than this for a lock,
 // like 100ms.
 func (q *Queries) LocksGiveUp(ctx context.Context, after string) error {
 	_, err := q.db.Exec(ctx, LocksGiveUp, after)
@@ -118,8 +118,8 @@ const MigrateLock = `-- name: MigrateLock :exec
 SELECT pg_advisory_lock(hashtext('footfall.migrate'))
 `
 
-// Migrations, partitions, the session: what must be there before anything is counted.
-// Waits until this session alone may change the schema. The session's end lets go.
+// Migrations, partitions, and sessions: everything that must exist before visits are counted.
+// Waits until only this session may change the schema. The lock is released when the session ends.
 func (q *Queries) MigrateLock(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, MigrateLock)
 	return err
@@ -129,8 +129,8 @@ const RolesGrant = `-- name: RolesGrant :one
 SELECT grant_roles()::text[] AS missing
 `
 
-// Makes the roles for serving and reading where that is allowed, and grants them what is theirs;
-// returns those that are missing.
+// Creates the roles for serving and reading if this is allowed, and grants their rights. Returns
+// the missing roles.
 func (q *Queries) RolesGrant(ctx context.Context) ([]string, error) {
 	row := q.db.QueryRow(ctx, RolesGrant)
 	var missing []string
@@ -143,8 +143,8 @@ SELECT name, hash
 FROM schema_files
 `
 
-// The files that made this database, with their hashes: a row for each step that was ever applied,
-// and one for all functions and views, as long as they are there.
+// The files that made this database, with their hashes: a row for each applied step, and one for
+// all functions and views while they exist.
 func (q *Queries) SchemaFiles(ctx context.Context) ([]SchemaFile, error) {
 	rows, err := q.db.Query(ctx, SchemaFiles)
 	if err != nil {
@@ -169,7 +169,7 @@ const SchemaMake = `-- name: SchemaMake :exec
 CREATE SCHEMA IF NOT EXISTS footfall
 `
 
-// Makes the schema, before the steps, because goose keeps its own table in it.
+// Creates the schema before the steps, because goose keeps its own table in it.
 func (q *Queries) SchemaMake(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SchemaMake)
 	return err
@@ -195,9 +195,9 @@ type SchemaSeenRow struct {
 	Role     string
 }
 
-// Whether the database has the table of versions, and whether the role of this session may read it;
-// whether there is the role that is granted this, and whether that of the session is a member.
-// Asking needs no rights at all.
+// Returns whether the table of versions exists, whether the session's role may read it, whether the
+// role exists that has this right, and whether the session's role is a member of it. The query
+// needs no rights.
 func (q *Queries) SchemaSeen(ctx context.Context, granted string) (SchemaSeenRow, error) {
 	row := q.db.QueryRow(ctx, SchemaSeen, granted)
 	var i SchemaSeenRow
@@ -216,8 +216,8 @@ SELECT pg_logical_emit_message(true, 'footfall', '')
 WHERE NOT pg_is_in_recovery()
 `
 
-// Commits something that is in no table: this returns when it is on disk, and on that of a
-// synchronous standby, with all that was committed before. On a standby it does nothing.
+// Commits a message that is in no table. Returns when it and all earlier commits are on disk, also
+// on the synchronous standby's. Does nothing on a standby.
 func (q *Queries) SessionCommit(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SessionCommit)
 	return err
@@ -227,7 +227,7 @@ const SessionProcess = `-- name: SessionProcess :one
 SELECT pg_backend_pid()::bigint AS pid
 `
 
-// The process of the server that this session has.
+// The server process of this session.
 func (q *Queries) SessionProcess(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, SessionProcess)
 	var pid int64
@@ -242,9 +242,9 @@ UNION ALL
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
 `
 
-// Sets the settings of this session with these names to these values, and lets COMMIT wait for the
-// disk, and for that of a synchronous standby: neither off, local nor remote_write do. A value that
-// is as it should be is set, too: what a session has set itself no reload of the server changes.
+// Changes settings of this session, and makes COMMIT wait for the disk and for a synchronous
+// standby's disk: off, local and remote_write do not suffice. Values that are already correct are
+// also set, because a configuration reload does not change values set by the session.
 func (q *Queries) SessionSet(ctx context.Context, names []string, values []string) error {
 	_, err := q.db.Exec(ctx, SessionSet, names, values)
 	return err
@@ -257,7 +257,7 @@ ON CONFLICT (name) DO UPDATE
     SET hash = excluded.hash
 `
 
-// Notes the text of a step that is being applied.
+// Records the hash of a step that is being applied.
 func (q *Queries) StepNote(ctx context.Context, name string, hash string) error {
 	_, err := q.db.Exec(ctx, StepNote, name, hash)
 	return err
@@ -267,7 +267,7 @@ const VisitsDayMake = `-- name: VisitsDayMake :one
 SELECT make_visits_day($1)::boolean AS made
 `
 
-// Makes the partition of visits for a day; false if it was there.
+// Creates the partition of visits for a day. Returns false if it existed.
 func (q *Queries) VisitsDayMake(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, VisitsDayMake, day)
 	var made bool
@@ -279,7 +279,7 @@ const VisitsDaysAnnounce = `-- name: VisitsDaysAnnounce :exec
 SELECT announce_visits_days()
 `
 
-// Tells all sessions of the partitions that were made before: some of them may not know.
+// Makes every session notice the partitions that already exist.
 func (q *Queries) VisitsDaysAnnounce(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, VisitsDaysAnnounce)
 	return err
@@ -292,7 +292,7 @@ WHERE to_regclass('visits_' || day) IS NULL
 ORDER BY day
 `
 
-// Those of some days that have no partition, in order.
+// The given days that have no partition, in order.
 func (q *Queries) VisitsDaysMissing(ctx context.Context, days []int32) ([]int32, error) {
 	rows, err := q.db.Query(ctx, VisitsDaysMissing, days)
 	if err != nil {
@@ -318,8 +318,8 @@ SELECT pg_try_advisory_lock(hashtext($1::text))::boolean AS mine
 WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL
 `
 
-// Whether this session alone does a work now, which it holds until WorkEnd or the session's end,
-// however long it is idle meanwhile; waits for nobody.
+// Tries to get the lock for a kind of work, without waiting, and returns whether it did. The
+// session holds the lock until WorkEnd or its end, however long it is idle.
 func (q *Queries) WorkBegin(ctx context.Context, work string) (bool, error) {
 	row := q.db.QueryRow(ctx, WorkBegin, work)
 	var mine bool
@@ -331,7 +331,7 @@ const WorkEnd = `-- name: WorkEnd :exec
 SELECT pg_advisory_unlock(hashtext($1::text))
 `
 
-// Lets others do a work.
+// Releases the lock for a kind of work.
 func (q *Queries) WorkEnd(ctx context.Context, work string) error {
 	_, err := q.db.Exec(ctx, WorkEnd, work)
 	return err

@@ -22,7 +22,7 @@ type OffsetsAllRow struct {
 	Uv    int64
 }
 
-// All offsets, for the instances that keep them in memory.
+// All offsets, for the instances that cache them.
 func (q *Queries) OffsetsAll(ctx context.Context) ([]OffsetsAllRow, error) {
 	rows, err := q.db.Query(ctx, OffsetsAll)
 	if err != nil {
@@ -57,9 +57,8 @@ FROM epochs AS e
 WHERE e.name = 'offsets'
 `
 
-// Offsets: numbers of targets from elsewhere, which are added to what was counted where it is
-// shown.
-// Becomes another one with every change of offsets, and in a restored or another database.
+// Offsets: numbers of targets from elsewhere, which are added to the displayed numbers.
+// A version that changes with every change of offsets, and in a restored or another database.
 func (q *Queries) OffsetsEpoch(ctx context.Context) (string, error) {
 	row := q.db.QueryRow(ctx, OffsetsEpoch)
 	var epoch string

@@ -23,9 +23,9 @@ type AppCountsByRow struct {
 	Ipv6Prefix int16
 }
 
-// How an app tells days and visitors apart, which is fixed once it has pages; no row if it is
-// deleted or being deleted. Asked after they were made: whoever was changing it has come to an end
-// before that. One that is moved tells nobody apart here any more.
+// An app's settings for days and visitors, which cannot change once it has pages. No row if it is
+// deleted or being deleted. Runs after the pages were created: a concurrent change of the settings has
+// finished by then. The settings of a moved app are empty.
 func (q *Queries) AppCountsBy(ctx context.Context, id int32) (AppCountsByRow, error) {
 	row := q.db.QueryRow(ctx, AppCountsBy, id)
 	var i AppCountsByRow
@@ -56,8 +56,8 @@ type CountsGetRow struct {
 	Rank int64
 }
 
-// The numbers of some targets of an app, and one visitor's rank in each (0: never came). Targets
-// that were never counted are left out.
+// The numbers of an app's targets, and a visitor's rank in each (0: never visited). Targets that were
+// never counted are left out.
 func (q *Queries) CountsGet(ctx context.Context, arg CountsGetParams) ([]CountsGetRow, error) {
 	rows, err := q.db.Query(ctx, CountsGet, arg.Ip, arg.AppID, arg.Uris)
 	if err != nil {
@@ -112,7 +112,7 @@ type CountsOfDayRow struct {
 	TodayPv  int64
 }
 
-// The same, with the numbers of a day (0: none).
+// The same, with the numbers of a day (0: no row).
 func (q *Queries) CountsOfDay(ctx context.Context, arg CountsOfDayParams) ([]CountsOfDayRow, error) {
 	rows, err := q.db.Query(ctx, CountsOfDay,
 		arg.Ip,
@@ -178,9 +178,9 @@ type CountsOfVisitsRow struct {
 	Rank  int64
 }
 
-// The numbers of some targets of an app, each with the rank there of the visitor beside it (0:
-// never came), and its place in the arrays (from 1). Targets that were never counted are left out.
-// One by one, however few the planner takes them for.
+// The numbers of an app's targets, each with the rank there of the visitor at the same index (0: never
+// visited), and its place in the arrays (from 1). Targets that were never counted are left out. Looks
+// up one target at a time, whatever the planner estimates.
 func (q *Queries) CountsOfVisits(ctx context.Context, arg CountsOfVisitsParams) ([]CountsOfVisitsRow, error) {
 	rows, err := q.db.Query(ctx, CountsOfVisits, arg.Uris, arg.Ips, arg.AppID)
 	if err != nil {
@@ -246,10 +246,9 @@ type PagesFindRow struct {
 }
 
 // Targets: from uri to id and numbers.
-// The ids of those targets of an app that exist, and with each whether the app is there and tells
-// days and visitors apart as said: it goes on doing so, since that is fixed once there are targets, or
-// until it is moved.
-// One by one, as visitors are looked up: writers plan it once.
+// The ids of an app's existing targets, and for each whether the app exists and has these settings for
+// days and visitors. The settings cannot change once there are targets, until the app is moved. Looks
+// up one target at a time, like visitors, because writers plan the query once.
 func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFindRow, error) {
 	rows, err := q.db.Query(ctx, PagesFind,
 		arg.AppID,
@@ -295,7 +294,7 @@ type PagesInternParams struct {
 	Sites []string
 }
 
-// Makes the pages that are not there yet; their sites must be there. In order of key, as above.
+// Creates missing pages, whose sites must exist. In key order, as above.
 func (q *Queries) PagesIntern(ctx context.Context, arg PagesInternParams) (int64, error) {
 	result, err := q.db.Exec(ctx, PagesIntern, arg.AppID, arg.Pages, arg.Sites)
 	if err != nil {
@@ -319,7 +318,7 @@ type PagesTallyAddParams struct {
 	AppID   int32
 }
 
-// Adds pages and tags that were made, under the lock.
+// Adds created pages and tags to the tally, under the lock.
 func (q *Queries) PagesTallyAdd(ctx context.Context, arg PagesTallyAddParams) error {
 	_, err := q.db.Exec(ctx, PagesTallyAdd,
 		arg.Pages,
@@ -347,10 +346,10 @@ type PagesTallyLockRow struct {
 	OwnTagsToday int64
 }
 
-// Lets this transaction alone make pages and tags of an app until it ends, so that it comes before
-// anything is made. Returns how many were made on the day. A day that is over by the clock
-// of another instance counts as the later one. Fails with SQLSTATE FF003 where the day has come
-// nowhere yet.
+// Locks an app's tally, so that only this transaction creates pages and tags of the app until it ends.
+// It must run before anything is created. Returns how many were created on the day. If another
+// instance's clock has already started a later day, that day applies. Fails with SQLSTATE FF003 if the
+// day has not started in any time zone.
 func (q *Queries) PagesTallyLock(ctx context.Context, appID int32, day int32) (PagesTallyLockRow, error) {
 	row := q.db.QueryRow(ctx, PagesTallyLock, appID, day)
 	var i PagesTallyLockRow
@@ -366,8 +365,7 @@ ORDER BY page_key(asked.uri)
 ON CONFLICT (app_id, key) DO NOTHING
 `
 
-// Makes the sites that are not there yet. In order of key, so that two instances that meet never
-// deadlock.
+// Creates missing sites. In key order, so that two instances never deadlock.
 func (q *Queries) SitesIntern(ctx context.Context, appID int32, sites []string) (int64, error) {
 	result, err := q.db.Exec(ctx, SitesIntern, appID, sites)
 	if err != nil {

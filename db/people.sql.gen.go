@@ -17,8 +17,8 @@ WHERE a.visitor = 'id'
   AND (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id ORDER BY p.period, p.app_id, p.id LIMIT 1)
 `
 
-// The apps that have people: visits of others need not be resolved. In the order of the key, or all
-// rows of people might be read for it.
+// The apps that have people. Visits of other apps need not be resolved. In key order, because
+// otherwise all rows of people might be read.
 func (q *Queries) PeopleApps(ctx context.Context) ([]int32, error) {
 	rows, err := q.db.Query(ctx, PeopleApps)
 	if err != nil {
@@ -70,12 +70,12 @@ type PeopleFindRow struct {
 	Tags   []string
 }
 
-// Ids of visitors that lead to one person (table people).
-// The rows through which some ids lead to persons: each with the id's place in the arrays (from 1)
-// and the step (0: its own row), what it leads to (itself, where it is a person), and whether it is of
-// the period before. Ids without a row are left out. tags are the person's, as far as the app counts
-// their names: name, \x1f, value. (To look for those of rows that have none would cost half as much as
-// the ways.) In the order of place and step.
+// Visitor ids that belong to one person (table people).
+// The rows that lead from ids to persons: each with the id's place in the arrays (from 1), the step
+// (0: its own row), the id that it leads to (itself for a person), and whether it is of the previous
+// period. Ids without a row are left out. tags are the person's tags whose names the app counts: name,
+// \x1f, value. (Looking up tags for rows that have none would cost half as much as the rest.) In the
+// order of place and step.
 func (q *Queries) PeopleFind(ctx context.Context, appIds []int32, ids []netip.Addr) ([]PeopleFindRow, error) {
 	rows, err := q.db.Query(ctx, PeopleFind, appIds, ids)
 	if err != nil {
@@ -115,7 +115,7 @@ ORDER BY p.id
 FOR UPDATE
 `
 
-// Lets nobody copy rows of the period before until the transaction ends; in the order in which
+// Prevents copies of rows of the previous period until the transaction ends. In the order in which
 // PeopleRenew locks them.
 func (q *Queries) PeopleHold(ctx context.Context, appID int32, ids []netip.Addr) error {
 	_, err := q.db.Exec(ctx, PeopleHold, appID, ids)
@@ -146,9 +146,8 @@ type PeopleLeadingRow struct {
 	Height int16
 }
 
-// Who leads to some ids of an app, a step away, by the rows that hold: all to whom anybody may lead
-// in turn, and of others one for each id, that is not among those that are there already. It reads
-// all people of the app.
+// The ids that lead directly to these ids of an app, by the valid rows: all that other ids may lead
+// to, and one other for each id that is not in the list of present ids. Reads all people of the app.
 func (q *Queries) PeopleLeading(ctx context.Context, arg PeopleLeadingParams) ([]PeopleLeadingRow, error) {
 	rows, err := q.db.Query(ctx, PeopleLeading, arg.AppID, arg.Ids, arg.There)
 	if err != nil {
@@ -173,7 +172,7 @@ const PeopleLock = `-- name: PeopleLock :exec
 SELECT lock_people($1::integer)
 `
 
-// Lets one at a time write an app's people, or erase some; it comes before what that reads.
+// Locks an app's people for writing or erasing. Runs before the rows are read.
 func (q *Queries) PeopleLock(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, PeopleLock, appID)
 	return err
@@ -198,8 +197,8 @@ type PeopleLowerParams struct {
 	Heights []int16
 }
 
-// Lowers the heights of rows, in whichever period they are: to be led to is no use of an id. The
-// arrays are one table.
+// Lowers the heights of rows, in whichever period they are, because being the destination does not
+// count as using an id. The arrays are one table.
 func (q *Queries) PeopleLower(ctx context.Context, arg PeopleLowerParams) error {
 	_, err := q.db.Exec(ctx, PeopleLower, arg.AppID, arg.Ids, arg.Heights)
 	return err
@@ -230,9 +229,8 @@ type PeoplePutParams struct {
 	Tags    []string
 }
 
-// Writes rows of an app's people in the present period, in the order of their key, after PeopleLock.
-// The arrays are one table: a person leads to itself; tags are texts of arrays of their numbers (”:
-// none).
+// Writes rows of an app's people in the present period, in key order, after PeopleLock. The arrays are
+// one table. A person leads to itself. tags are arrays of tag ids as text (”: none).
 func (q *Queries) PeoplePut(ctx context.Context, arg PeoplePutParams) error {
 	_, err := q.db.Exec(ctx, PeoplePut,
 		arg.AppID,
@@ -255,8 +253,8 @@ FOR KEY SHARE OF p
 ON CONFLICT (period, app_id, id) DO NOTHING
 `
 
-// Copies some rows of the period before into the present one: their ids are used. They are locked,
-// so that none comes back that is erased meanwhile. The arrays are one table.
+// Copies rows of the previous period into the present one, because their ids are in use. The rows are
+// locked, so that concurrently erased ones do not return. The arrays are one table.
 func (q *Queries) PeopleRenew(ctx context.Context, appIds []int32, ids []netip.Addr) error {
 	_, err := q.db.Exec(ctx, PeopleRenew, appIds, ids)
 	return err
@@ -266,7 +264,7 @@ const PeopleRotate = `-- name: PeopleRotate :one
 SELECT turn_people()::boolean AS turned
 `
 
-// Begins a new period if it is time; whether it did.
+// Starts a new period if it is time to. Returns whether it did.
 func (q *Queries) PeopleRotate(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, PeopleRotate)
 	var turned bool

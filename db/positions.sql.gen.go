@@ -14,7 +14,7 @@ const CallsForget = `-- name: CallsForget :one
 SELECT forget_calls($1, $2)::bigint AS forgotten
 `
 
-// Forgets calls that were last sent more than so many days ago, so many at most; returns how many.
+// Deletes calls that were last sent more than @days days ago, at most @most. Returns their number.
 func (q *Queries) CallsForget(ctx context.Context, days int32, most int32) (int64, error) {
 	row := q.db.QueryRow(ctx, CallsForget, days, most)
 	var forgotten int64
@@ -62,8 +62,8 @@ type MessagesRefuseParams struct {
 	Beginnings []string
 }
 
-// Keeps messages of a part of a queue that could not be counted, in the transaction that moves its
-// position past them, and lets go of those beyond the last ones.
+// Stores messages of a part of a queue that could not be counted, in the transaction that moves its
+// position past them. Keeps only the last ones.
 func (q *Queries) MessagesRefuse(ctx context.Context, arg MessagesRefuseParams) error {
 	_, err := q.db.Exec(ctx, MessagesRefuse,
 		arg.AppID,
@@ -90,7 +90,7 @@ type PositionGetParams struct {
 	Part   string
 }
 
-// Where a position stands; no row if there is none.
+// A position. No row if it does not exist.
 func (q *Queries) PositionGet(ctx context.Context, arg PositionGetParams) (int64, error) {
 	row := q.db.QueryRow(ctx, PositionGet, arg.AppID, arg.Source, arg.Part)
 	var next int64
@@ -111,9 +111,9 @@ type PositionMoveParams struct {
 	Uncounted string
 }
 
-// Moves a position in the transaction of the batch that counts from one place up to another; of a
-// call, with a 0 or a 1 for each item between them, as PositionUncounted returns them. Fails with
-// SQLSTATE FF004 when it stands elsewhere.
+// Moves a position in the transaction of the batch that counts the items up to the new position. For a
+// call, uncounted has a 0 or a 1 for each item, as PositionUncounted returns them. Fails with SQLSTATE
+// FF004 if the position is not at @from_next.
 func (q *Queries) PositionMove(ctx context.Context, arg PositionMoveParams) error {
 	_, err := q.db.Exec(ctx, PositionMove,
 		arg.AppID,
@@ -148,8 +148,8 @@ type PositionOpenRow struct {
 }
 
 // Positions: how far sources have been counted.
-// Where the position of a call stands, and the content that it was made for; made at the beginning
-// of the call if it was not there. Whoever moves it at this moment is waited for.
+// A call's position, and the content that it was created with. Creates a missing position at the start
+// of the call. Waits for a transaction that is moving it.
 func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (PositionOpenRow, error) {
 	row := q.db.QueryRow(ctx, PositionOpen,
 		arg.AppID,
@@ -176,8 +176,8 @@ type PositionUncountedParams struct {
 	Part   string
 }
 
-// Which items of a call before its position were not counted: a 1 for each of them, a 0 for each of
-// the others.
+// Which items of a call before its position were not counted: 1 for each of them, 0 for each counted
+// item.
 func (q *Queries) PositionUncounted(ctx context.Context, arg PositionUncountedParams) (string, error) {
 	row := q.db.QueryRow(ctx, PositionUncounted, arg.AppID, arg.Source, arg.Part)
 	var uncounted string
@@ -200,8 +200,8 @@ type QueuePositionOpenParams struct {
 	First  int64
 }
 
-// Where a part of a queue is to be read from, for whoever begins to read it: from the first message
-// that the queue has, if nobody has before.
+// The position from which a part of a queue is read: the first message of the queue, if it has never
+// been read.
 func (q *Queries) QueuePositionOpen(ctx context.Context, arg QueuePositionOpenParams) (int64, error) {
 	row := q.db.QueryRow(ctx, QueuePositionOpen,
 		arg.AppID,
@@ -218,7 +218,7 @@ const RefusedForget = `-- name: RefusedForget :one
 SELECT forget_refused($1)::bigint AS forgotten
 `
 
-// Forgets refused messages of some days ago, so many at most; returns how many.
+// Deletes refused messages that are some days old, at most @most. Returns their number.
 func (q *Queries) RefusedForget(ctx context.Context, most int32) (int64, error) {
 	row := q.db.QueryRow(ctx, RefusedForget, most)
 	var forgotten int64
@@ -230,7 +230,7 @@ const VisitorsReadAnew = `-- name: VisitorsReadAnew :exec
 SELECT read_anew()
 `
 
-// Makes running instances read the visitors anew, many of whom a process of its own has counted.
+// Makes running instances read the visitors again, because a separate process has counted many.
 func (q *Queries) VisitorsReadAnew(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, VisitorsReadAnew)
 	return err

@@ -15,7 +15,7 @@ FROM epochs AS e
 WHERE e.name = 'proved'
 `
 
-// When that was, in seconds since 1970; 0: it is not known.
+// The time of the last proof, in seconds since 1970; 0: unknown.
 func (q *Queries) ProofLast(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, ProofLast)
 	var at int64
@@ -30,8 +30,8 @@ VALUES ('proved', floor(extract(epoch FROM clock_timestamp()))::bigint)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 `
 
-// When `footfall verify` proved last what was counted.
-// Notes that all of it was proved at this moment.
+// When `footfall verify` last proved the counted numbers.
+// Records that all numbers are proved at this moment.
 func (q *Queries) ProofNote(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, ProofNote)
 	return err

@@ -51,8 +51,8 @@ func TakeWarning(conn *pgx.Conn) error {
 }
 
 // SayStandby stores whether all writers require a synchronous standby from now on. Unless inAnyCase
-// is set, it fails if COMMIT does not wait for one. A service sets inAnyCase to refuse visits until a
-// standby is available.
+// is set, requiring one fails if COMMIT does not wait for one. A service sets inAnyCase to refuse
+// visits until a standby is available.
 func (d *DB) SayStandby(ctx context.Context, required, inAnyCase bool) error {
 	say := func(q *Queries) error { return q.StandbySay(ctx, required) }
 	if inAnyCase {

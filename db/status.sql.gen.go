@@ -20,9 +20,10 @@ SELECT (NOT pg_is_in_recovery()
                         WHERE wait_event = 'SyncRep' AND query_start < now() - make_interval(secs => $1::double precision))))::boolean AS waits
 `
 
-// Whether COMMIT waits for a synchronous standby in vain: none follows, or sessions of this role have
-// waited for so many seconds. Which one is synchronous only a superuser or a member of
-// pg_read_all_stats is told: to others whatever follows is, base backups as well.
+// Whether COMMIT waits for a synchronous standby that does not respond: none follows, or sessions of
+// this role have waited for this number of seconds. Only a superuser or a member of pg_read_all_stats
+// can see which standby is synchronous. For other roles every follower counts, including base
+// backups.
 func (q *Queries) CommitsWait(ctx context.Context, seconds float64) (bool, error) {
 	row := q.db.QueryRow(ctx, CommitsWait, seconds)
 	var waits bool
@@ -52,8 +53,8 @@ type StatusDailyRow struct {
 	ClosedAt  time.Time
 }
 
-// The daily task: the last day on which all of it was done, whether it runs at this moment, the
-// last closed day, and when that was closed. Days are 0 where there is none.
+// The daily task: the last day on which it completed, whether it is running, and the last closed day
+// and when it was closed. Days are 0 if there is none.
 func (q *Queries) StatusDaily(ctx context.Context) (StatusDailyRow, error) {
 	row := q.db.QueryRow(ctx, StatusDaily)
 	var i StatusDailyRow
@@ -86,9 +87,9 @@ type StatusInstancesRow struct {
 	Since   time.Time
 }
 
-// The instances that run: each holds an epoch of apps, as long as its session lasts. Name and
-// address are empty, and the session begins in 1970, where it is another role's: then only a
-// superuser or a member of pg_read_all_stats is told. The address is empty over a Unix socket, too.
+// The running instances: each holds an epoch of apps while its session lasts. For sessions of another
+// role, name and address are empty and the start is 1970, unless the querying role is a superuser or
+// a member of pg_read_all_stats. The address is also empty for a Unix socket.
 func (q *Queries) StatusInstances(ctx context.Context) ([]StatusInstancesRow, error) {
 	rows, err := q.db.Query(ctx, StatusInstances)
 	if err != nil {
@@ -128,10 +129,10 @@ type StatusServerRow struct {
 	IsStandby bool
 }
 
-// How the service is, as instances ask, too. Nothing here reads a table of visits or visitors.
-// The server, the database on it, its standbys for which COMMIT waits, whether it is one itself, and
-// whether its memory is in huge pages: from PostgreSQL 17 on it tells, before that only where it must
-// be so or must not be.
+// The state of the service, also for instances. No query here reads a table of visits or visitors.
+// The server, its database, the standbys that COMMIT waits for, whether it is a standby itself, and
+// whether its memory is in huge pages. Before PostgreSQL 17 the latter is known only if huge_pages is
+// on or off.
 func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 	row := q.db.QueryRow(ctx, StatusServer)
 	var i StatusServerRow

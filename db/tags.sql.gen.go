@@ -34,8 +34,8 @@ type TagDaysAddParams struct {
 	Newcomers []int64
 }
 
-// Adds them up; the arrays are one table, in which no row is there twice. Pages may have been deleted
-// since they were counted for.
+// Adds sums to tag_days. The arrays are one table without duplicate rows. Ignores pages that have
+// been deleted since they were counted.
 func (q *Queries) TagDaysAdd(ctx context.Context, arg TagDaysAddParams) error {
 	_, err := q.db.Exec(ctx, TagDaysAdd,
 		arg.Pages,
@@ -53,7 +53,7 @@ WHERE n.ctid = ANY (ARRAY(SELECT t.ctid FROM tag_news AS t LIMIT $1))
 RETURNING n.verdicts, n.tags
 `
 
-// Takes so many rows at most out of tag_news.
+// Removes at most @most rows from tag_news.
 func (q *Queries) TagNewsTake(ctx context.Context, most int32) ([]TagNews, error) {
 	rows, err := q.db.Query(ctx, TagNewsTake, most)
 	if err != nil {
@@ -103,9 +103,9 @@ type TagsFindRow struct {
 	ID    int32
 }
 
-// Tags: from name and value to id, and how many visitors came with each.
-// The ids of those tags of an app that exist, each with its place in the arrays (from 1). One by one,
-// as visitors are looked up: writers plan it once.
+// Tags: from name and value to id, and the visitors counted with each.
+// The ids of an app's existing tags, each with its place in the arrays (from 1). Looks up one tag at
+// a time, like visitors, because writers plan the query once.
 func (q *Queries) TagsFind(ctx context.Context, arg TagsFindParams) ([]TagsFindRow, error) {
 	rows, err := q.db.Query(ctx, TagsFind, arg.Names, arg.TagValues, arg.AppID)
 	if err != nil {
@@ -130,7 +130,7 @@ const TagsFoldBegin = `-- name: TagsFoldBegin :one
 SELECT pg_try_advisory_xact_lock(hashtext('footfall.fold_tags'))::boolean AS mine
 `
 
-// Lets this transaction alone write tag_days, if nobody else does.
+// Tries to get the lock for writing tag_days, and returns whether it did.
 func (q *Queries) TagsFoldBegin(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, TagsFoldBegin)
 	var mine bool
@@ -150,7 +150,7 @@ type TagsMakeParams struct {
 	TagValues []string
 }
 
-// Makes tags of an app that are not there yet, under the lock of its row of page_tallies.
+// Creates missing tags of an app, under the lock of its row of page_tallies.
 func (q *Queries) TagsMake(ctx context.Context, arg TagsMakeParams) error {
 	_, err := q.db.Exec(ctx, TagsMake, arg.AppID, arg.Names, arg.TagValues)
 	return err
@@ -180,7 +180,8 @@ type VisitsFindParams struct {
 	Ips   []netip.Addr
 }
 
-// The places (from 1) of those who were counted at a target on a day. The arrays are one table.
+// The places (from 1) of the visitors that were counted at a target on a day. The arrays are one
+// table.
 func (q *Queries) VisitsFind(ctx context.Context, arg VisitsFindParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, VisitsFind, arg.Pages, arg.Days, arg.Ips)
 	if err != nil {

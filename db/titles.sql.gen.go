@@ -22,7 +22,7 @@ type TitlesPutParams struct {
 }
 
 // Titles of pages.
-// Gives pages their titles, unless their app keeps none; the arrays are one table.
+// Stores titles of pages, unless their app stores none. The arrays are one table.
 func (q *Queries) TitlesPut(ctx context.Context, arg TitlesPutParams) error {
 	_, err := q.db.Exec(ctx, TitlesPut, arg.Pages, arg.Titles, arg.ToldAt)
 	return err

@@ -20,10 +20,10 @@ FROM (
 ORDER BY v.app_id, v.id COLLATE "C"
 `
 
-// Ids by which visits may be repeated.
-// Notes ids of visits in the transaction of the batch that counts them, each given once, and all in
-// the one order in which every batch does. Fails on the key where a visit was counted with one of
-// them before; whoever counts one at this moment is waited for.
+// Visit ids, with which visits may be sent again.
+// Stores visit ids in the transaction of the batch that counts the visits, without duplicates, and
+// in the same order in every batch. Violates the key if a visit with one of the ids was counted
+// before. Waits for a transaction that is counting one.
 func (q *Queries) VisitIDsAdd(ctx context.Context, apps []int32, ids []string) error {
 	_, err := q.db.Exec(ctx, VisitIDsAdd, apps, ids)
 	return err
@@ -33,7 +33,7 @@ const VisitIDsForget = `-- name: VisitIDsForget :one
 SELECT forget_visit_ids($1, $2)::bigint AS forgotten
 `
 
-// Forgets ids that came more than so many days ago, so many at most; returns how many.
+// Deletes ids that arrived more than @days days ago, at most @most. Returns their number.
 func (q *Queries) VisitIDsForget(ctx context.Context, days int32, most int32) (int64, error) {
 	row := q.db.QueryRow(ctx, VisitIDsForget, days, most)
 	var forgotten int64
@@ -55,7 +55,7 @@ type VisitIDsKnownRow struct {
 	ID    string
 }
 
-// Those of some ids with which a visit was counted before.
+// The given ids with which a visit was counted before.
 func (q *Queries) VisitIDsKnown(ctx context.Context, apps []int32, ids []string) ([]VisitIDsKnownRow, error) {
 	rows, err := q.db.Query(ctx, VisitIDsKnown, apps, ids)
 	if err != nil {

@@ -17,7 +17,7 @@ SELECT b.basis::text AS basis
 FROM bases AS b
 `
 
-// What an instance may remember rests on this; it is read before anything is remembered.
+// The version of the tables' contents that instances may cache. Instances read it before the contents.
 func (q *Queries) BasisGet(ctx context.Context) (string, error) {
 	row := q.db.QueryRow(ctx, BasisGet)
 	var basis string
@@ -37,9 +37,9 @@ SELECT bool_and(abandoned)::boolean AS abandoned
 FROM claimed
 `
 
-// Waits for the transaction that began with this id, if it still runs. True: it never committed,
-// and no longer can. False: it did commit. However often it is asked, the answer is the same. It
-// claims the id in both tables, since nobody knows in whose turn the batch began, or would begin.
+// Waits for the transaction with this id if it is still running. True: it never committed, and no longer can.
+// False: it committed. Repeated calls return the same result. The id is inserted for both turns, because the
+// batch may have started, or may start later, in either of them.
 func (q *Queries) BatchAbandon(ctx context.Context, id pgtype.UUID) (bool, error) {
 	row := q.db.QueryRow(ctx, BatchAbandon, id)
 	var abandoned bool
@@ -53,23 +53,19 @@ INSERT INTO batches (id, schema_version)
 VALUES ($1, 3)
 `
 
-// The one write path. A batch of visits is one transaction of these statements, sent in one round
-// trip:
+// The only write path. A batch of visits is one transaction of these statements, sent in one round trip:
 //
 //	BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 //
-// PositionMove comes before CountersLock, once for each source of the visits that has a position,
-// and PastDaysHold before that where visits are of past days. Where such visits are late,
-// LateVisitsRecord takes the place of VisitsRecord; where all visitors are hinted to be new,
-// NewVisitorsRecord does. Where visits have ids, VisitIDsAdd comes behind BatchBegin: the batch has
-// none of those that were counted before, as far as is known then.
+// If the visits' sources have positions, PositionMove runs before CountersLock, once for each position. If
+// visits are of past days, PastDaysHold runs before that. If such visits are late, LateVisitsRecord replaces
+// VisitsRecord. If all visitors are hinted to be new, NewVisitorsRecord does. If visits have ids, VisitIDsAdd
+// follows BatchBegin: the batch leaves out visits that are known to be counted before.
 //
-// CountersLock takes every row lock that the batch needs, in the one global order, so that no two
-// batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,
-// because they need snapshots taken under those locks: what another batch inserted meanwhile must
-// be visible, and so must an erasure that held the locks before.
-// Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction
-// committed.
+// CountersLock takes every row lock that the batch needs in one global order, so that no two batches can
+// deadlock. BatchCheck and VisitsRecord are separate statements after it, because they need snapshots taken
+// under these locks: they must see rows inserted by other batches, and erasures that held the locks before.
+// Inserts the batch's id. If this connection is lost, BatchAbandon reports whether the transaction committed.
 func (q *Queries) BatchBegin(ctx context.Context, id pgtype.UUID) error {
 	_, err := q.db.Exec(ctx, BatchBegin, id)
 	return err
@@ -107,11 +103,10 @@ type BatchCheckRow struct {
 	Required   bool
 }
 
-// Fails with SQLSTATE FF001 when the basis that the batch was made from no longer holds (empty: it
-// has none), with FF002 when a site of the batch has been counted on a later day than the batch has
-// for it, with FF003 when such a day has come nowhere yet, and with FF009 as StandbyRequire does,
-// whose answer is returned. Functions are called to tell what is wrong alone: their calls would take
-// most of the time.
+// Fails with SQLSTATE FF001 if the batch's basis has changed (empty: it has none), with FF002 if a site of the
+// batch was counted on a later day than in the batch, with FF003 if such a day has not started in any time zone,
+// and like StandbyRequire with FF009. Returns the result of StandbyRequire. Functions are called only to raise
+// an error: calling them always would take most of the time.
 func (q *Queries) BatchCheck(ctx context.Context, arg BatchCheckParams) (BatchCheckRow, error) {
 	row := q.db.QueryRow(ctx, BatchCheck,
 		arg.Basis,
@@ -128,7 +123,7 @@ const BatchCommit = `-- name: BatchCommit :exec
 COMMIT
 `
 
-// Ends the batch. From here on its visits count.
+// Commits the batch. From now on its visits count.
 func (q *Queries) BatchCommit(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BatchCommit)
 	return err
@@ -138,7 +133,7 @@ const BatchRollback = `-- name: BatchRollback :exec
 ROLLBACK
 `
 
-// Ends a batch that failed.
+// Rolls back a failed batch.
 func (q *Queries) BatchRollback(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BatchRollback)
 	return err
@@ -148,8 +143,8 @@ const BatchesEmpty = `-- name: BatchesEmpty :one
 SELECT empty_batches()::boolean AS emptied
 `
 
-// Forgets the batches about which nobody can ask any more; false: there were none, or somebody uses
-// their table. It waits for nobody.
+// Deletes old batches that no client can ask about any more. False: there were none, or their table is in use.
+// Does not wait for locks.
 func (q *Queries) BatchesEmpty(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, BatchesEmpty)
 	var emptied bool
@@ -177,8 +172,8 @@ type CountersLockParams struct {
 	Newcomers []int64
 }
 
-// Adds the batch's visits to hot, and its hinted newcomers to pv and uv, and locks the counters of
-// its targets. Returns the sums as they stand with all that.
+// Adds the batch's visits to hot, and its hinted newcomers to pv and uv, and locks the counters of its targets.
+// Returns the new sums.
 func (q *Queries) CountersLock(ctx context.Context, arg CountersLockParams) ([]Counter, error) {
 	rows, err := q.db.Query(ctx, CountersLock, arg.Pages, arg.Hots, arg.Newcomers)
 	if err != nil {
@@ -224,8 +219,8 @@ type DaysVisitedParams struct {
 	Hots       []int64
 }
 
-// What is left to be written of a batch in which nobody is to be decided on: its visits, by day.
-// No tags come with them: those are counted with pairs that are decided on.
+// Writes the visits by day of a batch in which no pair is to be decided. It writes no tags: these are counted
+// with decided pairs.
 func (q *Queries) DaysVisited(ctx context.Context, arg DaysVisitedParams) error {
 	_, err := q.db.Exec(ctx, DaysVisited,
 		arg.Targets,
@@ -240,7 +235,7 @@ const FirstPossibleDay = `-- name: FirstPossibleDay :one
 SELECT coalesce(first_possible_day($1::integer), 0)::integer AS first_day
 `
 
-// The first day of which an app takes visits; 0: any.
+// The first day for which an app accepts visits; 0: any.
 func (q *Queries) FirstPossibleDay(ctx context.Context, appID int32) (int32, error) {
 	row := q.db.QueryRow(ctx, FirstPossibleDay, appID)
 	var first_day int32
@@ -278,9 +273,9 @@ type LateVisitsRecordRow struct {
 	Counted  bool
 }
 
-// What VisitsRecord does, for visits of any days: a row for each distinct pair and day, in the
-// order of arrival, with how many there are of the pair up to it; and targets by day; and the tags
-// of the first. Returns a row for each of these.
+// Does the work of VisitsRecord for visits of any days. The arguments are a row for each distinct pair and day
+// in the order of arrival, with the number of rows of the pair up to it, then the targets by day, and the tags
+// of the first table. Returns a row for each row of the first table.
 func (q *Queries) LateVisitsRecord(ctx context.Context, arg LateVisitsRecordParams) ([]LateVisitsRecordRow, error) {
 	rows, err := q.db.Query(ctx, LateVisitsRecord,
 		arg.Pages,
@@ -371,14 +366,14 @@ type NewVisitorsRecordParams struct {
 	Tags       []byte
 }
 
-// What VisitsRecord does, where all pairs of the batch are hinted. Then CountersLock has counted
-// them, and nothing is left to decide: it takes four fifths of the time. The first five arrays are
-// one table, with tag_sets, a row for each pair, in the order of the keys: the last two columns are the place of
-// its target among the targets (from 1), and how many newcomers came to the target after it. The
-// other five are a table of the targets, in order of id. tags are those of the pairs. Where a hint was
-// wrong, an insert fails on the key of visitors or visits.
+// Does the work of VisitsRecord if all pairs of the batch are hinted. CountersLock has then counted them, and no
+// decision is left: it takes four fifths of the time. The first five arrays and tag_sets are one table with a
+// row for each pair, in key order: the last two columns are the place of the pair's target among the targets
+// (from 1), and how many newcomers arrived at the target after it. The other five arrays are a table of the
+// targets, in order of id. tags are the tags of the pairs. If a hint is wrong, an insert violates the key of
+// visitors or visits.
 //
-// Ranks come out of an array, since a join of the two tables would leave something to the planner.
+// Ranks come from an array, because a join of the two tables would give the planner a choice.
 func (q *Queries) NewVisitorsRecord(ctx context.Context, arg NewVisitorsRecordParams) error {
 	_, err := q.db.Exec(ctx, NewVisitorsRecord,
 		arg.Pages,
@@ -413,8 +408,8 @@ SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY ($1::integer[]
         ))::boolean AS late
 `
 
-// Whether visits of some sites on a day each may be late: because the site has been counted on a
-// later one, or the day is closed. Both arrays are one table.
+// Returns whether visits of these sites and days may be late: the site was counted on a later day, or the day is
+// closed. Both arrays are one table.
 func (q *Queries) PastDaysAreLate(ctx context.Context, days []int32, sites []int64) (bool, error) {
 	row := q.db.QueryRow(ctx, PastDaysAreLate, days, sites)
 	var late bool
@@ -432,10 +427,9 @@ type PastDaysHoldParams struct {
 	Late bool
 }
 
-// Keeps the past days of a batch as they are, and the apps: the arrays are one table. Fails with
-// SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has come nowhere yet,
-// with FF006 where it is closed, unless late says that the batch is of late visits, and with FF007
-// where somebody else holds an app.
+// Locks the past days and the apps of a batch. The arrays are one table. Fails with SQLSTATE FF005 if an app no
+// longer keeps the day, with FF003 if the day has not started in any time zone, with FF006 if it is closed,
+// unless late is true for a batch of late visits, and with FF007 if an app is locked.
 func (q *Queries) PastDaysHold(ctx context.Context, arg PastDaysHoldParams) error {
 	_, err := q.db.Exec(ctx, PastDaysHold, arg.Apps, arg.Days, arg.Late)
 	return err
@@ -446,8 +440,8 @@ SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan'
        set_config('statement_timeout', $1::text, true)
 `
 
-// Lets the rest of the transaction follow an index where that gives the order asked for, however
-// much looks cheaper, and take its time.
+// Makes the rest of the transaction use an index that has the requested order, even if another plan seems
+// cheaper, and sets its statement timeout.
 func (q *Queries) ReadInOrder(ctx context.Context, timeout string) error {
 	_, err := q.db.Exec(ctx, ReadInOrder, timeout)
 	return err
@@ -457,8 +451,8 @@ const RoomProbe = `-- name: RoomProbe :one
 SELECT probe_room()::bigint AS rows
 `
 
-// How many rows were written to a file and let go again, in a batch that tries whether one can be
-// written; fails where the disk is full.
+// Writes rows to a file and removes them again, to check whether a batch could be written. Fails if the disk is
+// full. Returns the number of rows.
 func (q *Queries) RoomProbe(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, RoomProbe)
 	var rows int64
@@ -483,7 +477,7 @@ type SitesLastDaysRow struct {
 	Day  int32
 }
 
-// The last day on which each of some sites was counted.
+// The last day on which each site was counted.
 func (q *Queries) SitesLastDays(ctx context.Context, sites []int64) ([]SitesLastDaysRow, error) {
 	rows, err := q.db.Query(ctx, SitesLastDays, sites)
 	if err != nil {
@@ -511,8 +505,8 @@ SELECT CASE WHEN coalesce((SELECT nullif(value, 0) % 2 = 1 FROM epochs WHERE nam
        END::boolean AS required
 `
 
-// Whether a synchronous standby is required, which @unsaid decides where nobody has said so yet. Fails
-// with SQLSTATE FF009 where one is, and COMMIT waits for none.
+// Returns whether a synchronous standby is required. @unsaid is the default if no setting is stored. Fails with
+// SQLSTATE FF009 if one is required and COMMIT waits for none.
 func (q *Queries) StandbyRequire(ctx context.Context, unsaid bool) (bool, error) {
 	row := q.db.QueryRow(ctx, StandbyRequire, unsaid)
 	var required bool
@@ -524,7 +518,7 @@ const StandbySay = `-- name: StandbySay :exec
 SELECT say_standby($1)
 `
 
-// Says whether one is required from now on.
+// Stores whether a synchronous standby is required from now on.
 func (q *Queries) StandbySay(ctx context.Context, required bool) error {
 	_, err := q.db.Exec(ctx, StandbySay, required)
 	return err
@@ -549,8 +543,7 @@ type VisitorsAfterRow struct {
 	Ip     netip.Addr
 }
 
-// The next visitors after one, in the order of the key: for reading all of them, some at a time,
-// after ReadInOrder.
+// The next visitors in key order, for reading all of them in portions after ReadInOrder.
 func (q *Queries) VisitorsAfter(ctx context.Context, arg VisitorsAfterParams) ([]VisitorsAfterRow, error) {
 	rows, err := q.db.Query(ctx, VisitorsAfter, arg.PageID, arg.Ip, arg.Rows)
 	if err != nil {
@@ -576,7 +569,7 @@ SELECT coalesce(sum(uv), 0)::bigint AS visitors
 FROM counters
 `
 
-// How many rows visitors has, by the sums.
+// The number of rows of visitors, computed from the sums.
 func (q *Queries) VisitorsCount(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, VisitorsCount)
 	var visitors int64
@@ -605,8 +598,8 @@ WITH asked AS (
         LIMIT 1
     ) AS v ON true
 ), decided AS MATERIALIZED (
-    -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of
-    -- arrival. Those who were hinted are in uv already.
+    -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of arrival. Hinted
+    -- newcomers are already included in uv.
     SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.tags, f.last_day,
            f.rank IS NULL                           AS newcomer,
            f.rank IS NULL OR f.last_day < f.day_id  AS counted,
@@ -669,8 +662,8 @@ WITH asked AS (
     ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
         SET visitors = r.visitors + excluded.visitors
 ), summed AS (
-    -- The rows are there, and locked. What is inserted has to pass the check on counters before the
-    -- conflict is found, so hot is as much as pv there.
+    -- The rows exist and are locked. An inserted row must pass the checks on counters before the conflict is
+    -- found, so its hot is as large as its pv.
     INSERT INTO counters AS c (page_id, hot, pv, uv)
     SELECT page_id, count(*), count(*), sum(newcomer::integer)
     FROM decided
@@ -713,22 +706,20 @@ type VisitsRecordRow struct {
 	Counted  bool
 }
 
-// Decides what each (target, visitor) of the batch is, and writes it down. The first five arrays are
-// one table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
-// visitor": such a one is not looked up, and CountersLock has counted it; where the hint was wrong,
-// an insert fails on the key of visitors or visits. tag_sets are the tags of pairs at sites, each as
-// the text of an array; ”: not known, as of pairs at pages. The next four arrays are a table of
-// their own, a row for each target of the batch: its site (0: it is one), the day, and its visits.
-// tags are those of all pairs, as tag_news has them. Returns for each row of the first: its place in the
-// arrays (from 1), the visitor's rank, whether the visitor is new to the target, and whether this
-// visit was its first on the day.
+// Decides for each (target, visitor) pair of the batch whether it counts, and writes it. The first five arrays
+// are one table with a row for each distinct pair, in the order of arrival. hinted means "certainly a new
+// visitor": the visitor is not looked up, and CountersLock has counted them. If the hint is wrong, an insert
+// violates the key of visitors or visits. tag_sets are the tags of pairs at sites, each as the text of an array.
+// ” means unknown, as for pairs at pages. The next four arrays are another table with a row for each target of
+// the batch: its site (0: it is a site), the day, and its visits. tags are the tags of all pairs in the format
+// of tag_news. Returns for each row of the first table: its place in the arrays (from 1), the visitor's rank,
+// whether the visitor is new to the target, and whether this was their first visit of the day.
 //
-// The statement is planned once, perhaps on empty tables, and has to be right for large ones. So
-// nothing is left to the planner to choose: no two of the tables made here are joined with each
-// other, and counters is updated through its key's conflict. A visitor is looked up row by row, as
-// a range of one address, the first in order: only the primary key has that order. (Where a plain
-// equality is asked of empty tables, the index of ranks costs as much.) Writers forbid themselves
-// other scans.
+// The statement is planned once, perhaps on empty tables, and the plan must suit large ones. So the planner gets
+// no choice: no two of the tables made here are joined with each other, and counters is updated through a
+// conflict with its key. A visitor is looked up row by row, as a range of one address with the first row in
+// order, because only the primary key has this order. (With a plain equality on empty tables, the index of ranks
+// seems as cheap.) Writers' sessions disable other scans.
 func (q *Queries) VisitsRecord(ctx context.Context, arg VisitsRecordParams) ([]VisitsRecordRow, error) {
 	rows, err := q.db.Query(ctx, VisitsRecord,
 		arg.Pages,

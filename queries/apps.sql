@@ -1,4 +1,4 @@
--- Apps: who counts.
+-- Apps.
 
 -- name: AppsList :many
 -- All apps, by name.
@@ -7,28 +7,27 @@ FROM apps
 ORDER BY name;
 
 -- name: AppsEpoch :one
--- Rises with every change of apps.
+-- A number that increases with every change of apps.
 SELECT value
 FROM epochs
 WHERE name = 'apps';
 
 -- name: AppLock :one
--- One app by name, locked against change, and against first visits to new pages, until the
--- transaction ends.
+-- One app by name. Changes of it, and first visits to new pages, wait until the transaction ends.
 SELECT *
 FROM apps
 WHERE name = @name
 FOR UPDATE;
 
 -- name: AppShare :one
--- The same, while others make pages of it.
+-- The same, but new pages do not have to wait.
 SELECT *
 FROM apps
 WHERE name = @name
 FOR SHARE;
 
 -- name: AppCounts :one
--- Whether anything has been counted for an app, or accepted to be, or is written of its people.
+-- Returns whether an app has counted visits, has visits in the inbox, or has rows of people.
 SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = @app_id) OR inbox_behind(@app_id) > 0
         OR (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = @app_id ORDER BY p.period, p.app_id, p.id LIMIT 1) IS NOT NULL)::boolean AS counts;
 
@@ -39,7 +38,7 @@ VALUES (@name)
 ON CONFLICT (name) DO NOTHING;
 
 -- name: BrowsersTell :exec
--- Has instances refused from now on that do not know the way by address and browser.
+-- Refuses instances from now on that do not support visitors by address and browser.
 SELECT tell_browsers();
 
 -- name: AppSet :exec
@@ -69,54 +68,54 @@ SET tz            = @tz,
 WHERE id = @id;
 
 -- name: AppsUnfiltered :many
--- The apps whose rows of visits get no tags.
+-- The apps whose visit rows store no tags.
 SELECT id
 FROM apps
 WHERE NOT filters;
 
 -- name: BasisRaise :exec
--- Makes instances read anew what they go by: no batch commits that was made before.
+-- Invalidates the caches of all instances: no batch commits that was made before.
 UPDATE epochs
 SET value = value + 1
 WHERE name = 'erasures';
 
--- The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who
--- changes apps waits until nobody holds an older one; an instance that dies lets go by itself.
+-- Instances that cache apps hold a shared lock on the epoch that they have read. A command that changes
+-- apps waits until no instance holds an older one. If an instance dies, its lock is released.
 
 -- name: AppsListen :exec
--- Asks for a wake-up with every change of apps.
+-- Subscribes to changes of apps.
 LISTEN footfall_apps;
 
 -- name: AppsEpochHold :exec
--- Holds an epoch, shared with other instances, until the session ends or lets go of it.
+-- Locks an epoch, shared with other instances, until the session ends or unlocks it.
 SELECT pg_advisory_lock_shared(hashtext('footfall.apps'), @epoch::integer);
 
 -- name: AppsEpochLetGo :exec
--- Lets go of an epoch.
+-- Unlocks an epoch.
 SELECT pg_advisory_unlock_shared(hashtext('footfall.apps'), @epoch::integer);
 
 -- name: AppsEpochsHeldBefore :one
--- How many instances still hold an epoch before this one.
+-- The number of instances that still hold an older epoch.
 SELECT apps_epochs_held_before(@epoch)::bigint AS instances;
 
 -- name: AppsToRead :many
--- All apps, by name, with what reports on them go by, which is all that footfall_report may read of
--- an app.
+-- All apps by name, with the columns that reports need. footfall_report may read no other columns of apps.
 SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id, hashed_as, cell
 FROM apps
 ORDER BY name;
 
--- Names that lead to cells (functions/elsewhere.sql).
+-- Names that refer to cells (functions/elsewhere.sql).
 
 -- name: NameClaim :one
--- Lets a name lead to a cell, unless it leads elsewhere; to which one it leads. '': to none, since the
--- app is here.
+-- Makes a name refer to a cell, unless it already refers to another one. '': the app is here and not in a
+-- cell. Returns the cell that it refers to.
 SELECT claim_app(@name, @cell)::text AS cell;
 
 -- name: NameLetGo :exec
--- Lets a name lead nowhere any more that has led to a cell for so many seconds.
+-- Frees a name that has referred to a cell for this number of seconds.
 SELECT let_go_app(@name, @cell, make_interval(secs => @seconds));
 
 -- name: NameLead :one
--- Lets a name that leads to a cell lead to another one, and to an app that was added then; whether it did.
+-- Makes a name that refers to a cell refer to another cell, and to an app added at that time. Returns
+-- whether it did.
 SELECT coalesce(lead_app(@name, @from_cell, @to_cell, sqlc.narg('began')::timestamptz), false)::boolean AS led;

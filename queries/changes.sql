@@ -1,6 +1,6 @@
--- Noting what was changed.
+-- The log of changes.
 
 -- name: ChangeAdd :exec
--- Notes a change.
+-- Records a change.
 INSERT INTO changes (who, app, what, was, is_now)
 VALUES (@who, @app, @what, @was, @is_now);

@@ -1,5 +1,5 @@
--- The one clock.
+-- The database's clock.
 
 -- name: ClockRead :one
--- The time by the database's clock, at the moment of the call.
+-- The time by the database's clock at the moment of the call.
 SELECT clock_timestamp()::timestamptz AS now;

@@ -1,8 +1,9 @@
--- Who is on a site now.
+-- The visitors that are on a site now.
 
 -- name: HereAdd :exec
--- Notes who came to which site of late; the arrays are one table. Rows go that are older than those
--- that are told, unless another instance is about it. A site may have been deleted meanwhile.
+-- Stores recent visitors of sites. The arrays are one table. Deletes rows that are too old to be
+-- reported, unless another instance is doing so. Ignores sites that have been deleted in the
+-- meantime.
 WITH gone AS (
     DELETE FROM here AS h
     WHERE h.came_at < now() - here_lasts()
@@ -18,8 +19,8 @@ WHERE EXISTS (SELECT FROM pages AS p WHERE p.id = n.site_id)
 GROUP BY n.site_id;
 
 -- name: HereGet :many
--- How many visitors came to some sites of an app within the last five minutes. Sites without any are
--- left out.
+-- The number of visitors of an app's sites within the last five minutes. Sites without any are left
+-- out.
 SELECT p.uri, count(DISTINCT v.visitor)::bigint AS visitors
 FROM pages AS p
 JOIN here AS h ON h.site_id = p.id AND h.came_at > now() - here_lasts()

@@ -1,15 +1,14 @@
 -- The inbox: visits that are accepted now and counted a moment later.
 
 -- name: InboxPut :exec
--- Writes visits of an app, in a transaction that BatchBegin has begun. The arrays are one table, but
--- uris and tag_sets.
+-- Writes visits of an app, in a transaction started by BatchBegin. The arrays except uris and tag_sets
+-- are one table.
 SELECT put_in_inbox(@app, @tz, @visitor, @ipv6_prefix::smallint, @uris::text[], @pages::integer[], @days::integer[],
                     @new_pages::integer[], @ips::inet[], sqlc.narg(ids)::text[], sqlc.narg(tag_sets)::text[], sqlc.narg(tag_places)::smallint[]);
 
 -- name: InboxLook :many
--- What waits in rows behind a number, by app: how many visits, the numbers of the first row and of
--- the last one, when the first came, and whether the app is locked, so that nothing of it can be
--- counted now.
+-- The waiting rows after a number, by app: the number of visits, the first and last row, when the first
+-- one arrived, and whether the app is locked, so that its visits cannot be counted now.
 SELECT w.app_id, w.visits::bigint AS visits, w.first::bigint AS first, w.last::bigint AS last, f.received_at AS oldest,
        (w.app_id IN (
            SELECT l.objid::bigint
@@ -31,9 +30,9 @@ JOIN inbox AS f ON f.number = w.first
 ORDER BY w.app_id;
 
 -- name: InboxRead :many
--- The next rows behind a number, as many as have about so many visits, at least one: of one app, or
--- (0) of all but some, and those that are moved with theirs; with whether their app still tells days and
--- visitors apart as it did.
+-- The next rows after a number, enough for about this number of visits, and at least one: of one app, or
+-- (0) of all apps except some and the moved ones; and whether the app's settings for days and visitors
+-- are still the same.
 SELECT r.number, r.counted, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        coalesce(r.tag_sets, '{}')::text[]       AS tag_sets,
@@ -55,18 +54,18 @@ WHERE r.before < @visits::bigint
 ORDER BY r.number;
 
 -- name: InboxTake :exec
--- Takes visits out, in the transaction that counts them: of each row those from one place to
--- another, which is its end but in the last row. The arrays are one table, in order of the numbers.
--- Fails with SQLSTATE FF004 unless all of them are there.
+-- Removes visits in the transaction that counts them: of each row those from one place to another, which
+-- is the row's end except in the last row. The arrays are one table, in order of the numbers. Fails with
+-- SQLSTATE FF004 unless all of these visits are present.
 SELECT take_from_inbox(@numbers::bigint[], @froms::integer[], @untils::integer[]);
 
 -- name: InboxBehind :one
--- How many accepted visits of an app are not counted yet, but for those of rows up to a number.
+-- The number of accepted visits of an app that are not counted yet, without rows up to a number.
 SELECT inbox_behind(@app, @after)::bigint AS visits;
 
 -- name: InboxUncounted :one
--- How many visits of an app wait in rows up to a number; the number of the last one of these; and
--- that of the first row that waits of any app, which grows as these are counted.
+-- The number of visits of an app that wait in rows up to a number; the last one of these rows; and the
+-- first waiting row of any app, which increases as rows are counted.
 SELECT coalesce(sum(i.visits - i.counted), 0)::bigint              AS visits,
        coalesce(max(i.number), 0)::bigint                          AS last,
        coalesce((SELECT min(f.number) FROM inbox AS f), 0)::bigint AS first
@@ -75,6 +74,5 @@ WHERE i.app_id = @app
   AND i.number <= @until;
 
 -- name: InboxHold :exec
--- Waits until nobody writes to the inbox, and keeps others from it until the end of the
--- transaction.
+-- Waits until no transaction writes to the inbox, and blocks new ones until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtext('footfall.inbox'));

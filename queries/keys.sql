@@ -1,19 +1,19 @@
--- Keys, with which callers show that they are of an app, and links that show one to whoever has them.
+-- Keys that authenticate callers of an app, and links that show an app to anyone who has them.
 
 -- name: KeysOpen :many
--- The keys that open something, for the instances that keep them in memory.
+-- The keys that are not revoked, for the instances that cache them.
 SELECT id, app_id, hash, scopes
 FROM keys
 WHERE revoked_at IS NULL;
 
 -- name: KeysUsed :exec
--- Remembers when keys were used last. The time of the database holds, as for the other columns.
+-- Stores when keys were last used, by the database's clock.
 UPDATE keys
 SET used_at = now()
 WHERE id = ANY (@ids::integer[]);
 
 -- name: SharesOpen :many
--- The links that are not revoked, for the instances that keep them in memory.
+-- The links that are not revoked, for the instances that cache them.
 SELECT app_id, hash, site, last_day
 FROM shares
 WHERE revoked_at IS NULL;

@@ -1,14 +1,13 @@
--- Offsets: numbers of targets from elsewhere, which are added to what was counted where it is
--- shown.
+-- Offsets: numbers of targets from elsewhere, which are added to the displayed numbers.
 
 -- name: OffsetsEpoch :one
--- Becomes another one with every change of offsets, and in a restored or another database.
+-- A version that changes with every change of offsets, and in a restored or another database.
 SELECT concat_ws('/', e.value, e.xmin, (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database()),
                       extract(epoch FROM pg_postmaster_start_time()))::text AS epoch
 FROM epochs AS e
 WHERE e.name = 'offsets';
 
 -- name: OffsetsAll :many
--- All offsets, for the instances that keep them in memory.
+-- All offsets, for the instances that cache them.
 SELECT app_id, uri, hot, pv, uv
 FROM offsets;

@@ -1,10 +1,9 @@
 -- Targets: from uri to id and numbers.
 
 -- name: PagesFind :many
--- The ids of those targets of an app that exist, and with each whether the app is there and tells
--- days and visitors apart as said: it goes on doing so, since that is fixed once there are targets, or
--- until it is moved.
--- One by one, as visitors are looked up: writers plan it once.
+-- The ids of an app's existing targets, and for each whether the app exists and has these settings for
+-- days and visitors. The settings cannot change once there are targets, until the app is moved. Looks
+-- up one target at a time, like visitors, because writers plan the query once.
 SELECT asked.uri::text AS uri, found.id,
        EXISTS (
            SELECT
@@ -27,10 +26,10 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: PagesTallyLock :one
--- Lets this transaction alone make pages and tags of an app until it ends, so that it comes before
--- anything is made. Returns how many were made on the day. A day that is over by the clock
--- of another instance counts as the later one. Fails with SQLSTATE FF003 where the day has come
--- nowhere yet.
+-- Locks an app's tally, so that only this transaction creates pages and tags of the app until it ends.
+-- It must run before anything is created. Returns how many were created on the day. If another
+-- instance's clock has already started a later day, that day applies. Fails with SQLSTATE FF003 if the
+-- day has not started in any time zone.
 INSERT INTO page_tallies AS t (app_id, day_id, today)
 VALUES (@app_id, require_day_near(@day, 0), 0)
 ON CONFLICT (app_id) DO UPDATE
@@ -41,7 +40,7 @@ ON CONFLICT (app_id) DO UPDATE
 RETURNING today, tags_today, own_tags_today;
 
 -- name: PagesTallyAdd :exec
--- Adds pages and tags that were made, under the lock.
+-- Adds created pages and tags to the tally, under the lock.
 UPDATE page_tallies
 SET today          = today + @pages,
     tags_today     = tags_today + @tags,
@@ -49,17 +48,16 @@ SET today          = today + @pages,
 WHERE app_id = @app_id;
 
 -- name: AppCountsBy :one
--- How an app tells days and visitors apart, which is fixed once it has pages; no row if it is
--- deleted or being deleted. Asked after they were made: whoever was changing it has come to an end
--- before that. One that is moved tells nobody apart here any more.
+-- An app's settings for days and visitors, which cannot change once it has pages. No row if it is
+-- deleted or being deleted. Runs after the pages were created: a concurrent change of the settings has
+-- finished by then. The settings of a moved app are empty.
 SELECT (CASE WHEN moving_to IS NULL AND cell IS NULL THEN tz ELSE '' END)::text AS tz, visitor, ipv6_prefix
 FROM apps
 WHERE id = @id
   AND deleted_at IS NULL;
 
 -- name: SitesIntern :execrows
--- Makes the sites that are not there yet. In order of key, so that two instances that meet never
--- deadlock.
+-- Creates missing sites. In key order, so that two instances never deadlock.
 INSERT INTO pages (app_id, uri)
 SELECT @app_id, asked.uri
 FROM (SELECT DISTINCT unnest(@sites::text[]) AS uri) AS asked
@@ -67,7 +65,7 @@ ORDER BY page_key(asked.uri)
 ON CONFLICT (app_id, key) DO NOTHING;
 
 -- name: PagesIntern :execrows
--- Makes the pages that are not there yet; their sites must be there. In order of key, as above.
+-- Creates missing pages, whose sites must exist. In key order, as above.
 INSERT INTO pages (app_id, site_id, uri)
 SELECT @app_id,
        (SELECT s.id FROM pages AS s WHERE s.app_id = @app_id AND s.key = page_key(asked.site)),
@@ -80,8 +78,8 @@ ORDER BY page_key(asked.uri)
 ON CONFLICT (app_id, key) DO NOTHING;
 
 -- name: CountsGet :many
--- The numbers of some targets of an app, and one visitor's rank in each (0: never came). Targets
--- that were never counted are left out.
+-- The numbers of an app's targets, and a visitor's rank in each (0: never visited). Targets that were
+-- never counted are left out.
 SELECT p.uri, c.pv, c.uv, c.hot,
        coalesce((SELECT v.rank FROM visitors AS v WHERE v.page_id = p.id AND v.ip = sqlc.narg(ip)::inet), 0)::bigint AS rank
 FROM pages AS p
@@ -90,7 +88,7 @@ WHERE p.app_id = @app_id
   AND p.key IN (SELECT page_key(unnest(@uris::text[])));
 
 -- name: CountsOfDay :many
--- The same, with the numbers of a day (0: none).
+-- The same, with the numbers of a day (0: no row).
 SELECT p.uri, c.pv, c.uv, c.hot,
        coalesce((SELECT v.rank FROM visitors AS v WHERE v.page_id = p.id AND v.ip = sqlc.narg(ip)::inet), 0)::bigint AS rank,
        coalesce(d.hot, 0)::bigint AS today_hot, coalesce(d.pv, 0)::bigint AS today_pv
@@ -101,9 +99,9 @@ WHERE p.app_id = @app_id
   AND p.key IN (SELECT page_key(unnest(@uris::text[])));
 
 -- name: CountsOfVisits :many
--- The numbers of some targets of an app, each with the rank there of the visitor beside it (0:
--- never came), and its place in the arrays (from 1). Targets that were never counted are left out.
--- One by one, however few the planner takes them for.
+-- The numbers of an app's targets, each with the rank there of the visitor at the same index (0: never
+-- visited), and its place in the arrays (from 1). Targets that were never counted are left out. Looks
+-- up one target at a time, whatever the planner estimates.
 SELECT asked.place::integer AS place, found.pv, found.uv, found.hot, found.rank
 FROM (
     SELECT unnest(@uris::text[])                   AS uri,

@@ -1,11 +1,11 @@
--- Ids of visitors that lead to one person (table people).
+-- Visitor ids that belong to one person (table people).
 
 -- name: PeopleFind :many
--- The rows through which some ids lead to persons: each with the id's place in the arrays (from 1)
--- and the step (0: its own row), what it leads to (itself, where it is a person), and whether it is of
--- the period before. Ids without a row are left out. tags are the person's, as far as the app counts
--- their names: name, \x1f, value. (To look for those of rows that have none would cost half as much as
--- the ways.) In the order of place and step.
+-- The rows that lead from ids to persons: each with the id's place in the arrays (from 1), the step
+-- (0: its own row), the id that it leads to (itself for a person), and whether it is of the previous
+-- period. Ids without a row are left out. tags are the person's tags whose names the app counts: name,
+-- \x1f, value. (Looking up tags for rows that have none would cost half as much as the rest.) In the
+-- order of place and step.
 SELECT f.place::integer     AS place,
        f.hop::integer       AS hop,
        f.id::inet           AS id,
@@ -24,8 +24,8 @@ FROM find_people(@app_ids::integer[], @ids::inet[]) AS f
 ORDER BY place, hop;
 
 -- name: PeopleRenew :exec
--- Copies some rows of the period before into the present one: their ids are used. They are locked,
--- so that none comes back that is erased meanwhile. The arrays are one table.
+-- Copies rows of the previous period into the present one, because their ids are in use. The rows are
+-- locked, so that concurrently erased ones do not return. The arrays are one table.
 INSERT INTO people (app_id, period, height, id, person, tag_ids)
 SELECT p.app_id, (SELECT people_period()), p.height, p.id, p.person, p.tag_ids
 FROM people AS p
@@ -36,25 +36,24 @@ FOR KEY SHARE OF p
 ON CONFLICT (period, app_id, id) DO NOTHING;
 
 -- name: PeopleApps :many
--- The apps that have people: visits of others need not be resolved. In the order of the key, or all
--- rows of people might be read for it.
+-- The apps that have people. Visits of other apps need not be resolved. In key order, because
+-- otherwise all rows of people might be read.
 SELECT a.id
 FROM apps AS a
 WHERE a.visitor = 'id'
   AND (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id ORDER BY p.period, p.app_id, p.id LIMIT 1);
 
 -- name: PeopleRotate :one
--- Begins a new period if it is time; whether it did.
+-- Starts a new period if it is time to. Returns whether it did.
 SELECT turn_people()::boolean AS turned;
 
 -- name: PeopleLock :exec
--- Lets one at a time write an app's people, or erase some; it comes before what that reads.
+-- Locks an app's people for writing or erasing. Runs before the rows are read.
 SELECT lock_people(@app_id::integer);
 
 -- name: PeoplePut :exec
--- Writes rows of an app's people in the present period, in the order of their key, after PeopleLock.
--- The arrays are one table: a person leads to itself; tags are texts of arrays of their numbers ('':
--- none).
+-- Writes rows of an app's people in the present period, in key order, after PeopleLock. The arrays are
+-- one table. A person leads to itself. tags are arrays of tag ids as text ('': none).
 INSERT INTO people AS p (app_id, period, height, id, person, tag_ids)
 SELECT @app_id, (SELECT people_period()), r.height, r.id, nullif(r.person, r.id), nullif(r.tags, '')::integer[]
 FROM (
@@ -71,9 +70,8 @@ ON CONFLICT (period, app_id, id) DO UPDATE
     WHERE (p.height, p.person, p.tag_ids) IS DISTINCT FROM (excluded.height, excluded.person, excluded.tag_ids);
 
 -- name: PeopleLeading :many
--- Who leads to some ids of an app, a step away, by the rows that hold: all to whom anybody may lead
--- in turn, and of others one for each id, that is not among those that are there already. It reads
--- all people of the app.
+-- The ids that lead directly to these ids of an app, by the valid rows: all that other ids may lead
+-- to, and one other for each id that is not in the list of present ids. Reads all people of the app.
 SELECT min(p.id)::inet     AS id,
        p.person::inet      AS person,
        p.height::smallint  AS height
@@ -85,7 +83,7 @@ WHERE p.app_id = @app_id
 GROUP BY p.person, p.height, CASE WHEN p.height > 0 THEN p.id END;
 
 -- name: PeopleHold :exec
--- Lets nobody copy rows of the period before until the transaction ends; in the order in which
+-- Prevents copies of rows of the previous period until the transaction ends. In the order in which
 -- PeopleRenew locks them.
 SELECT
 FROM people AS p
@@ -96,8 +94,8 @@ ORDER BY p.id
 FOR UPDATE;
 
 -- name: PeopleLower :exec
--- Lowers the heights of rows, in whichever period they are: to be led to is no use of an id. The
--- arrays are one table.
+-- Lowers the heights of rows, in whichever period they are, because being the destination does not
+-- count as using an id. The arrays are one table.
 UPDATE people AS p
 SET height = r.height
 FROM (

@@ -1,8 +1,8 @@
 -- Positions: how far sources have been counted.
 
 -- name: PositionOpen :one
--- Where the position of a call stands, and the content that it was made for; made at the beginning
--- of the call if it was not there. Whoever moves it at this moment is waited for.
+-- A call's position, and the content that it was created with. Creates a missing position at the start
+-- of the call. Waits for a transaction that is moving it.
 INSERT INTO positions AS p (app_id, source, part, content, uncounted)
 VALUES (@app_id, @source, @part, @content, '')
 ON CONFLICT (app_id, source, part) DO UPDATE
@@ -10,8 +10,8 @@ ON CONFLICT (app_id, source, part) DO UPDATE
 RETURNING next, content;
 
 -- name: PositionUncounted :one
--- Which items of a call before its position were not counted: a 1 for each of them, a 0 for each of
--- the others.
+-- Which items of a call before its position were not counted: 1 for each of them, 0 for each counted
+-- item.
 SELECT coalesce(uncounted::text, '')::text AS uncounted
 FROM positions
 WHERE app_id = @app_id
@@ -19,7 +19,7 @@ WHERE app_id = @app_id
   AND part = @part;
 
 -- name: PositionGet :one
--- Where a position stands; no row if there is none.
+-- A position. No row if it does not exist.
 SELECT next
 FROM positions
 WHERE app_id = @app_id
@@ -27,14 +27,14 @@ WHERE app_id = @app_id
   AND part = @part;
 
 -- name: PositionMove :exec
--- Moves a position in the transaction of the batch that counts from one place up to another; of a
--- call, with a 0 or a 1 for each item between them, as PositionUncounted returns them. Fails with
--- SQLSTATE FF004 when it stands elsewhere.
+-- Moves a position in the transaction of the batch that counts the items up to the new position. For a
+-- call, uncounted has a 0 or a 1 for each item, as PositionUncounted returns them. Fails with SQLSTATE
+-- FF004 if the position is not at @from_next.
 SELECT move_position(@app_id, @source, @part, @from_next, @to_next, @uncounted);
 
 -- name: QueuePositionOpen :one
--- Where a part of a queue is to be read from, for whoever begins to read it: from the first message
--- that the queue has, if nobody has before.
+-- The position from which a part of a queue is read: the first message of the queue, if it has never
+-- been read.
 INSERT INTO positions AS p (app_id, source, part, next)
 VALUES (@app_id, @source, @part, @first)
 ON CONFLICT (app_id, source, part) DO UPDATE
@@ -42,20 +42,20 @@ ON CONFLICT (app_id, source, part) DO UPDATE
 RETURNING next;
 
 -- name: MessagesRefuse :exec
--- Keeps messages of a part of a queue that could not be counted, in the transaction that moves its
--- position past them, and lets go of those beyond the last ones.
+-- Stores messages of a part of a queue that could not be counted, in the transaction that moves its
+-- position past them. Keeps only the last ones.
 SELECT refuse_messages(@app_id, @source, @part, @positions::bigint[], @reasons::text[], @beginnings::text[]);
 
 -- name: RefusedForget :one
--- Forgets refused messages of some days ago, so many at most; returns how many.
+-- Deletes refused messages that are some days old, at most @most. Returns their number.
 SELECT forget_refused(@most)::bigint AS forgotten;
 
 -- name: CallsForget :one
--- Forgets calls that were last sent more than so many days ago, so many at most; returns how many.
+-- Deletes calls that were last sent more than @days days ago, at most @most. Returns their number.
 SELECT forget_calls(@days, @most)::bigint AS forgotten;
 
 -- name: VisitorsReadAnew :exec
--- Makes running instances read the visitors anew, many of whom a process of its own has counted.
+-- Makes running instances read the visitors again, because a separate process has counted many.
 SELECT read_anew();
 
 -- name: LinesCount :exec

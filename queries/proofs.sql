@@ -1,13 +1,13 @@
--- When `footfall verify` proved last what was counted.
+-- When `footfall verify` last proved the counted numbers.
 
 -- name: ProofNote :exec
--- Notes that all of it was proved at this moment.
+-- Records that all numbers are proved at this moment.
 INSERT INTO epochs (name, value)
 VALUES ('proved', floor(extract(epoch FROM clock_timestamp()))::bigint)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: ProofLast :one
--- When that was, in seconds since 1970; 0: it is not known.
+-- The time of the last proof, in seconds since 1970; 0: unknown.
 SELECT coalesce(max(e.value), 0)::bigint AS at
 FROM epochs AS e
 WHERE e.name = 'proved';

@@ -1,22 +1,22 @@
--- Snapshots: how one is taken for reading, and who keeps an old one.
+-- Snapshots: how to take one for reading, and who holds an old one.
 
 -- name: SnapshotGate :exec
--- Waits for whoever drops a day of visits, and keeps others from it until the transaction ends.
--- Both locks come before anything that takes the snapshot: a day might go that it takes for kept.
--- This one is of a table, since asking for an advisory lock would take it.
+-- Waits for a transaction that drops a day of visits, and blocks new ones until the transaction
+-- ends. Both locks must come before the statement that takes the snapshot: otherwise a day might be
+-- dropped that the snapshot shows as kept. This is a table lock, because a query for an advisory
+-- lock would take the snapshot.
 LOCK TABLE closed_days IN ROW SHARE MODE;
 
 -- name: SnapshotHold :exec
--- Keeps partitions of visits from being taken away until the transaction ends, by whomever.
+-- Prevents all sessions from dropping partitions of visits until the transaction ends.
 LOCK TABLE visits IN ACCESS SHARE MODE;
 
 -- name: SnapshotHolders :many
--- Who keeps PostgreSQL from clearing away versions of rows of this database that are of no use to
--- anybody else, the one that keeps most first: sessions, but not those that vacuum, prepared
--- transactions, and replication slots. Of each: what it is called, how it is ended, from which
--- transaction on it keeps all, and since when: for a session since its transaction began. That is
--- 1970 where it is not told: of slots, and of other roles' sessions to whoever is neither a
--- superuser nor a member of pg_read_all_stats.
+-- The holders of old snapshots, which keep PostgreSQL from removing row versions of this database,
+-- oldest first: sessions except vacuums, prepared transactions, and replication slots. Returns each
+-- holder's name, how to end it, its oldest transaction id, and when it started (for a session, its
+-- transaction). The start is 1970 if it is unavailable: for slots, and for sessions of other roles
+-- unless the querying role is a superuser or a member of pg_read_all_stats.
 SELECT h.holder::text                              AS holder,
        h.ending::text                              AS ending,
        h.keeps::text                               AS keeps,
@@ -28,7 +28,7 @@ FROM (
            greatest(age(a.backend_xid), age(a.backend_xmin))   AS age,
            a.xact_start                                        AS since
     FROM pg_catalog.pg_stat_activity AS a
-    WHERE coalesce(a.datname, current_database()) = current_database() -- a standby that is asked questions holds for all
+    WHERE coalesce(a.datname, current_database()) = current_database() -- the replication connection of a standby with queries affects all databases
       AND a.pid <> pg_backend_pid()
       AND a.pid NOT IN (SELECT v.pid FROM pg_catalog.pg_stat_progress_vacuum AS v)
     UNION ALL

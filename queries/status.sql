@@ -1,9 +1,9 @@
--- How the service is, as instances ask, too. Nothing here reads a table of visits or visitors.
+-- The state of the service, also for instances. No query here reads a table of visits or visitors.
 
 -- name: StatusServer :one
--- The server, the database on it, its standbys for which COMMIT waits, whether it is one itself, and
--- whether its memory is in huge pages: from PostgreSQL 17 on it tells, before that only where it must
--- be so or must not be.
+-- The server, its database, the standbys that COMMIT waits for, whether it is a standby itself, and
+-- whether its memory is in huge pages. Before PostgreSQL 17 the latter is known only if huge_pages is
+-- on or off.
 SELECT current_setting('server_version')::text             AS version,
        current_database()::text                           AS database,
        pg_database_size(current_database())::bigint       AS bytes,
@@ -12,9 +12,10 @@ SELECT current_setting('server_version')::text             AS version,
        pg_is_in_recovery()                                AS is_standby;
 
 -- name: CommitsWait :one
--- Whether COMMIT waits for a synchronous standby in vain: none follows, or sessions of this role have
--- waited for so many seconds. Which one is synchronous only a superuser or a member of
--- pg_read_all_stats is told: to others whatever follows is, base backups as well.
+-- Whether COMMIT waits for a synchronous standby that does not respond: none follows, or sessions of
+-- this role have waited for this number of seconds. Only a superuser or a member of pg_read_all_stats
+-- can see which standby is synchronous. For other roles every follower counts, including base
+-- backups.
 SELECT (NOT pg_is_in_recovery()
         AND current_setting('synchronous_standby_names') <> ''
         AND current_setting('max_wal_senders') <> '0'
@@ -24,9 +25,9 @@ SELECT (NOT pg_is_in_recovery()
                         WHERE wait_event = 'SyncRep' AND query_start < now() - make_interval(secs => @seconds::double precision))))::boolean AS waits;
 
 -- name: StatusInstances :many
--- The instances that run: each holds an epoch of apps, as long as its session lasts. Name and
--- address are empty, and the session begins in 1970, where it is another role's: then only a
--- superuser or a member of pg_read_all_stats is told. The address is empty over a Unix socket, too.
+-- The running instances: each holds an epoch of apps while its session lasts. For sessions of another
+-- role, name and address are empty and the start is 1970, unless the querying role is a superuser or
+-- a member of pg_read_all_stats. The address is also empty for a Unix socket.
 SELECT coalesce(max(a.application_name), '')::text   AS name,
        coalesce(host(max(a.client_addr)), '')::text  AS address,
        coalesce(max(a.backend_start), 'epoch')::timestamptz AS since
@@ -40,8 +41,8 @@ GROUP BY l.pid -- one that takes a change over holds two for a moment
 ORDER BY since, l.pid;
 
 -- name: StatusDaily :one
--- The daily task: the last day on which all of it was done, whether it runs at this moment, the
--- last closed day, and when that was closed. Days are 0 where there is none.
+-- The daily task: the last day on which it completed, whether it is running, and the last closed day
+-- and when it was closed. Days are 0 if there is none.
 SELECT (SELECT value FROM epochs WHERE name = 'retention')::integer                AS done_on,
        EXISTS (
            SELECT

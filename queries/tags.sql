@@ -1,8 +1,8 @@
--- Tags: from name and value to id, and how many visitors came with each.
+-- Tags: from name and value to id, and the visitors counted with each.
 
 -- name: TagsFind :many
--- The ids of those tags of an app that exist, each with its place in the arrays (from 1). One by one,
--- as visitors are looked up: writers plan it once.
+-- The ids of an app's existing tags, each with its place in the arrays (from 1). Looks up one tag at
+-- a time, like visitors, because writers plan the query once.
 SELECT asked.place::integer AS place, found.id
 FROM (
     SELECT unnest(@names::text[])                 AS name,
@@ -19,13 +19,14 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: TagsMake :exec
--- Makes tags of an app that are not there yet, under the lock of its row of page_tallies.
+-- Creates missing tags of an app, under the lock of its row of page_tallies.
 INSERT INTO tags (app_id, name, value)
 SELECT @app_id, unnest(@names::text[]), unnest(@tag_values::text[])
 ON CONFLICT (app_id, name, value) DO NOTHING;
 
 -- name: VisitsFind :many
--- The places (from 1) of those who were counted at a target on a day. The arrays are one table.
+-- The places (from 1) of the visitors that were counted at a target on a day. The arrays are one
+-- table.
 SELECT asked.place::integer AS place
 FROM (
     SELECT unnest(@pages::bigint[])                 AS page_id,
@@ -43,18 +44,18 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: TagsFoldBegin :one
--- Lets this transaction alone write tag_days, if nobody else does.
+-- Tries to get the lock for writing tag_days, and returns whether it did.
 SELECT pg_try_advisory_xact_lock(hashtext('footfall.fold_tags'))::boolean AS mine;
 
 -- name: TagNewsTake :many
--- Takes so many rows at most out of tag_news.
+-- Removes at most @most rows from tag_news.
 DELETE FROM tag_news AS n
 WHERE n.ctid = ANY (ARRAY(SELECT t.ctid FROM tag_news AS t LIMIT @most))
 RETURNING n.verdicts, n.tags;
 
 -- name: TagDaysAdd :exec
--- Adds them up; the arrays are one table, in which no row is there twice. Pages may have been deleted
--- since they were counted for.
+-- Adds sums to tag_days. The arrays are one table without duplicate rows. Ignores pages that have
+-- been deleted since they were counted.
 INSERT INTO tag_days AS t (page_id, day_id, tag_id, pv, newcomers)
 SELECT n.page_id, n.day_id, n.tag_id, n.pv, n.newcomers
 FROM (

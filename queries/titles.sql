@@ -1,5 +1,5 @@
 -- Titles of pages.
 
 -- name: TitlesPut :exec
--- Gives pages their titles, unless their app keeps none; the arrays are one table.
+-- Stores titles of pages, unless their app stores none. The arrays are one table.
 SELECT put_titles(@pages::bigint[], @titles::text[], @told_at::timestamptz);

@@ -1,9 +1,9 @@
--- Ids by which visits may be repeated.
+-- Visit ids, with which visits may be sent again.
 
 -- name: VisitIDsAdd :exec
--- Notes ids of visits in the transaction of the batch that counts them, each given once, and all in
--- the one order in which every batch does. Fails on the key where a visit was counted with one of
--- them before; whoever counts one at this moment is waited for.
+-- Stores visit ids in the transaction of the batch that counts the visits, without duplicates, and
+-- in the same order in every batch. Violates the key if a visit with one of the ids was counted
+-- before. Waits for a transaction that is counting one.
 INSERT INTO visit_ids (app_id, day_id, id)
 SELECT v.app_id, (SELECT today('UTC')) AS day_id, v.id
 FROM (
@@ -13,7 +13,7 @@ FROM (
 ORDER BY v.app_id, v.id COLLATE "C";
 
 -- name: VisitIDsKnown :many
--- Those of some ids with which a visit was counted before.
+-- The given ids with which a visit was counted before.
 SELECT v.app_id, v.id
 FROM (
     SELECT unnest(@apps::integer[]) AS app_id,
@@ -22,5 +22,5 @@ FROM (
 JOIN visit_ids AS v ON v.app_id = asked.app_id AND v.id = asked.id COLLATE "C";
 
 -- name: VisitIDsForget :one
--- Forgets ids that came more than so many days ago, so many at most; returns how many.
+-- Deletes ids that arrived more than @days days ago, at most @most. Returns their number.
 SELECT forget_visit_ids(@days, @most)::bigint AS forgotten;

@@ -20,7 +20,7 @@ type draft struct {
 	pairAt   map[dayOfPair]int32   // indexes of pairs
 	places   []entryPlaces         // one per entry
 	rowAt    map[dayOfTarget]int32 // indexes of batch.Rows, if the visits are late
-	days     map[int32]bool        // the same for days
+	days     map[int32]bool        // the days of the draft, if the visits are late
 }
 
 // lateDays bounds the days of a transaction of late visits, and thus the partitions that it locks.

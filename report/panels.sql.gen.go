@@ -30,10 +30,10 @@ type PanelAppsRow struct {
 	FirstDay   int32   `json:"first_day"`
 }
 
-// What the dashboard reads: a statement for each panel, which its reader is shown with the values
-// filled in, and may send themselves. Days are numbers like 20190629; a range includes both ends.
-// Apps at a glance: their sites, the visits of today and of the last 30 days, and the first day that
-// was counted.
+// The dashboard's queries: a statement for each panel. Users can see it with its values, and run it
+// themselves. Days are numbers like 20190629. A range includes both ends.
+// The overview of apps: their sites, the visits of today and of the last 30 days, and the first counted
+// day.
 func (q *Queries) PanelApps(ctx context.Context, apps []string) ([]PanelAppsRow, error) {
 	rows, err := q.db.Query(ctx, PanelApps, apps)
 	if err != nil {
@@ -103,9 +103,9 @@ type PanelChartRow struct {
 	Notes          []string `json:"notes"`
 }
 
-// A page or site by day, week or month, beside the visitors of so many days before, and what was
-// noted of these days: of the site, and where that may be shown, of all sites of the app. -1: none of
-// these days was counted.
+// A page or site by day, week or month, with the visitors of the previous period and the notes about
+// these days: the site's notes, and if allowed, those for all sites of the app. -1: no day of the period
+// was counted.
 func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]PanelChartRow, error) {
 	rows, err := q.db.Query(ctx, PanelChart,
 		arg.App,
@@ -165,7 +165,7 @@ type PanelFirstVisitsRow struct {
 	IsRound  bool  `json:"is_round"`
 }
 
-// When the latest visitors of a page or site came first, and those with a round number.
+// The first visits of the latest visitors of a page or site, and of visitors with a round number.
 func (q *Queries) PanelFirstVisits(ctx context.Context, arg PanelFirstVisitsParams) ([]PanelFirstVisitsRow, error) {
 	rows, err := q.db.Query(ctx, PanelFirstVisits, arg.App, arg.Target, arg.Few)
 	if err != nil {
@@ -210,8 +210,8 @@ type PanelFunnelRow struct {
 	SameDay  int64  `json:"same_day"`
 }
 
-// How many visitors of a site did each step and all before it, by the end of a range of days, and how
-// many all of them on the same day.
+// How many visitors of a site completed each step and all earlier ones by the end of a date range, and
+// how many of them completed all on the same day.
 func (q *Queries) PanelFunnel(ctx context.Context, arg PanelFunnelParams) ([]PanelFunnelRow, error) {
 	rows, err := q.db.Query(ctx, PanelFunnel,
 		arg.App,
@@ -270,8 +270,8 @@ type PanelGoalsRow struct {
 	OfVisitors int64  `json:"of_visitors"`
 }
 
-// How many visitors of a site reached goals, in all, or in each of the days or of the values of a tag,
-// and of how many that is.
+// How many visitors of a site reached goals, in total, or by day or by the values of a tag, and the
+// total number of visitors.
 func (q *Queries) PanelGoals(ctx context.Context, arg PanelGoalsParams) ([]PanelGoalsRow, error) {
 	rows, err := q.db.Query(ctx, PanelGoals,
 		arg.App,
@@ -321,7 +321,7 @@ type PanelHereRow struct {
 	Minutes  int32 `json:"minutes"`
 }
 
-// How many visitors came to a site within the last five minutes, each once.
+// The number of distinct visitors of a site within the last five minutes.
 func (q *Queries) PanelHere(ctx context.Context, arg PanelHereParams) ([]PanelHereRow, error) {
 	rows, err := q.db.Query(ctx, PanelHere, arg.App, arg.Target)
 	if err != nil {
@@ -383,8 +383,8 @@ type PanelNumbersRow struct {
 	Exact       bool  `json:"exact"`
 }
 
-// The numbers of a page or site in a range of days; below it those of its days that are compared,
-// unless they are all, and those of so many days before.
+// The numbers of a page or site in a date range. The next row has the compared days of the range, unless
+// these are all days, and the last row the previous period.
 func (q *Queries) PanelNumbers(ctx context.Context, arg PanelNumbersParams) ([]PanelNumbersRow, error) {
 	rows, err := q.db.Query(ctx, PanelNumbers,
 		arg.App,
@@ -441,8 +441,8 @@ type PanelOnePageRow struct {
 	Unknown int64 `json:"unknown"`
 }
 
-// How many visitors of a site, each on each of their days, saw one page alone; unknown: several that
-// are summed up, or one.
+// How many visitors of a site saw only one page, counted per day; unknown: summed-up visitors, who may
+// have seen one page or several.
 func (q *Queries) PanelOnePage(ctx context.Context, arg PanelOnePageParams) ([]PanelOnePageRow, error) {
 	rows, err := q.db.Query(ctx, PanelOnePage,
 		arg.App,
@@ -505,8 +505,8 @@ type PanelPagesRow struct {
 	Title           string `json:"title"`
 }
 
-// The top pages of an app, or of one site, in a range of days, and their uniques in those of its days
-// that are compared, now and so many days before. Pages with the same number are in order of page_id.
+// The top pages of an app, or of one site, in a date range, and their uniques in the compared days of
+// the range and in the previous period. Pages with equal numbers are in order of page_id.
 func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]PanelPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelPages,
 		arg.App,
@@ -566,7 +566,8 @@ type PanelReturnsRow struct {
 	Visitors int64 `json:"visitors"`
 }
 
-// How often visitors of a page or site came back in a range of days, after how many days.
+// How often visitors of a page or site returned in a date range, by the number of days since their
+// previous visit.
 func (q *Queries) PanelReturns(ctx context.Context, arg PanelReturnsParams) ([]PanelReturnsRow, error) {
 	rows, err := q.db.Query(ctx, PanelReturns,
 		arg.App,
@@ -629,7 +630,7 @@ type PanelSearchRow struct {
 	Title           string `json:"title"`
 }
 
-// Pages of a site by part of the path or the title: those that have been visited most in all.
+// The most visited pages of a site (all time) whose path or title contains a text.
 func (q *Queries) PanelSearch(ctx context.Context, arg PanelSearchParams) ([]PanelSearchRow, error) {
 	rows, err := q.db.Query(ctx, PanelSearch,
 		arg.App,
@@ -706,8 +707,8 @@ type PanelSitesRow struct {
 	FirstDay        int32   `json:"first_day"`
 }
 
-// The sites of an app in a range of days, and their uniques in those of its days that are compared,
-// now and so many days before.
+// The sites of an app in a date range, and their uniques in the compared days of the range and in the
+// previous period.
 func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]PanelSitesRow, error) {
 	rows, err := q.db.Query(ctx, PanelSites,
 		arg.App,
@@ -771,7 +772,7 @@ type PanelTagPagesRow struct {
 	Title     string `json:"title"`
 }
 
-// The pages of a site to which visitors came with a value in a range of days.
+// The pages of a site visited with a tag value in a date range.
 func (q *Queries) PanelTagPages(ctx context.Context, arg PanelTagPagesParams) ([]PanelTagPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelTagPages,
 		arg.App,
@@ -835,8 +836,8 @@ type PanelTagsRow struct {
 	Since      int32  `json:"since"`
 }
 
-// With what the visitors of a page or site came in a range of days, and in those of its days that are
-// compared, now and so many days before; in the last row those who came without.
+// The values of a tag for the visitors of a page or site in a date range, in its compared days, and in
+// the previous period. The last row has the visitors without a value.
 func (q *Queries) PanelTags(ctx context.Context, arg PanelTagsParams) ([]PanelTagsRow, error) {
 	rows, err := q.db.Query(ctx, PanelTags,
 		arg.App,
@@ -902,8 +903,8 @@ type PanelToldPagesRow struct {
 	Hot int64  `json:"hot"`
 }
 
-// Pages of a site as others have counted them in a range of days, those that were opened most first: the
-// visitors of each day and page views. -1 is not known.
+// Pages of a site as other tools have counted them in a date range, the most viewed first: the sum of
+// daily visitors, and page views. -1 is unknown.
 func (q *Queries) PanelToldPages(ctx context.Context, arg PanelToldPagesParams) ([]PanelToldPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelToldPages,
 		arg.App,
@@ -954,7 +955,7 @@ type PanelTotalsRow struct {
 	CountedHot int64 `json:"counted_hot"`
 }
 
-// What is shown of a page or site of all time, and how much of it was counted here.
+// The displayed all-time numbers of a page or site, and the part of them that was counted here.
 func (q *Queries) PanelTotals(ctx context.Context, arg PanelTotalsParams) ([]PanelTotalsRow, error) {
 	rows, err := q.db.Query(ctx, PanelTotals, arg.App, arg.Target)
 	if err != nil {
@@ -1011,8 +1012,8 @@ type PanelWhoCameRow struct {
 	LastDay     int32      `json:"last_day"`
 }
 
-// Who came to a page or site on each day of a range, the last day first, after one of them (0 and
-// nobody: from the first).
+// The visitors of a page or site on each day of a range, the last day first, after a given visitor (day
+// 0 without a visitor: from the start).
 func (q *Queries) PanelWhoCame(ctx context.Context, arg PanelWhoCameParams) ([]PanelWhoCameRow, error) {
 	rows, err := q.db.Query(ctx, PanelWhoCame,
 		arg.App,

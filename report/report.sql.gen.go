@@ -35,7 +35,7 @@ type DaysBetweenRow struct {
 	Hot         int64 `json:"hot"`
 }
 
-// The numbers of a target, day by day. Days on which nobody came are left out.
+// The numbers of a target, day by day. Days without visits are left out.
 func (q *Queries) DaysBetween(ctx context.Context, arg DaysBetweenParams) ([]DaysBetweenRow, error) {
 	rows, err := q.db.Query(ctx, DaysBetween,
 		arg.App,
@@ -101,8 +101,8 @@ type FilterPanelsRow struct {
 	Pv          int64  `json:"pv"`
 }
 
-// Reads parts of a report on the visitors of a site for whom conditions hold, in one pass over their rows.
-// The part since is the last row, unless its day is not 0: then it is the only one. -1 is not known.
+// Several parts of a filtered report on a site's visitors, in one pass over their rows. The part "since" is the last
+// row, unless its day is not 0: then it is the only row. -1 is unknown.
 func (q *Queries) FilterPanels(ctx context.Context, arg FilterPanelsParams) ([]FilterPanelsRow, error) {
 	rows, err := q.db.Query(ctx, FilterPanels,
 		arg.App,
@@ -211,7 +211,8 @@ type HistoryDaysRow struct {
 	Source      string `json:"source"`
 }
 
-// What others have counted for a target on days on which its site was not counted here; -1 is not known.
+// The numbers that other tools have counted for a target on days on which its site was not counted here; -1 is
+// unknown.
 func (q *Queries) HistoryDays(ctx context.Context, arg HistoryDaysParams) ([]HistoryDaysRow, error) {
 	rows, err := q.db.Query(ctx, HistoryDays,
 		arg.App,
@@ -268,7 +269,7 @@ type HistorySitesRow struct {
 	Source string `json:"source"`
 }
 
-// Sites of an app that others have counted, and nobody here, with their last day and who has counted that.
+// Sites of an app that were counted by other tools but not here, with their last day and the tool that counted it.
 func (q *Queries) HistorySites(ctx context.Context, arg HistorySitesParams) ([]HistorySitesRow, error) {
 	rows, err := q.db.Query(ctx, HistorySites, arg.App, arg.N)
 	if err != nil {
@@ -307,8 +308,8 @@ type PageFirstRow struct {
 	At  time.Time `json:"at"`
 }
 
-// The page of an app that was counted first, and when; none where nothing was. Of an app with many pages
-// it is the first of some.
+// The page of an app that was counted first, and when. No row if the app has no pages. For an app with many pages it
+// is the first of some.
 func (q *Queries) PageFirst(ctx context.Context, app string) ([]PageFirstRow, error) {
 	rows, err := q.db.Query(ctx, PageFirst, app)
 	if err != nil {
@@ -391,13 +392,12 @@ type PagesAfterRow struct {
 	Title           string `json:"title"`
 }
 
-// The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
-// range of days, their uniques in another (one that ends with day 0: none), and those up to a day of
-// the range that are compared with these (0: up to its last). A part of the path, in small letters,
-// or of the title, leaves out those that do not have it. The index has the first 200 characters, whose order is that
-// of the whole. Pages that were not visited in the range are there, too. Where it is not known of
-// some visitors when they came before, uniques are asked for by name: the tables on which they rest
-// then are not open to the service.
+// The pages of an app, or of one site, in order of uri, after a given one, with their numbers in a date range, their
+// uniques in another range (one that ends with day 0: none), and their uniques up to a day of the first range, for
+// the comparison (0: up to its last day). A part of the path, in lower case, or of the title filters the pages. The
+// index has the first 200 characters, which have the same order as the whole. Pages without visits in the range are
+// included. If the previous visits of some visitors are unknown, uniques are read by name, because the service may
+// not read the underlying tables.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
@@ -469,8 +469,8 @@ type PagesVisitedParams struct {
 	N       int32  `json:"n"`
 }
 
-// How many pages of a site top_pages has for a range of days; n, where they are more. Of each page
-// one day is looked for, however many pages and days there are.
+// How many pages of a site top_pages has for a date range, at most n. For each page it looks for only one day,
+// whatever the number of pages and days.
 func (q *Queries) PagesVisited(ctx context.Context, arg PagesVisitedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, PagesVisited,
 		arg.FromDay,
@@ -514,9 +514,9 @@ type SitesAfterRow struct {
 	Since      time.Time `json:"since"`
 }
 
-// What the API and `footfall report` read beside the panels (panels.sql). Days are numbers like
-// 20190629; a range includes both ends.
-// The sites of an app, in order of name, after one of them.
+// The queries of the API and `footfall report` in addition to the panels (panels.sql). Days are numbers like
+// 20190629. A range includes both ends.
+// The sites of an app, in order of name, after a given one.
 func (q *Queries) SitesAfter(ctx context.Context, arg SitesAfterParams) ([]SitesAfterRow, error) {
 	rows, err := q.db.Query(ctx, SitesAfter, arg.App, arg.After, arg.N)
 	if err != nil {
@@ -556,7 +556,7 @@ type TagNamesRow struct {
 	HasValues bool   `json:"has_values"`
 }
 
-// The names of tags that an app counts, or has values of.
+// The names of tags that an app counts, or for which it has values.
 func (q *Queries) TagNames(ctx context.Context, app string) ([]TagNamesRow, error) {
 	rows, err := q.db.Query(ctx, TagNames, app)
 	if err != nil {
@@ -588,7 +588,7 @@ type TitleOfParams struct {
 	Target string `json:"target"`
 }
 
-// What a page calls itself; ”: it is not known.
+// The title of a page; ”: unknown.
 func (q *Queries) TitleOf(ctx context.Context, arg TitleOfParams) (string, error) {
 	row := q.db.QueryRow(ctx, TitleOf, arg.App, arg.Target)
 	var title string
@@ -625,9 +625,8 @@ type UniquesOfRow struct {
 	Erased        int64   `json:"erased"`
 }
 
-// How many visitors came in a range of days to a target, to any of several targets, which need not
-// exist, or to any page whose uri begins so, and how sure that is; no row if there is no such app, or
-// no such target.
+// The number of distinct visitors in a date range of a target, of any of several targets, which need not exist, or
+// of all pages whose uri has a prefix, and its accuracy. No row if the app or the target does not exist.
 func (q *Queries) UniquesOf(ctx context.Context, arg UniquesOfParams) (UniquesOfRow, error) {
 	row := q.db.QueryRow(ctx, UniquesOf,
 		arg.App,
@@ -681,9 +680,8 @@ type VisitorOfRow struct {
 	Erased   bool       `json:"erased"`
 }
 
-// Who was visitor number so and so of a target; or, where addresses are given, the rank and days of the
-// visitor who is stored under one of them, the first that is there. No row if they never came, or were
-// erased.
+// The visitor with this rank at a target. If addresses are given: the rank and days of the visitor that is stored
+// under one of them, the first one found. No row if the visitor does not exist, or was erased.
 func (q *Queries) VisitorOf(ctx context.Context, arg VisitorOfParams) (VisitorOfRow, error) {
 	row := q.db.QueryRow(ctx, VisitorOf,
 		arg.Stored,
@@ -720,7 +718,7 @@ type VisitorsAreKeptParams struct {
 	DayID  int32  `json:"day_id"`
 }
 
-// Whether the rows of visits to a target on a day are all kept, but for those of erased visitors.
+// Whether all rows of visits to a target on a day are kept, except those of erased visitors.
 func (q *Queries) VisitorsAreKept(ctx context.Context, arg VisitorsAreKeptParams) (bool, error) {
 	row := q.db.QueryRow(ctx, VisitorsAreKept, arg.App, arg.Target, arg.DayID)
 	var kept bool

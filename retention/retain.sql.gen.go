@@ -28,7 +28,7 @@ type AppCountedBetweenParams struct {
 	Before  int32
 }
 
-// Whether an app has counted anything from one day to before another.
+// Whether an app has counted visits from one day until before another.
 func (q *Queries) AppCountedBetween(ctx context.Context, arg AppCountedBetweenParams) (bool, error) {
 	row := q.db.QueryRow(ctx, appCountedBetween, arg.AppID, arg.FromDay, arg.Before)
 	var counted bool
@@ -42,7 +42,7 @@ FROM visits_partitions() AS p
 WHERE p.day = $1::integer
 `
 
-// How large the partition of a day is, with its indexes.
+// The size of a day's partition with its indexes.
 func (q *Queries) DayBytes(ctx context.Context, day int32) (int64, error) {
 	row := q.db.QueryRow(ctx, dayBytes, day)
 	var bytes int64
@@ -54,7 +54,7 @@ const dayClose = `-- name: DayClose :one
 SELECT close_day($1)::boolean AS closed
 `
 
-// Makes the sketches and tops of a day that is over; false if it had them.
+// Computes the sketches and top lists of a day that has ended. Returns false if they existed.
 func (q *Queries) DayClose(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, dayClose, day)
 	var closed bool
@@ -66,8 +66,8 @@ const dayDrop = `-- name: DayDrop :one
 SELECT drop_visits_day($1)::boolean AS dropped
 `
 
-// Drops the partition of a day that is closed; false if it is gone, or an app keeps it, as one does
-// that has just counted for it. Fails (FaultBusy) where it would have to wait.
+// Drops the partition of a closed day. Returns false if it does not exist, or if an app keeps it,
+// for example because it has just counted visits there. Fails (FaultBusy) instead of waiting.
 func (q *Queries) DayDrop(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, dayDrop, day)
 	var dropped bool
@@ -91,8 +91,8 @@ type DayIsKeptParams struct {
 	Day      int32
 }
 
-// Whether an app keeps its visits of a day. The arrays are a table: apps, and from which day on
-// each keeps.
+// Whether any app still keeps its visits of a day. The arrays are one table: apps, and the first
+// day that each keeps.
 func (q *Queries) DayIsKept(ctx context.Context, arg DayIsKeptParams) (bool, error) {
 	row := q.db.QueryRow(ctx, dayIsKept, arg.Apps, arg.FromDays, arg.Day)
 	var kept bool
@@ -133,7 +133,7 @@ type RetentionAppsRow struct {
 	Paused     bool
 }
 
-// What each app keeps, and from which day on its visits are kept so far.
+// Each app's retention settings, and from which day on its visits are kept so far.
 func (q *Queries) RetentionApps(ctx context.Context) ([]RetentionAppsRow, error) {
 	rows, err := q.db.Query(ctx, retentionApps)
 	if err != nil {
@@ -169,9 +169,9 @@ FROM epochs
 WHERE name = 'retention'
 `
 
-// Letting go of what need not be kept. What deletes does so through functions that look for
-// themselves whether it may go.
-// Whether somebody has let go on a day, or on a later one.
+// Deletion by retention. The functions that delete rows check for themselves whether these may be
+// deleted.
+// Returns whether retention has completed on this day or a later one.
 func (q *Queries) RetentionDone(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, retentionDone, day)
 	var done bool
@@ -183,7 +183,7 @@ const retentionNote = `-- name: RetentionNote :exec
 SELECT note_retention($1)
 `
 
-// Notes that all was let go on a day. Fails where the day has not come yet.
+// Records that retention has completed on a day. Fails if the day has not started yet.
 func (q *Queries) RetentionNote(ctx context.Context, day int32) error {
 	_, err := q.db.Exec(ctx, retentionNote, day)
 	return err
@@ -199,7 +199,8 @@ type ReturnsPackRow struct {
 	LastPage int64
 }
 
-// Packs some returns of closed days, by target from one on. How many; 0: no more are left.
+// Packs some returns of closed days, by target from @from_page on. Returns their number; 0: none
+// are left.
 func (q *Queries) ReturnsPack(ctx context.Context, fromPage int64, n int32) (ReturnsPackRow, error) {
 	row := q.db.QueryRow(ctx, returnsPack, fromPage, n)
 	var i ReturnsPackRow
@@ -211,7 +212,7 @@ const topsMake = `-- name: TopsMake :exec
 SELECT make_tops($1::integer, $2::integer)
 `
 
-// Makes the lists of top pages of an app on a closed day, where they are missing.
+// Computes the missing lists of top pages of an app on a closed day.
 func (q *Queries) TopsMake(ctx context.Context, onlyApp int32, onlyDay int32) error {
 	_, err := q.db.Exec(ctx, topsMake, onlyApp, onlyDay)
 	return err
@@ -234,8 +235,8 @@ type TopsMissingRow struct {
 	Day   int32
 }
 
-// The apps and closed days of which lists of top pages are missing: the deletion of a page took
-// them, or late visits did.
+// The apps and closed days whose lists of top pages are missing, because a page was deleted or late
+// visits arrived.
 func (q *Queries) TopsMissing(ctx context.Context) ([]TopsMissingRow, error) {
 	rows, err := q.db.Query(ctx, topsMissing)
 	if err != nil {
@@ -267,7 +268,8 @@ type VisitorsForgetParams struct {
 	Ips    []netip.Addr
 }
 
-// Forgets those of them who have not come meanwhile. Both arrays are one table.
+// Deletes the visitors of the list who have not visited again in the meantime. Both arrays are one
+// table.
 func (q *Queries) VisitorsForget(ctx context.Context, arg VisitorsForgetParams) (int64, error) {
 	row := q.db.QueryRow(ctx, visitorsForget,
 		arg.App,
@@ -304,8 +306,9 @@ type VisitorsUnseenRow struct {
 	Ip     netip.Addr
 }
 
-// Those who have not come to a site since a day, at the site and at its pages, by site and visitor:
-// those who came first are first, so that a row of erased_visitors is written once for many.
+// The visitors who have not visited a site since a day, at the site and at its pages, by site and
+// visitor. The earliest visitors are first, so that a row of erased_visitors is written once for
+// many.
 func (q *Queries) VisitorsUnseen(ctx context.Context, arg VisitorsUnseenParams) ([]VisitorsUnseenRow, error) {
 	rows, err := q.db.Query(ctx, visitorsUnseen, arg.AppID, arg.Before, arg.N)
 	if err != nil {
@@ -335,7 +338,7 @@ WHERE p.app_id = $1
   AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= $2)
 `
 
-// How many there are.
+// The number of these visitors.
 func (q *Queries) VisitorsUnseenCount(ctx context.Context, appID int32, before int32) (int64, error) {
 	row := q.db.QueryRow(ctx, visitorsUnseenCount, appID, before)
 	var count int64
@@ -360,7 +363,7 @@ type VisitsDeleteRow struct {
 	LastPage int64
 }
 
-// Deletes some visits of an app on a day that it keeps no longer, by page from one on.
+// Deletes some visits of an app on a day that it no longer keeps, by page from @from_page on.
 func (q *Queries) VisitsDelete(ctx context.Context, arg VisitsDeleteParams) (VisitsDeleteRow, error) {
 	row := q.db.QueryRow(ctx, visitsDelete,
 		arg.App,
@@ -381,7 +384,7 @@ WHERE app_id = $2
   AND from_day >= $1
 `
 
-// An app has no rows left before a day.
+// Records that an app has no visit rows before a day.
 func (q *Queries) VisitsGoneNote(ctx context.Context, day int32, appID int32) error {
 	_, err := q.db.Exec(ctx, visitsGoneNote, day, appID)
 	return err
@@ -391,7 +394,7 @@ const visitsKeepFrom = `-- name: VisitsKeepFrom :exec
 SELECT keep_visits_from($1, $2)
 `
 
-// Lets the visits of an app of days before one go.
+// Releases an app's visits of days before this one for deletion.
 func (q *Queries) VisitsKeepFrom(ctx context.Context, app int32, day int32) error {
 	_, err := q.db.Exec(ctx, visitsKeepFrom, app, day)
 	return err
@@ -404,7 +407,7 @@ JOIN visits AS v ON v.page_id = p.id AND v.day_id = $1
 WHERE p.app_id = $2
 `
 
-// How many rows an app has on a day.
+// The number of an app's visit rows on a day.
 func (q *Queries) VisitsOfAppOnDay(ctx context.Context, day int32, appID int32) (int64, error) {
 	row := q.db.QueryRow(ctx, visitsOfAppOnDay, day, appID)
 	var count int64
@@ -427,7 +430,7 @@ type VisitsOfDayRow struct {
 	Visits int64
 }
 
-// How many rows each app has on a day.
+// The number of visit rows of each app on a day.
 func (q *Queries) VisitsOfDay(ctx context.Context, day int32) ([]VisitsOfDayRow, error) {
 	rows, err := q.db.Query(ctx, visitsOfDay, day)
 	if err != nil {

@@ -51,11 +51,11 @@ type StatusAppsRow struct {
 	Paused     bool   `json:"paused"`
 }
 
-// What is told of the service to operators alone. Nothing here reads a table of visits or visitors.
-// Each app that is not being deleted: its visits over all of its sites, the last day on which it
-// counted one, the visits of that day, for how many days it keeps rows of visits (0: for ever), the
-// first day whose rows it keeps (0: all are), and whether letting go is paused for it, since an import
-// runs, or was killed of late. Days are 0 where there is none. The time of day of a visit is stored nowhere.
+// The state of the service, for operators only. No query here reads a table of visits or visitors.
+// Each app that is not being deleted: its visits over all of its sites, the last day with visits and their
+// number, for how many days it keeps visit rows (0: for ever), the first day of which it still has all rows
+// (0: all days), and whether deletion by retention is paused, because an import runs or was killed recently.
+// Days are 0 if there is none. The time of day of a visit is not stored.
 func (q *Queries) StatusApps(ctx context.Context) ([]StatusAppsRow, error) {
 	rows, err := q.db.Query(ctx, statusApps)
 	if err != nil {
@@ -108,8 +108,8 @@ type TableSizesRow struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// How large the tables of Footfall are, with their indexes, the largest first; the days of visits as
-// one. Rows are as the server last estimated.
+// The sizes of Footfall's tables with their indexes, the largest first. The partitions of visits are one
+// row. Row numbers are the server's last estimates.
 func (q *Queries) TableSizes(ctx context.Context) ([]TableSizesRow, error) {
 	rows, err := q.db.Query(ctx, tableSizes)
 	if err != nil {
@@ -146,7 +146,7 @@ type WebhooksFailingRow struct {
 	Waiting int32     `json:"waiting"`
 }
 
-// Webhooks whose first call has waited for so many seconds.
+// Webhooks whose first call has waited for more than this number of seconds.
 func (q *Queries) WebhooksFailing(ctx context.Context, seconds float64) ([]WebhooksFailingRow, error) {
 	rows, err := q.db.Query(ctx, webhooksFailing, seconds)
 	if err != nil {

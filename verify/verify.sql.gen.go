@@ -14,7 +14,7 @@ const peoplePeriod = `-- name: PeoplePeriod :one
 SELECT people_period()::smallint AS period
 `
 
-// Which of the two tables of people is written to.
+// The table of people, of the two, that is being written.
 func (q *Queries) PeoplePeriod(ctx context.Context) (int16, error) {
 	row := q.db.QueryRow(ctx, peoplePeriod)
 	var period int16
@@ -83,9 +83,9 @@ type ProveRow struct {
 	Offenders []int64
 }
 
-// How `footfall verify` divides the tables into pieces, each of which it proves in a snapshot of its own
+// How `footfall verify` divides the tables into pieces. Each piece is checked in its own snapshot
 // (functions/verify_targets.sql).
-// What the named checks find. Each ignores the arguments of the others.
+// The results of the named checks. Each check ignores the arguments of the others.
 func (q *Queries) Prove(ctx context.Context, arg ProveParams) ([]ProveRow, error) {
 	rows, err := q.db.Query(ctx, prove,
 		arg.Low,
@@ -140,7 +140,7 @@ WHERE $1::text IN ('', a.name)
 ORDER BY a.id
 `
 
-// The apps of which all sites are asked for: all, or the one with this name.
+// The apps whose sites are all selected: all apps, or the one with this name.
 func (q *Queries) VerifyApps(ctx context.Context, app string) ([]int32, error) {
 	rows, err := q.db.Query(ctx, verifyApps, app)
 	if err != nil {
@@ -189,8 +189,8 @@ type VerifyHoursWaitingRow struct {
 	Newcomers int64
 }
 
-// How many visitors and newcomers of some days will be added to their hours. The arrays are one table: the
-// sums that wait.
+// The numbers of visitors and newcomers that will be added to the hours of some days. The arrays are one
+// table of waiting sums.
 func (q *Queries) VerifyHoursWaiting(ctx context.Context, arg VerifyHoursWaitingParams) ([]VerifyHoursWaitingRow, error) {
 	rows, err := q.db.Query(ctx, verifyHoursWaiting,
 		arg.Pages,
@@ -239,7 +239,7 @@ type VerifyNamesRow struct {
 	Uri string
 }
 
-// What targets are called, and apps as a whole: those have their id, negative.
+// The names of targets, and of apps, which have their negated id.
 func (q *Queries) VerifyNames(ctx context.Context, targets []int64) ([]VerifyNamesRow, error) {
 	rows, err := q.db.Query(ctx, verifyNames, targets)
 	if err != nil {
@@ -271,7 +271,7 @@ WITH following AS MATERIALIZED (
     SELECT f.id, f.site_id, k.is_asked, CASE WHEN k.is_asked THEN 1 + coalesce(c.pv, 0) + coalesce(c.uv, 0) ELSE 0 END AS weight
     FROM following AS f
     JOIN apps AS a ON a.id = f.app_id
-    LEFT JOIN LATERAL (SELECT n.pv, n.uv FROM counters AS n WHERE n.page_id = f.id OFFSET 0) AS c ON true -- one by one, and not all
+    LEFT JOIN LATERAL (SELECT n.pv, n.uv FROM counters AS n WHERE n.page_id = f.id OFFSET 0) AS c ON true -- look up one by one instead of reading all
     CROSS JOIN LATERAL (
         SELECT a.deleted_at IS NULL
                    AND $4::text IN ('', a.name)
@@ -310,9 +310,9 @@ type VerifyNextRow struct {
 	Sites   []int64
 }
 
-// The pages from a number on, in order, as many as have about so many rows together, but one at
-// least, and not too many: how many they are, the last, 0 where none is left, and which of them are
-// asked for. Those of an app that is being deleted are left out: its rows go step by step.
+// The next pages from a number on, in order: about as many as have this number of rows in total, at least
+// one, and at most @many. Returns their number, the last one (0: none left), and which of them are
+// selected. Pages of an app that is being deleted are left out, because its rows are deleted step by step.
 func (q *Queries) VerifyNext(ctx context.Context, arg VerifyNextParams) (VerifyNextRow, error) {
 	row := q.db.QueryRow(ctx, verifyNext,
 		arg.Size,
@@ -342,8 +342,7 @@ SELECT coalesce((SELECT c.day_id
                  LIMIT 1), 0)::integer AS day
 `
 
-// The closed day that comes after one, and after so many others that are skipped; 0 where there is
-// none.
+// The closed day that follows @after and this number of skipped days; 0 if there is none.
 func (q *Queries) VerifyNextDay(ctx context.Context, after int32, skip int32) (int32, error) {
 	row := q.db.QueryRow(ctx, verifyNextDay, after, skip)
 	var day int32
@@ -375,7 +374,7 @@ type VerifyNextHourRow struct {
 	Hour  int32
 }
 
-// The hour of a log that is so many rows after another one; the last one of all: 0.
+// The hour of a log that is a number of rows after another one; 0: there is none.
 func (q *Queries) VerifyNextHour(ctx context.Context, arg VerifyNextHourParams) (VerifyNextHourRow, error) {
 	row := q.db.QueryRow(ctx, verifyNextHour, arg.AfterApp, arg.AfterHour, arg.Skip)
 	var i VerifyNextHourRow
@@ -408,8 +407,8 @@ type VerifyNextPersonRow struct {
 	ID    netip.Addr
 }
 
-// The last key of the next so many rows of people after a key in one of its two tables; none (app 0)
-// where no row follows.
+// The last key of the next portion of rows of people after a key, in one of its two tables. app 0: no row
+// follows.
 func (q *Queries) VerifyNextPerson(ctx context.Context, arg VerifyNextPersonParams) (VerifyNextPersonRow, error) {
 	row := q.db.QueryRow(ctx, verifyNextPerson,
 		arg.Period,
@@ -434,7 +433,7 @@ type VerifyScopeRow struct {
 	BeingDeleted int64
 }
 
-// The first day of which any app keeps its visits (0: all are kept), and how many apps are being
+// The first day for which any app keeps its visits (0: all days), and the number of apps that are being
 // deleted.
 func (q *Queries) VerifyScope(ctx context.Context) (VerifyScopeRow, error) {
 	row := q.db.QueryRow(ctx, verifyScope)
@@ -448,7 +447,7 @@ SELECT n.verdicts, n.tags
 FROM tag_news AS n
 `
 
-// What batches have brought that is not added up yet.
+// The rows of committed batches that are not added to tag_days yet.
 func (q *Queries) VerifyTagsWaiting(ctx context.Context) ([]TagNews, error) {
 	rows, err := q.db.Query(ctx, verifyTagsWaiting)
 	if err != nil {
@@ -477,7 +476,7 @@ LEFT JOIN counters AS c ON c.page_id = p.id
 WHERE $1::text IN ('', a.name)
 `
 
-// About how many rows the targets of an app, or of all where none is named, have together.
+// The approximate number of rows of the targets of an app, or of all apps if the name is empty.
 func (q *Queries) VerifyWeight(ctx context.Context, app string) (int64, error) {
 	row := q.db.QueryRow(ctx, verifyWeight, app)
 	var weight int64

@@ -15,9 +15,9 @@ SELECT see_round_numbers()
 WHERE EXISTS (SELECT FROM webhooks)
 `
 
-// Calls of webhooks that wait to be made.
-// Lets webhooks wait to be called for the round numbers that were given meanwhile. Where there is
-// none that is not even planned.
+// Webhook calls that wait to be sent.
+// Adds webhook calls for the round numbers that visitors have reached since the last time. Not even
+// planned if there is no webhook.
 func (q *Queries) RoundNumbersSee(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, roundNumbersSee)
 	return err
@@ -36,7 +36,8 @@ type WebhookBackOffParams struct {
 	ID     int32
 }
 
-// Lets a webhook wait for as long again as it has, from a second up to so many.
+// Delays the next attempt by as long as the webhook has already waited, at least a second and at
+// most @most.
 func (q *Queries) WebhookBackOff(ctx context.Context, arg WebhookBackOffParams) error {
 	_, err := q.db.Exec(ctx, webhookBackOff, arg.Answer, arg.Most, arg.ID)
 	return err
@@ -58,7 +59,7 @@ type WebhookTakenParams struct {
 	Body   string
 }
 
-// Takes out the call that a receiver has taken, if it is still the first.
+// Removes the call that a receiver has accepted, if it is still the first.
 func (q *Queries) WebhookTaken(ctx context.Context, arg WebhookTakenParams) error {
 	_, err := q.db.Exec(ctx, webhookTaken, arg.Answer, arg.ID, arg.Body)
 	return err
@@ -80,8 +81,7 @@ type WebhooksTryRow struct {
 	Call    string
 }
 
-// Takes the first call of each webhook that is to be tried now, and keeps others from it for so many
-// seconds.
+// Returns the first call of each webhook that is due, and reserves it for this number of seconds.
 func (q *Queries) WebhooksTry(ctx context.Context, seconds float64) ([]WebhooksTryRow, error) {
 	rows, err := q.db.Query(ctx, webhooksTry, seconds)
 	if err != nil {

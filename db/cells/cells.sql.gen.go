@@ -16,7 +16,7 @@ SELECT pg_database_size(current_database())::bigint                             
            SELECT concat_ws(' ', coalesce(host(r.client_addr), nullif(r.application_name, '')), r.sync_state)
            FROM pg_catalog.pg_stat_replication AS r
            LEFT JOIN pg_catalog.pg_replication_slots AS s ON s.active_pid = r.pid
-           WHERE s.slot_type IS DISTINCT FROM 'logical' -- by which cells move
+           WHERE s.slot_type IS DISTINCT FROM 'logical' -- logical slots are used for moving cells
        )::text[]                                                                         AS standbys,
        EXISTS (
            SELECT
@@ -34,8 +34,9 @@ type CellLookRow struct {
 	Moves    bool
 }
 
-// The size of a cell, how many apps it has, the standbys of the node that has its tables, and whether
-// it is being moved. Names of standbys are empty but for a superuser or a member of pg_read_all_stats.
+// The size of a cell, the number of its apps, the standbys of the node with its tables, and whether it
+// is being moved. Names of standbys are empty unless the role is a superuser or a member of
+// pg_read_all_stats.
 func (q *Queries) CellLook(ctx context.Context) (CellLookRow, error) {
 	row := q.db.QueryRow(ctx, cellLook)
 	var i CellLookRow
@@ -54,8 +55,8 @@ CREATE SCHEMA IF NOT EXISTS cell
 `
 
 // Cells: databases of a Citus cluster, whose tables are on one of its nodes. See
-// migrations/cell/cell.sql. Most of these are asked on the coordinator.
-// Makes the schema of the tables of a cell, before the steps.
+// migrations/cell/cell.sql. Most of these queries run on the coordinator.
+// Creates the schema of a cell's tables, before the steps.
 func (q *Queries) CellMake(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, cellMake)
 	return err
@@ -75,7 +76,8 @@ const cellRelease = `-- name: CellRelease :exec
 SELECT pg_advisory_lock(hashtext('footfall.release_cell'), hashtext($1::text))
 `
 
-// Lets services of many cells let go of one, as long as this session lasts: it is being dropped.
+// Makes services of many cells disconnect from one while this session lasts, because it is being
+// dropped.
 func (q *Queries) CellRelease(ctx context.Context, database string) error {
 	_, err := q.db.Exec(ctx, cellRelease, database)
 	return err
@@ -89,7 +91,7 @@ JOIN days AS d  ON d.page_id = s.id AND d.day_id = to_char(now() AT TIME ZONE a.
 WHERE a.deleted_at IS NULL
 `
 
-// How many visits the apps of a cell have counted today, each in its time zone.
+// The visits that the apps of a cell have counted today, each in its time zone.
 func (q *Queries) CellToday(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, cellToday)
 	var hot int64
@@ -111,7 +113,7 @@ WHERE starts_with(d.datname, $1)
 ORDER BY d.datname
 `
 
-// Like DatabasesLike, without those of cells that are being dropped.
+// Like DatabasesLike, without cells that are being dropped.
 func (q *Queries) CellsServed(ctx context.Context, beginning string) ([]string, error) {
 	rows, err := q.db.Query(ctx, cellsServed, beginning)
 	if err != nil {
@@ -136,7 +138,7 @@ const clusterAlone = `-- name: ClusterAlone :exec
 SELECT citus_set_node_property($1::text, $2::integer, 'shouldhaveshards', true)
 `
 
-// Lets the coordinator have tables.
+// Allows the coordinator to have tables.
 func (q *Queries) ClusterAlone(ctx context.Context, host string, port int32) error {
 	_, err := q.db.Exec(ctx, clusterAlone, host, port)
 	return err
@@ -146,7 +148,7 @@ const clusterBegin = `-- name: ClusterBegin :exec
 SELECT citus_set_coordinator_host($1::text, $2::integer)
 `
 
-// Says where the other nodes find this one, which becomes the coordinator.
+// Makes this node the coordinator, and stores the address at which the other nodes find it.
 func (q *Queries) ClusterBegin(ctx context.Context, host string, port int32) error {
 	_, err := q.db.Exec(ctx, clusterBegin, host, port)
 	return err
@@ -166,8 +168,8 @@ type ClusterBehindRow struct {
 	Port int32
 }
 
-// The nodes that do not know yet what has become of others. They are told within some seconds, once
-// they answer.
+// The nodes that do not know about the changes of other nodes yet. Citus informs them within some
+// seconds, once they respond.
 func (q *Queries) ClusterBehind(ctx context.Context) ([]ClusterBehindRow, error) {
 	rows, err := q.db.Query(ctx, clusterBehind)
 	if err != nil {
@@ -192,7 +194,7 @@ const clusterJoin = `-- name: ClusterJoin :exec
 SELECT citus_add_node($1::text, $2::integer)
 `
 
-// Adds a node, unless it is there.
+// Adds a node unless it already is in the cluster.
 func (q *Queries) ClusterJoin(ctx context.Context, host string, port int32) error {
 	_, err := q.db.Exec(ctx, clusterJoin, host, port)
 	return err
@@ -214,8 +216,8 @@ type ClusterNodesRow struct {
 	Isactive bool
 }
 
-// The nodes that this database knows of, the coordinator first, whether each is this one, and whether
-// it answered when that was looked at last.
+// The nodes that this database knows, the coordinator first, whether each is this one, and whether it
+// responded when it was last checked.
 func (q *Queries) ClusterNodes(ctx context.Context) ([]ClusterNodesRow, error) {
 	rows, err := q.db.Query(ctx, clusterNodes)
 	if err != nil {
@@ -255,7 +257,7 @@ type ClusterUnreachedRow struct {
 	ToPort   int32
 }
 
-// Which node cannot connect to which, on the coordinator.
+// The pairs of nodes that cannot connect. Runs on the coordinator.
 func (q *Queries) ClusterUnreached(ctx context.Context) ([]ClusterUnreachedRow, error) {
 	rows, err := q.db.Query(ctx, clusterUnreached)
 	if err != nil {
@@ -288,7 +290,7 @@ WHERE starts_with(datname, $1)
 ORDER BY datname
 `
 
-// The databases of this server whose names begin so, by name.
+// The databases of this server whose names start with @beginning, by name.
 func (q *Queries) DatabasesLike(ctx context.Context, beginning string) ([]string, error) {
 	rows, err := q.db.Query(ctx, databasesLike, beginning)
 	if err != nil {
@@ -318,8 +320,8 @@ WHERE node_group_id IN (
 )
 `
 
-// Forgets what moves have left behind on a node. It comes before its removal: what could not be cleared
-// away any more would keep all from moving.
+// Deletes the records of leftovers that moves have left on a node. Runs before its removal: leftovers
+// that cannot be removed would block all moves.
 func (q *Queries) NodeForget(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, nodeForget, id)
 	return err
@@ -339,7 +341,7 @@ type NodeItselfRow struct {
 	IsStandby bool
 }
 
-// Where this node connects to itself, whether it can, and whether it is a standby.
+// The address at which this node connects to itself, whether it can, and whether it is a standby.
 func (q *Queries) NodeItself(ctx context.Context) (NodeItselfRow, error) {
 	row := q.db.QueryRow(ctx, nodeItself)
 	var i NodeItselfRow
@@ -357,7 +359,7 @@ SELECT (sum(pg_database_size(oid)) + (SELECT coalesce(sum(size), 0) FROM pg_ls_w
 FROM pg_catalog.pg_database
 `
 
-// How much of its disk a node has filled with databases and WAL.
+// The disk space that a node uses for databases and WAL.
 func (q *Queries) NodeLook(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, nodeLook)
 	var bytes int64
@@ -371,7 +373,7 @@ FROM pg_dist_node
 WHERE nodeid = $1
 `
 
-// Takes a node out that has no tables.
+// Removes a node that has no tables.
 func (q *Queries) NodeRemove(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, nodeRemove, id)
 	return err
@@ -387,7 +389,7 @@ type NodeReplaceParams struct {
 	Port int32
 }
 
-// Says that what a node had is elsewhere, whoever works with it.
+// Gives a node another address, even while it is in use.
 func (q *Queries) NodeReplace(ctx context.Context, arg NodeReplaceParams) error {
 	_, err := q.db.Exec(ctx, nodeReplace, arg.ID, arg.Host, arg.Port)
 	return err

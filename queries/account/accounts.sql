@@ -1,12 +1,12 @@
--- Accounts: who may sign in, what they may do, and their sessions and links.
+-- Accounts: the users who may sign in, their rights, sessions and links.
 
 -- name: AccountsAny :one
--- Whether there is an account, also one whose link was not followed yet.
+-- Whether there is any account, including invited ones.
 SELECT EXISTS (SELECT FROM accounts);
 
 -- name: AccountOfSession :one
--- The account that a session is of, and the apps that it may look at and change; no row for a
--- session that is over. Remembers about when it was used.
+-- The account of a session, and the apps that it may view and change. No row for an ended session.
+-- Updates the time of last use about once a minute.
 WITH used AS (
     UPDATE account_sessions AS s
     SET used_at = now()
@@ -22,7 +22,7 @@ WHERE s.hash = @hash
   AND s.created_at > @since;
 
 -- name: AccountNamed :one
--- The account of a name, as names are compared.
+-- The account with this name, in the folded form for comparisons.
 SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.language, '') AS language, coalesce(a.password, '') AS password,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
@@ -30,7 +30,7 @@ FROM accounts AS a
 WHERE a.folded = @folded::text;
 
 -- name: AccountsList :many
--- All accounts: owners first, then by name. One that was never used was used in 1970.
+-- All accounts: owners first, then by name. used_at is 1970 for an account that was never used.
 SELECT a.id, a.owner, coalesce(a.name, '') AS name, (a.password IS NOT NULL)::boolean AS has_password,
        coalesce((SELECT max(s.used_at) FROM account_sessions AS s WHERE s.account_id = a.id), 'epoch')::timestamptz AS used_at,
        l.created_at AS link_at,
@@ -41,14 +41,15 @@ LEFT JOIN account_links AS l ON l.account_id = a.id
 ORDER BY NOT a.owner, a.folded, a.id;
 
 -- name: AccountAdd :one
--- Adds an account; no row where another one has the name.
+-- Adds an account. No row if another account has the name.
 INSERT INTO accounts (owner, name, folded, password)
 VALUES (@owner, @name, @folded, @password)
 ON CONFLICT (folded) DO NOTHING
 RETURNING id;
 
 -- name: AccountAddNamed :exec
--- Adds an account without apps, which a proxy names, unless it would be the first, and notes that.
+-- Adds and records an account without apps for a user signed in by a proxy, unless it would be the
+-- first account.
 WITH added AS (
     INSERT INTO accounts (name, folded)
     SELECT @name::text, @folded::text
@@ -61,8 +62,8 @@ SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
 FROM added AS a;
 
 -- name: AccountSetPassword :execrows
--- Sets the password of an account, and its name, where it has none yet; no row where it is gone, or
--- has another password by now than a given one.
+-- Sets the password of an account, and its name unless it has one. No row if the account does not
+-- exist, or if its password differs from a given one.
 UPDATE accounts
 SET password = @password,
     name     = coalesce(name, @name),
@@ -71,20 +72,20 @@ WHERE id = @id
   AND (sqlc.narg('was')::text IS NULL OR password = sqlc.narg('was'));
 
 -- name: AccountSetLanguage :exec
--- Says in which language an account is shown pages; '': in that of the browser.
+-- Sets the language of an account's pages; '': the browser's language.
 UPDATE accounts
 SET language = nullif(@language::text, '')
 WHERE id = @id;
 
 -- name: AccountSetOwner :exec
--- Makes an account one of an owner, or of a member.
+-- Makes an account an owner's or a member's account.
 UPDATE accounts
 SET owner = @owner
 WHERE id = @id;
 
 -- name: AccountsLockOwners :many
--- The owners, who stay owners up to the end of the transaction, and whether they can sign in, with a
--- password or by a proxy. One without a password to whom there is a link has not followed it.
+-- The owners, locked until the end of the transaction, and whether each can sign in, with a password
+-- or by a proxy. An owner without a password but with a link has not followed it yet.
 SELECT a.id,
        (a.name IS NOT NULL
         AND (a.password IS NOT NULL OR NOT EXISTS (SELECT FROM account_links AS l WHERE l.account_id = a.id)))::boolean AS signs_in
@@ -94,12 +95,12 @@ ORDER BY a.id
 FOR UPDATE;
 
 -- name: AccountDelete :exec
--- Deletes an account, with its sessions and links.
+-- Deletes an account with its sessions and links.
 DELETE FROM accounts
 WHERE id = @id;
 
 -- name: AccountAppSet :execrows
--- Lets an account look at an app, or change it, too; no row where there is no such app.
+-- Allows an account to view an app, and perhaps to change it. No row if the app does not exist.
 INSERT INTO account_apps (account_id, app_id, may_change)
 SELECT @account::integer, p.id, @may_change::boolean
 FROM apps AS p
@@ -108,7 +109,7 @@ WHERE p.name = @app
 ON CONFLICT (account_id, app_id) DO UPDATE SET may_change = excluded.may_change;
 
 -- name: AccountAppRemove :exec
--- Lets an account look at an app no more.
+-- Removes an account's access to an app.
 DELETE FROM account_apps AS m
 USING apps AS p
 WHERE m.account_id = @account
@@ -116,8 +117,8 @@ WHERE m.account_id = @account
   AND p.name = @app;
 
 -- name: SessionAdd :execrows
--- Signs a browser in to an account that still has a password; no row where it has another one now.
--- Sessions go that are over.
+-- Signs a browser in to an account with this password. No row if the password has changed. Also
+-- deletes expired sessions.
 WITH over AS (
     DELETE FROM account_sessions AS s
     WHERE s.created_at < @since
@@ -136,7 +137,7 @@ JOIN accounts AS a ON a.id = s.account_id
 WHERE s.hash = @hash;
 
 -- name: SessionsOf :many
--- The sessions of an account that are not over, the last used first.
+-- The sessions of an account that have not expired, the last used first.
 SELECT id, created_at, used_at, browser
 FROM account_sessions
 WHERE account_id = @account
@@ -150,19 +151,20 @@ WHERE account_id = @account
   AND id = @id;
 
 -- name: SessionsEnd :exec
--- Ends the sessions of an account but for one (0: all).
+-- Ends all sessions of an account except one (0: no exception).
 DELETE FROM account_sessions
 WHERE account_id = @account
   AND id <> @but;
 
 -- name: StartAdd :execrows
--- Adds a link that makes the first account; no row where there is one.
+-- Adds a link that creates the first account. No row if there is an account.
 INSERT INTO account_links (hash)
 SELECT @hash::bytea
 WHERE NOT EXISTS (SELECT FROM accounts);
 
 -- name: LinkSet :execrows
--- Adds the link by which an account gets a password, in place of another one; no row where it is gone.
+-- Adds the link with which an account sets its password, and replaces the previous one. No row if the
+-- account does not exist.
 INSERT INTO account_links (hash, account_id)
 SELECT @hash::bytea, a.id
 FROM accounts AS a
@@ -171,12 +173,12 @@ FOR KEY SHARE
 ON CONFLICT (account_id) DO UPDATE SET hash = excluded.hash, created_at = now();
 
 -- name: LinkEnd :exec
--- Ends the link to an account, if there is one.
+-- Deletes the link of an account, if there is one.
 DELETE FROM account_links
 WHERE account_id = @account::integer;
 
 -- name: LinkGet :one
--- The account of a link that holds, and its name; 0 where it makes the first account.
+-- The account of a valid link, and its name; 0 for a link that creates the first account.
 SELECT coalesce(l.account_id, 0)::integer AS account, coalesce(a.name, '') AS name
 FROM account_links AS l
 LEFT JOIN accounts AS a ON a.id = l.account_id
@@ -184,7 +186,7 @@ WHERE l.hash = @hash
   AND (l.account_id IS NULL AND NOT EXISTS (SELECT FROM accounts) OR l.created_at > @since AND l.account_id IS NOT NULL);
 
 -- name: LinkTake :one
--- Uses a link to an account up; no row where it does not hold.
+-- Uses up a link of an account. No row if it is not valid.
 DELETE FROM account_links
 WHERE hash = @hash
   AND account_id IS NOT NULL
@@ -192,14 +194,15 @@ WHERE hash = @hash
 RETURNING account_id::integer;
 
 -- name: StartsTake :many
--- Uses all links up that make the first account, and returns their hashes. Of two who do so at once
--- the second one waits for the first, and gets none.
+-- Uses up all links that create the first account, and returns their hashes. With two concurrent
+-- calls, the second one waits for the first, and gets no row.
 DELETE FROM account_links
 WHERE account_id IS NULL
 RETURNING hash;
 
 -- name: AccountSaid :many
--- An account as changes tell of it: its name, and what it may do; no row where it is gone.
+-- An account as it appears in the log of changes: its name and its rights. No row if it does not
+-- exist.
 SELECT coalesce(a.name, '#' || a.id)::text AS name,
        CASE WHEN a.owner THEN 'everything'
             ELSE coalesce((SELECT string_agg(CASE WHEN m.may_change THEN 'change ' ELSE 'look at ' END || p.name, ', ' ORDER BY p.name)

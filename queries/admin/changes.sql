@@ -1,9 +1,9 @@
--- What was changed.
+-- The log of changes.
 
 -- name: ChangesList :many
--- The last changes of an app (null: of all, and of what is no app's), the latest first. began: of the app that
--- was added then, and of none that had its name before; it may be older than one that was deleted here, where
--- it was loaded or has moved here.
+-- The last changes of an app (null: of all apps, and those that concern no app), the latest first. began: when
+-- the app was added. It excludes changes of an earlier app of the same name, and may be older than an app that
+-- was deleted here, if the present one was loaded or moved here.
 SELECT at, who, app, what, was, is_now
 FROM changes
 WHERE (sqlc.narg(app)::text IS NULL

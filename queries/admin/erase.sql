@@ -1,23 +1,23 @@
--- Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait
--- for each other.
+-- Erasing visitors, pages and apps. Commands that erase take turns, so that no two wait for each
+-- other.
 
 -- name: EraseTurn :exec
--- Waits until nobody else erases; the transaction's end lets go. The row is the one that every
--- erasure raises, which would else be waited for while sites are held. A statement of its own,
--- after EraseBegin, whose time begins with it.
+-- Waits until no other transaction erases. The lock is released at the end of the transaction. Every
+-- erasure updates this row. Without this statement, commands would wait for the row while they hold
+-- sites. It is separate and follows EraseBegin, so that EraseBegin's settings apply to it.
 SELECT value
 FROM epochs
 WHERE name = 'erasures'
 FOR UPDATE;
 
 -- name: AppDaysHold :exec
--- Keeps visits of past days to an app waiting, until the end of the transaction: no other
--- visit counts on a day before the last one of its site.
+-- Blocks visits of past days to an app until the end of the transaction. Other visits cannot count
+-- on a day before the last one of their site.
 SELECT hold_app_days(@app_id::integer);
 
 -- name: VisitorTargets :many
--- The targets of an app at which a visitor is known, under any of their addresses, and since when.
--- Target by target, by the key: a join would read the visitors of all apps.
+-- The targets of an app with a visitor, under any of their addresses, and since when. Looks up
+-- target by target, by the key: a join would read the visitors of all apps.
 SELECT p.uri, v.ip, v.rank, v.first_day, v.last_day
 FROM pages AS p
 CROSS JOIN LATERAL (
@@ -31,7 +31,7 @@ WHERE p.app_id = @app_id
 ORDER BY p.uri, v.ip;
 
 -- name: AppSites :many
--- The sites of an app, and how many targets each is, with its pages.
+-- The sites of an app, each with the number of its targets including itself.
 SELECT coalesce(p.site_id, p.id)::bigint AS id, count(*) AS targets
 FROM pages AS p
 WHERE p.app_id = @app_id
@@ -39,7 +39,7 @@ GROUP BY coalesce(p.site_id, p.id)
 ORDER BY id;
 
 -- name: SiteDays :many
--- The days of an app's sites whose rows of visits may be kept.
+-- The days of an app's sites whose visit rows may be kept.
 SELECT d.page_id AS site, d.day_id AS day
 FROM pages AS p
 JOIN days AS d ON d.page_id = p.id
@@ -49,7 +49,7 @@ WHERE p.app_id = @app_id
 ORDER BY d.day_id, d.page_id;
 
 -- name: VisitTagsEmpty :execrows
--- Takes the tags out of some rows of a site on a day.
+-- Removes the tags from some visit rows of a site on a day.
 UPDATE visits AS v
 SET tags = NULL
 WHERE v.page_id = @site
@@ -64,9 +64,9 @@ WHERE v.page_id = @site
   ));
 
 -- name: PersonIDs :many
--- Those of some ids of an app that have rows of people, and the ids that are a step away from one of
--- them, to it or from it, by the rows that hold. Asked until no more come, it has all ids of the
--- persons. It reads all people of the app.
+-- The given ids of an app that have rows of people, and the ids that are one step away from them, in
+-- either direction, by the valid rows. Repeated until there are no more, it returns all ids of the
+-- persons. Reads all people of the app.
 SELECT DISTINCT unnest(ARRAY[p.id, coalesce(p.person, p.id)])::inet AS id
 FROM people AS p
 WHERE p.app_id = @app_id
@@ -74,15 +74,15 @@ WHERE p.app_id = @app_id
   AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id);
 
 -- name: PersonTags :many
--- To whom an id of an app leads step by step, the person last, and all tags that are stored of them,
--- whichever the app counts.
+-- The ids to which an id of an app leads, step by step, the person last, and all of their stored
+-- tags, whether or not the app counts them.
 SELECT f.hop::integer AS step, coalesce(f.person, f.id)::inet AS person,
        ARRAY(SELECT t.name || ' ' || t.value FROM tags AS t WHERE t.id = ANY (f.tag_ids) ORDER BY t.name)::text[] AS tags
 FROM find_people(ARRAY[@app_id::integer], ARRAY[@id::inet]) AS f
 ORDER BY step;
 
 -- name: VisitorErase :one
--- Takes the addresses of a visitor out of some sites. Returns of how many targets.
+-- Removes a visitor's addresses from some sites. Returns the number of targets.
 SELECT erase_visitor(@app_id, @sites::bigint[], @ips::inet[])::bigint AS targets;
 
 -- name: PeopleErase :exec
@@ -90,11 +90,11 @@ SELECT erase_visitor(@app_id, @sites::bigint[], @ips::inet[])::bigint AS targets
 SELECT erase_people(@app_id, @ids::inet[]);
 
 -- name: PageHide :one
--- Takes a page off its uri; false if there is none.
+-- Removes a page from its uri. Returns false if there is none.
 SELECT hide_page(@app_id, @site, @uri)::boolean AS hidden;
 
 -- name: HiddenPagesMerge :exec
--- Moves the numbers of hidden pages to the pages (deleted) of their sites.
+-- Adds the numbers of hidden pages to the pages (deleted) of their sites.
 SELECT merge_hidden_pages(@app_id);
 
 -- name: AppCountersTake :exec
@@ -105,7 +105,7 @@ SELECT take_counters(@app_id);
 SELECT delete_app_people(@app_id);
 
 -- name: AppRowsDelete :exec
--- Deletes what an app has most rows of.
+-- Deletes the largest tables' rows of an app.
 SELECT delete_app_rows(@app_id);
 
 -- name: AppRestDelete :exec
@@ -113,7 +113,7 @@ SELECT delete_app_rows(@app_id);
 SELECT delete_app_rest(@app_id);
 
 -- name: AppClose :exec
--- Lets an app count nothing any more.
+-- Makes an app stop counting.
 UPDATE apps
 SET deleted_at = coalesce(deleted_at, now())
 WHERE id = @id;
@@ -126,7 +126,7 @@ WHERE p.id = t.page_id
   AND p.app_id = @app_id;
 
 -- name: AppDelete :exec
--- Deletes an app of which nothing else is left, and the rights of accounts.
+-- Deletes an app whose other rows are all deleted, except the rights of accounts.
 DELETE FROM apps
 WHERE id = @id;
 

@@ -1,7 +1,7 @@
--- Addresses that an app has counted by are hashed: see functions/hash_visitors.sql.
+-- Hashing the addresses of an app's visitors: see functions/hash_visitors.sql.
 
 -- name: AppHold :one
--- Keeps instances from counting for an app for as long as hashing its visitors may take.
+-- Stops instances from counting for an app for as long as hashing its visitors may take.
 UPDATE apps
 SET held_until = now() + interval '30 seconds' + interval '0.1 milliseconds' * (
         SELECT coalesce(sum(c.uv), 0)
@@ -17,14 +17,16 @@ FROM apps
 WHERE id = @id;
 
 -- name: AppLetGo :exec
--- Lets them count again, or when another command has said before; unless one has held the app since.
+-- Makes instances count again, at once or when another command has specified, unless another command has
+-- held the app since.
 UPDATE apps
 SET held_until = sqlc.narg(before)
 WHERE id = @id
   AND held_until = sqlc.narg(held);
 
 -- name: AppHashed :exec
--- Likewise, once hashes are there. hashed_from: the first day whose sketches are of hashes, where those of others are of addresses.
+-- Ends the hold once the hashes are stored. hashed_from: the first day whose sketches contain hashes, while older ones
+-- contain addresses.
 UPDATE apps
 SET held_until  = NULL,
     hashed_from = @hashed_from
@@ -35,26 +37,26 @@ WHERE id = @id;
 SELECT list_addresses(@app_id::integer)::bigint AS addresses;
 
 -- name: AddressesListed :many
--- Some of them.
+-- The next portion of listed addresses.
 SELECT a.ip::inet AS ip
 FROM listed_addresses(@after::bigint, @most::integer) AS a (ip);
 
 -- name: HashesNote :exec
--- Notes their hashes. Both arrays are one table.
+-- Stores the hashes of addresses. Both arrays are one table.
 SELECT note_hashes(@ips::inet[], @hashes::inet[]);
 
 -- name: VisitorsHash :one
--- Puts them in place of the addresses in all rows that are counted, and returns hashed_from.
+-- Replaces the addresses by their hashes in all counted rows, and returns hashed_from.
 SELECT hash_visitors(@app_id::integer)::integer AS hashed_from;
 
 -- name: InboxAddresses :many
--- What waits for an app, with whom.
+-- The rows of the inbox that wait for an app, with their visitors.
 SELECT number, ips
 FROM inbox
 WHERE app_id = @app_id;
 
 -- name: InboxHash :exec
--- Puts hashes in place of the addresses of what waits.
+-- Replaces addresses by hashes in a row of the inbox.
 UPDATE inbox
 SET ips     = @ips,
     visitor = @visitor

@@ -1,7 +1,7 @@
--- What others have counted by day.
+-- History: numbers that other tools have counted by day.
 
 -- name: HistoryOfPageDelete :execrows
--- Deletes the history of a page that is deleted. Its site's has it still.
+-- Deletes the history of a deleted page. The history of its site remains.
 DELETE FROM history AS h
 USING history_days AS d
 WHERE d.id = h.day
@@ -10,7 +10,7 @@ WHERE d.id = h.day
   AND h.uri = @uri;
 
 -- name: HistoryOfPage :one
--- How many days others have counted for a page.
+-- The number of days that other tools have counted for a page.
 SELECT count(*) AS days
 FROM history_days AS d
 JOIN history AS h ON h.day = d.id AND h.uri = @uri
@@ -18,12 +18,12 @@ WHERE d.app_id = @app_id
   AND d.site = split_part(@uri, '/', 1);
 
 -- name: HistoryRead :exec
--- Gathers lines of an import.
+-- Collects lines of an import.
 SELECT read_history(@sites::text[], @uris::text[], @days::integer[], @page_views::bigint[], @visits::bigint[], @visitors::bigint[],
                     @new_visitors::bigint[], @by_visit::bigint[], @by_visitor::bigint[]);
 
 -- name: HistoryPut :one
--- Puts away what was gathered.
+-- Stores the collected lines.
 SELECT coalesce(h.import_id, 0)::integer AS import_id, coalesce(h.rows, 0)::bigint AS rows, coalesce(h.added, 0)::bigint AS added,
        coalesce(h.replaced, 0)::bigint AS replaced, coalesce(h.same, 0)::bigint AS same,
        coalesce(h.first_day, 0)::integer AS first_day, coalesce(h.last_day, 0)::integer AS last_day, coalesce(h.hidden, 0)::bigint AS hidden,
@@ -32,7 +32,7 @@ SELECT coalesce(h.import_id, 0)::integer AS import_id, coalesce(h.rows, 0)::bigi
 FROM put_history(@app_id::integer, @source::text, @files::text[], @are_parts::boolean, @to_totals::boolean) AS h;
 
 -- name: HistoryFirst :many
--- What was put away, of its first days. -1 is not known.
+-- The stored rows of the first days. -1 is unknown.
 SELECT h.uri::text AS uri, h.day_id::integer AS day_id, coalesce(h.page_views, -1)::bigint AS page_views, coalesce(h.visits, -1)::bigint AS visits,
        coalesce(h.visitors, -1)::bigint AS visitors, coalesce(h.new_visitors, -1)::bigint AS new_visitors
 FROM first_history(20) AS h;
@@ -42,17 +42,17 @@ FROM first_history(20) AS h;
 SELECT EXISTS (SELECT FROM offsets AS o WHERE o.app_id = @app_id AND o.history_hot > 0) AS is;
 
 -- name: HistoryToday :one
--- The day that it is for an app.
+-- The current day of an app.
 SELECT today(tz) AS today
 FROM apps
 WHERE id = @app_id;
 
 -- name: HistoryIs :one
--- Whether an app has any.
+-- Whether an app has any history.
 SELECT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = @app_id) AS is;
 
 -- name: HistoryList :many
--- The imports of an app, the last one first.
+-- The imports of an app, the latest first.
 SELECT i.id, i.imported_at, i.source, i.files, min(d.day_id)::integer AS first_day, max(d.day_id)::integer AS last_day, count(*) AS days,
        string_agg(DISTINCT d.site, ', ' ORDER BY d.site)::text AS sites
 FROM history_imports AS i
@@ -62,7 +62,7 @@ GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell a view has no key
 ORDER BY i.id DESC;
 
 -- name: HistoryRemove :one
--- Removes an import, and returns how many days it had; no row if there is none.
+-- Removes an import, and returns the number of its days. No row if it does not exist.
 DELETE FROM history_imports AS i
 WHERE i.app_id = @app_id
   AND i.id = @id

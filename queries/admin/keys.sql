@@ -1,4 +1,4 @@
--- Keys, and links that show an app or a site of it, as operators see and change them.
+-- Keys, and links that show an app or one of its sites, for operators.
 
 -- name: KeysList :many
 -- The keys of an app, revoked ones included, oldest first.
@@ -8,12 +8,12 @@ WHERE app_id = @app_id
 ORDER BY id;
 
 -- name: KeyAdd :exec
--- Adds a key of an app. Its name and hash are random: another one's would be an error.
+-- Adds a key of an app. Its name and hash are random: a duplicate is an error.
 INSERT INTO keys (app_id, name, hash, scopes)
 VALUES (@app_id, @name, @hash, @scopes);
 
 -- name: KeyRevoke :execrows
--- Revokes a key of an app by its name; no row if there is none, or if it is revoked.
+-- Revokes a key of an app by its name. No row if it does not exist or is already revoked.
 UPDATE keys
 SET revoked_at = now()
 WHERE app_id = @app_id
@@ -21,19 +21,19 @@ WHERE app_id = @app_id
   AND revoked_at IS NULL;
 
 -- name: SharesList :many
--- The links of an app, revoked ones and those that are over included, oldest first.
+-- The links of an app, including revoked and expired ones, oldest first.
 SELECT name, site, created_at, last_day, revoked_at
 FROM shares
 WHERE app_id = @app_id
 ORDER BY id;
 
 -- name: ShareAdd :exec
--- Adds a link. Its name and hash are random: another one's would be an error.
+-- Adds a link. Its name and hash are random: a duplicate is an error.
 INSERT INTO shares (app_id, name, hash, site, last_day)
 VALUES (@app_id, @name, @hash, @site, @last_day);
 
 -- name: ShareRevoke :execrows
--- Revokes a link of an app by its name; no row if there is none, or if it is revoked.
+-- Revokes a link of an app by its name. No row if it does not exist or is already revoked.
 UPDATE shares
 SET revoked_at = now()
 WHERE app_id = @app_id
@@ -41,26 +41,26 @@ WHERE app_id = @app_id
   AND revoked_at IS NULL;
 
 -- name: AdminKeysList :many
--- The keys that open all apps, revoked ones included, oldest first.
+-- The keys for all apps, including revoked ones, oldest first.
 SELECT name, '{admin}'::text[] AS scopes, created_at, used_at, revoked_at
 FROM admin_keys
 ORDER BY id;
 
 -- name: AdminKeyAdd :exec
--- Adds a key that opens all apps. Its name and hash are random: another one's would be an error.
+-- Adds a key for all apps. Its name and hash are random: a duplicate is an error.
 INSERT INTO admin_keys (name, hash)
 VALUES (@name, @hash);
 
 -- name: AdminKeyRevoke :execrows
--- Revokes a key that opens all apps, by its name; no row if there is none, or if it is revoked.
+-- Revokes a key for all apps by its name. No row if it does not exist or is already revoked.
 UPDATE admin_keys
 SET revoked_at = now()
 WHERE name = @name
   AND revoked_at IS NULL;
 
 -- name: AdminKeyUse :one
--- The name of a key that opens all apps, which is used: that is written once a minute; no row if it is
--- revoked, or none.
+-- The name of a key for all apps. No row if it does not exist or is revoked. Updates the time of last
+-- use once a minute.
 WITH used AS (
     UPDATE admin_keys AS u
     SET used_at = now()

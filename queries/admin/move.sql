@@ -1,13 +1,13 @@
--- An app is moved to another database: see admin/move.go.
+-- Moving an app to another database: see admin/move.go.
 
 -- name: MoveBegin :exec
--- Lets nobody count for an app any more that is to go to a cell, if they read anew what they go by.
+-- Stops instances from counting for an app that will move to a cell, once they have read its settings again.
 UPDATE apps
 SET moving_to = @cell
 WHERE id = @id;
 
 -- name: MoveTakeBack :exec
--- Lets it stay, unless it has left, or is on its way to another cell.
+-- Cancels the move, unless the app has left, or is moving to another cell.
 UPDATE apps
 SET moving_to = NULL
 WHERE id = @id
@@ -15,7 +15,7 @@ WHERE id = @id
   AND moving_to = @cell;
 
 -- name: MoveBlocked :one
--- What keeps an app from coming here; '': nothing.
+-- The reason why an app cannot move here; '': it can.
 SELECT CASE
            WHEN EXISTS (SELECT FROM apps AS a WHERE a.name = @name AND a.cell IS NULL)
            THEN 'there is an app of that name'
@@ -31,20 +31,20 @@ SELECT CASE
        END::text AS why;
 
 -- name: MoveNumbers :one
--- The numbers of an app's webhooks and logs, and whether an import of logs runs.
+-- The ids of an app's webhooks and logs, and whether an import of logs is running.
 SELECT ARRAY(SELECT w.id FROM webhooks AS w WHERE w.app_id = @app_id ORDER BY w.id)::integer[] AS webhooks,
        ARRAY(SELECT l.id FROM logs AS l WHERE l.app_id = @app_id ORDER BY l.id)::bigint[]      AS logs,
        is_retention_paused(@app_id)                                                            AS importing;
 
 -- name: LogNumbers :many
--- Numbers for so many logs.
+-- New ids for a number of logs.
 SELECT nextval('logs_id_seq')::bigint AS id
 FROM generate_series(1, @logs::integer);
 
 -- name: MoveTables :many
--- What an export leaves out for people, and how it is read of an app: of what has numbers of its own
--- those of webhooks stay, since calls are signed by them, and those of logs, which others name, change.
--- numbered: the others get new ones where they are written. Calls with a key are read as those of its
+-- The tables that an export leaves out, and how to read the rows of an app. Rows with ids: those of webhooks
+-- keep their ids, because their calls are signed with them. Those of logs change, because other rows refer to
+-- them. numbered: the rows get new ids when they are written. Calls of a key are read with the key's
 -- name: MoveCalls.
 SELECT t.name::text AS name, t.columns::text[] AS columns, (t.number IS NOT NULL)::boolean AS numbered,
        format('COPY (SELECT %s FROM %I AS t WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)',
@@ -74,7 +74,7 @@ FROM (
 ORDER BY t.place;
 
 -- name: MoveCalls :exec
--- Lets calls that were counted with a key be those of the number that it has here.
+-- Replaces the name of a key in the positions of calls by the key's id here.
 UPDATE positions AS p
 SET source = 'calls of key ' || k.id
 FROM keys AS k
@@ -83,16 +83,16 @@ WHERE p.app_id = @app_id
   AND p.source = 'calls of key ' || k.name;
 
 -- name: CarryBegin :exec
--- Makes what rows are copied to that get numbers here.
+-- Creates the temporary table for copied rows that get new ids here.
 SELECT begin_carry(@name, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(@columns::text[]) WITH ORDINALITY AS c (name, place)));
 
 -- name: CarryEnd :exec
--- Writes them to their table.
+-- Writes the copied rows to their table.
 SELECT end_carry(@name, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(@columns::text[]) WITH ORDINALITY AS c (name, place)));
 
 -- name: MoveStub :one
--- Makes room for the name of an app that was here before, of which the rights of accounts are left; the
--- number of that, or 0.
+-- Renames the remainder of an app that was here before, which still has the rights of accounts, so that its
+-- name is free. Returns its id, or 0.
 WITH stub AS (
     UPDATE apps
     SET name = 'moved-' || id
@@ -103,7 +103,7 @@ WITH stub AS (
 SELECT coalesce((SELECT s.id FROM stub AS s), 0)::integer AS id;
 
 -- name: MoveStubRights :exec
--- Gives these rights for the app that has come.
+-- Transfers these rights to the app that has arrived.
 UPDATE account_apps
 SET app_id = @id
 WHERE app_id = @stub;
@@ -113,7 +113,7 @@ DELETE FROM apps
 WHERE id = @stub;
 
 -- name: MoveNoted :exec
--- Notes which app has come, and that nothing of its inbox has yet, with the key of its logs.
+-- Records that the app has arrived, that no row of its inbox has yet, and the key of its logs.
 WITH keyed AS (
     UPDATE apps AS a
     SET log_key = @log_key
@@ -123,7 +123,7 @@ INSERT INTO positions (app_id, source, part)
 VALUES (@id, 'moved', @part::text);
 
 -- name: MovedHere :one
--- The app that came from elsewhere, and up to which of the rows that waited there for it they are here.
+-- The app that arrived from elsewhere, and up to which row its inbox there has been copied.
 SELECT a.id, p.next
 FROM apps AS a
 JOIN positions AS p ON p.app_id = a.id
@@ -133,7 +133,7 @@ WHERE a.name = @name
   AND p.part = @part::text;
 
 -- name: MovedUpTo :execrows
--- Notes up to which of the rows that waited there they are here; no row if another command has done so since.
+-- Records up to which row the inbox there has been copied. No row if another command has done so since.
 UPDATE positions
 SET next = @next
 WHERE app_id = @app_id
@@ -142,7 +142,7 @@ WHERE app_id = @app_id
   AND next = @was;
 
 -- name: MovedPartly :one
--- Whether an app that came from elsewhere has left something there, as where its move was cut off.
+-- Whether an app that arrived from elsewhere still has rows there, for example after an interrupted move.
 SELECT EXISTS (SELECT FROM positions AS p WHERE p.app_id = @app_id AND p.source = 'moved');
 
 -- name: MovedForget :exec
@@ -152,28 +152,28 @@ WHERE app_id = @app_id
   AND part = @part::text;
 
 -- name: WebhooksGoOn :exec
--- Lets webhooks to come have numbers behind those that there are.
+-- Makes new webhooks get ids greater than all existing ones.
 SELECT setval('webhooks_id_seq', greatest((SELECT max(w.id) FROM webhooks AS w), nextval('webhooks_id_seq')));
 
 -- name: MoveDailyBeside :one
--- Whether an app here other than the one that has come has keys of days.
+-- Whether another app here, not the one that has arrived, uses keys of days.
 SELECT EXISTS (SELECT FROM apps AS a WHERE a.id <> @id AND a.cell IS NULL AND a.visitor = 'daily')::boolean AS beside;
 
 -- name: DayKeyPut :exec
--- Has visitors of a day hashed with this key, which no other app here does.
+-- Sets the key for hashing visitors of a day. No other app here may use it.
 INSERT INTO day_keys (day_id, key)
 VALUES (@day, @key)
 ON CONFLICT (day_id) DO UPDATE
     SET key = excluded.key;
 
 -- name: MoveLeave :exec
--- Lets the name lead to the cell that has the app now.
+-- Makes the name refer to the cell that has the app now.
 UPDATE apps
 SET cell = moving_to
 WHERE id = @id;
 
 -- name: WaitingLast :one
--- The last row of the inbox that waits for an app; 0: none does.
+-- The last row of the inbox that waits for an app; 0: there is none.
 SELECT coalesce(max(number), 0)::bigint AS number
 FROM inbox
 WHERE app_id = @app_id;
@@ -183,13 +183,13 @@ DELETE FROM inbox
 WHERE app_id = @app_id;
 
 -- name: MoveEnd :exec
--- Leaves of an app that a cell has its name, and the rights of accounts.
+-- Completes a move: only the name and the rights of accounts remain of the app here.
 UPDATE apps
 SET moving_to = NULL,
     log_key   = NULL
 WHERE id = @id;
 
 -- name: MoveWaits :exec
--- Lets this transaction, which EraseBegin has begun, be idle while the other database is read or
--- written; whoever vanishes is noticed by the network.
+-- Allows this transaction, started by EraseBegin, to be idle while the other database is read or written. The
+-- network settings detect a vanished client.
 SELECT set_config('idle_in_transaction_session_timeout', '0', true);

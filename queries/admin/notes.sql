@@ -1,8 +1,8 @@
--- Notes: what people have noted of days.
+-- Notes: texts of users about days.
 
 -- name: NoteAdd :one
--- Adds a note and returns its number; no row if the app has as many as it may, or is not there any
--- more.
+-- Adds a note and returns its id. No row if the app has the maximum number of notes, or does not
+-- exist any more.
 INSERT INTO notes (app_id, site, day_id, text)
 SELECT a.id, @site, @day, @text
 FROM apps AS a
@@ -12,14 +12,14 @@ WHERE a.id = @app_id
 RETURNING id;
 
 -- name: NotesList :many
--- The notes of an app, the last day first.
+-- The notes of an app, the latest day first.
 SELECT id, site, day_id, text
 FROM notes
 WHERE app_id = @app_id
 ORDER BY day_id DESC, id DESC;
 
 -- name: NoteRemove :one
--- Removes a note of an app by its number and returns it; no row if there is none.
+-- Removes a note of an app by its id and returns it. No row if it does not exist.
 DELETE FROM notes
 WHERE app_id = @app_id
   AND id = @id

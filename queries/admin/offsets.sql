@@ -1,7 +1,7 @@
--- Offsets, as operators set them.
+-- Offsets, for operators.
 
 -- name: OffsetsList :many
--- The offsets of an app, in order of uri, and the part of them that is from history.
+-- The offsets of an app, in order of uri, and the part of each that is from history.
 SELECT uri, hot, pv, uv, history_hot, history_pv, history_uv
 FROM offsets
 WHERE app_id = @app_id
@@ -9,9 +9,9 @@ WHERE app_id = @app_id
 ORDER BY uri USING ~<~;
 
 -- name: OffsetsPut :many
--- Sets the part of offsets that is set by hand, or removes it, and with of_history that of history for all targets.
--- Returns how many offsets are new, changed and unchanged, and the first of those that are not as they were: sites
--- first, then those that change most. The arrays are one table.
+-- Sets the manual part of offsets, or removes it, and with of_history the part from history for all targets.
+-- Returns how many offsets are new, changed and unchanged, and the first ones that are new or changed: sites first,
+-- then the largest changes. The arrays are one table.
 SELECT p.uri::text AS uri, p.was_hot::bigint AS was_hot, p.was_pv::bigint AS was_pv, p.was_uv::bigint AS was_uv,
        p.hot::bigint AS hot, p.pv::bigint AS pv, p.uv::bigint AS uv, p.is_new::boolean AS is_new,
        (p.is_new OR (p.was_hot, p.was_pv, p.was_uv) <> (p.hot, p.pv, p.uv))::boolean AS differs,
@@ -23,14 +23,14 @@ ORDER BY differs DESC, strpos(p.uri, '/') > 0, abs(p.hot - p.was_hot) DESC, p.ur
 LIMIT 20;
 
 -- name: OffsetDelete :exec
--- Deletes the offset of a target. Where there is none, all would be read anew for nothing.
+-- Deletes the offset of a target. Only called if there is one, because every instance then reads all offsets again.
 DELETE FROM offsets
 WHERE app_id = @app_id
   AND key = page_key(@uri);
 
 -- name: OffsetGet :one
--- The offset of a target, also one that was removed, of which is kept by what numbers were told; no row
--- if it never had one.
+-- The offset of a target. A removed offset is included if its row is kept for the numbers that were already
+-- reported with it. No row if the target never had one.
 SELECT uri, hot, pv, uv, history_hot, history_pv, history_uv, (hot = 0 AND told <> '{}')::boolean AS removed
 FROM offsets
 WHERE app_id = @app_id

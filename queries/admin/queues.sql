@@ -1,7 +1,8 @@
--- Queues of an app: how far they were counted, and what ends with the app.
+-- Queues of an app: how far they were counted, and their deletion with the app.
 
 -- name: QueuesList :many
--- How far the queues of an app were counted, with how many refused messages of each part are kept.
+-- How far each part of an app's queues was counted, and how many of its refused messages are
+-- stored.
 SELECT
     p.source,
     p.part,
@@ -17,7 +18,7 @@ WHERE p.app_id = @app_id
 ORDER BY p.source, length(p.part), p.part;
 
 -- name: QueuesHold :exec
--- Waits for the batches of an app's queues, and keeps later ones waiting.
+-- Waits for running batches of an app's queues, and blocks later ones.
 SELECT hold_queues(@app_id);
 
 -- name: RefusedDelete :exec

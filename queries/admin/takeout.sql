@@ -1,16 +1,16 @@
--- An app is exported, and loaded again: see functions/takeout.sql.
+-- Exporting an app, and loading it again: see functions/takeout.sql.
 
 -- name: TakeoutSecret :exec
--- Says, for the transaction, that addresses are hashed on the way with the secret that has this id.
+-- Sets, for the transaction, the id of the secret with which addresses are hashed in the export.
 SELECT set_config('footfall.takeout_secret', @id::text, true);
 
 -- name: TakeoutNews :exec
--- Says, for the transaction, which tags the last batches have brought, as a list of rows in JSON.
+-- Sets, for the transaction, the tags of the last batches, as a JSON list of rows.
 SELECT set_config('footfall.takeout_news', @rows::text, true);
 
 -- name: TakeoutParts :many
--- The files of an export, first those that say what is in the others, with what is known of them, their
--- columns, and how they are read of an app.
+-- The files of an export with their descriptions and columns, and how to read them for an app. Files
+-- that the others refer to are first.
 SELECT p.name::text                                                                      AS name,
        obj_description(p.oid, 'pg_class')::text                                          AS about,
        (p.name = ANY ('{erased_visitors,erased_visits,ignored,people,sketches,visitors,visits}'))::boolean AS of_visitors,
@@ -28,7 +28,7 @@ FROM (
 ORDER BY array_position('{app,targets,tags}', p.name), p.name;
 
 -- name: TakeoutDays :many
--- The days of an app, which of them have rows of visits, and which were closed.
+-- The days of an app, whether each has visit rows, and whether it was closed.
 SELECT DISTINCT d.day_id AS day, (d.day_id >= coalesce(k.from_day, 0))::boolean AS kept,
        (d.day_id IN (SELECT c.day_id FROM closed_days AS c))::boolean          AS closed
 FROM pages AS p
@@ -39,12 +39,12 @@ WHERE p.app_id = @app_id
 ORDER BY d.day_id;
 
 -- name: TagNewsAll :many
--- What batches have brought that tag_days does not have yet, of all apps.
+-- The rows of committed batches that are not in tag_days yet, of all apps.
 SELECT verdicts, tags
 FROM tag_news;
 
 -- name: DaysToClose :many
--- Those of some days that are over everywhere, and were not closed.
+-- The given days that have ended in all time zones, and are not closed.
 SELECT d.day::integer AS day
 FROM (SELECT unnest(@days::integer[]) AS day) AS d
 WHERE d.day <= to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::integer
@@ -52,16 +52,16 @@ WHERE d.day <= to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD
 ORDER BY d.day;
 
 -- name: DayCloseNow :exec
--- Closes a day that is over everywhere.
+-- Closes a day that has ended in all time zones.
 SELECT close_day(@day::integer);
 
 -- name: LoadBegin :exec
--- Makes what the files of an export are copied to.
+-- Creates the temporary tables for the files of an export.
 SELECT begin_load();
 
 -- name: LoadCopy :one
--- How a file of an export is copied, which has these columns: to a table that begin_load() has made, or
--- straight to its own, of which days has the site behind each target, too. What has no view is a table.
+-- The COPY statement for a file of an export with these columns: to a table made by begin_load(), or
+-- directly to its final table. A file without a view belongs to a table.
 SELECT CASE
            WHEN to_regclass('pg_temp.loaded_' || @name::text) IS NOT NULL
            THEN format('COPY %I (%s) FROM STDIN (FORMAT csv, HEADER)', 'loaded_' || @name::text, c.names)
@@ -82,15 +82,15 @@ FROM (
 ) AS c;
 
 -- name: LoadNumber :exec
--- Gives numbers to targets and tags that were copied.
+-- Assigns ids to the copied targets and tags.
 SELECT number_load();
 
 -- name: LoadedNumbers :many
--- The numbers that targets or tags have in the files of an export, in order, those that they get here,
--- and their sites' (0: it is one).
+-- The ids of targets or tags in the files of an export, in order, their ids here, and their sites' ids
+-- (0: it is a site).
 SELECT old::bigint AS old, new::bigint AS new, site::bigint AS site
 FROM loaded_numbers(@tags, @after, @portion);
 
 -- name: AppLoad :exec
--- Makes an app of what was copied.
+-- Creates an app from the copied rows.
 SELECT load_app(@name::text);

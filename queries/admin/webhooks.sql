@@ -1,8 +1,8 @@
--- Webhooks: where it is told that a target has had a visitor with a round number.
+-- Webhooks: calls that report that a target has had a visitor with a round number.
 
 -- name: WebhookAdd :one
--- Adds a webhook, which is told of the visitors to come, and returns its number; no row if the app
--- has as many as it may.
+-- Adds a webhook for future visitors, and returns its id. No row if the app has the maximum number
+-- of webhooks.
 INSERT INTO webhooks (app_id, uri, url, private, salt, seen)
 SELECT @app_id::integer, @uri::text, @url, @private, @salt,
        coalesce((SELECT c.uv FROM pages AS p JOIN counters AS c ON c.page_id = p.id WHERE p.app_id = @app_id AND p.key = page_key(@uri)), 0)
@@ -17,7 +17,7 @@ WHERE app_id = @app_id
 ORDER BY id;
 
 -- name: WebhookRemove :one
--- Removes a webhook of an app by its number; no row if there is none.
+-- Removes a webhook of an app by its id. No row if it does not exist.
 DELETE FROM webhooks
 WHERE app_id = @app_id
   AND id = @id

@@ -1,8 +1,8 @@
 -- Cells: databases of a Citus cluster, whose tables are on one of its nodes. See
--- migrations/cell/cell.sql. Most of these are asked on the coordinator.
+-- migrations/cell/cell.sql. Most of these queries run on the coordinator.
 
 -- name: CellMake :exec
--- Makes the schema of the tables of a cell, before the steps.
+-- Creates the schema of a cell's tables, before the steps.
 CREATE SCHEMA IF NOT EXISTS cell;
 
 -- name: CellMove :exec
@@ -10,15 +10,16 @@ CREATE SCHEMA IF NOT EXISTS cell;
 SELECT citus_schema_move('cell'::regnamespace, @host::text, @port::integer, 'force_logical');
 
 -- name: CellLook :one
--- The size of a cell, how many apps it has, the standbys of the node that has its tables, and whether
--- it is being moved. Names of standbys are empty but for a superuser or a member of pg_read_all_stats.
+-- The size of a cell, the number of its apps, the standbys of the node with its tables, and whether it
+-- is being moved. Names of standbys are empty unless the role is a superuser or a member of
+-- pg_read_all_stats.
 SELECT pg_database_size(current_database())::bigint                                      AS bytes,
        (SELECT count(*) FROM apps WHERE deleted_at IS NULL AND cell IS NULL)::integer    AS apps,
        ARRAY(
            SELECT concat_ws(' ', coalesce(host(r.client_addr), nullif(r.application_name, '')), r.sync_state)
            FROM pg_catalog.pg_stat_replication AS r
            LEFT JOIN pg_catalog.pg_replication_slots AS s ON s.active_pid = r.pid
-           WHERE s.slot_type IS DISTINCT FROM 'logical' -- by which cells move
+           WHERE s.slot_type IS DISTINCT FROM 'logical' -- logical slots are used for moving cells
        )::text[]                                                                         AS standbys,
        EXISTS (
            SELECT
@@ -29,7 +30,7 @@ SELECT pg_database_size(current_database())::bigint                             
        )::boolean                                                                        AS moves;
 
 -- name: CellToday :one
--- How many visits the apps of a cell have counted today, each in its time zone.
+-- The visits that the apps of a cell have counted today, each in its time zone.
 SELECT coalesce(sum(d.hot), 0)::bigint AS hot
 FROM apps AS a
 JOIN pages AS s ON s.app_id = a.id AND s.site_id IS NULL
@@ -37,13 +38,13 @@ JOIN days AS d  ON d.page_id = s.id AND d.day_id = to_char(now() AT TIME ZONE a.
 WHERE a.deleted_at IS NULL;
 
 -- name: NodeLook :one
--- How much of its disk a node has filled with databases and WAL.
+-- The disk space that a node uses for databases and WAL.
 SELECT (sum(pg_database_size(oid)) + (SELECT coalesce(sum(size), 0) FROM pg_ls_waldir()))::bigint AS bytes
 FROM pg_catalog.pg_database;
 
 -- name: ClusterNodes :many
--- The nodes that this database knows of, the coordinator first, whether each is this one, and whether
--- it answered when that was looked at last.
+-- The nodes that this database knows, the coordinator first, whether each is this one, and whether it
+-- responded when it was last checked.
 SELECT n.nodeid, n.nodename, n.nodeport, (n.groupid = l.groupid)::boolean AS is_here, n.isactive
 FROM pg_dist_node AS n
 CROSS JOIN pg_dist_local_group AS l
@@ -51,8 +52,8 @@ WHERE n.noderole = 'primary'
 ORDER BY n.groupid;
 
 -- name: ClusterBehind :many
--- The nodes that do not know yet what has become of others. They are told within some seconds, once
--- they answer.
+-- The nodes that do not know about the changes of other nodes yet. Citus informs them within some
+-- seconds, once they respond.
 SELECT nodename AS host, nodeport AS port
 FROM pg_dist_node
 WHERE noderole = 'primary'
@@ -61,26 +62,26 @@ WHERE noderole = 'primary'
 ORDER BY groupid;
 
 -- name: ClusterUnreached :many
--- Which node cannot connect to which, on the coordinator.
+-- The pairs of nodes that cannot connect. Runs on the coordinator.
 SELECT from_nodename::text AS from_host, from_nodeport::integer AS from_port, to_nodename::text AS to_host, to_nodeport::integer AS to_port
 FROM citus_check_cluster_node_health()
 WHERE result IS NOT TRUE;
 
 -- name: ClusterBegin :exec
--- Says where the other nodes find this one, which becomes the coordinator.
+-- Makes this node the coordinator, and stores the address at which the other nodes find it.
 SELECT citus_set_coordinator_host(@host::text, @port::integer);
 
 -- name: ClusterJoin :exec
--- Adds a node, unless it is there.
+-- Adds a node unless it already is in the cluster.
 SELECT citus_add_node(@host::text, @port::integer);
 
 -- name: NodeReplace :exec
--- Says that what a node had is elsewhere, whoever works with it.
+-- Gives a node another address, even while it is in use.
 SELECT citus_update_node(@id::integer, @host::text, @port::integer, true, 5000);
 
 -- name: NodeForget :exec
--- Forgets what moves have left behind on a node. It comes before its removal: what could not be cleared
--- away any more would keep all from moving.
+-- Deletes the records of leftovers that moves have left on a node. Runs before its removal: leftovers
+-- that cannot be removed would block all moves.
 DELETE FROM pg_dist_cleanup
 WHERE node_group_id IN (
     SELECT groupid
@@ -89,35 +90,36 @@ WHERE node_group_id IN (
 );
 
 -- name: NodeRemove :exec
--- Takes a node out that has no tables.
+-- Removes a node that has no tables.
 SELECT citus_remove_node(nodename, nodeport)
 FROM pg_dist_node
 WHERE nodeid = @id;
 
 -- name: NodeItself :one
--- Where this node connects to itself, whether it can, and whether it is a standby.
+-- The address at which this node connects to itself, whether it can, and whether it is a standby.
 SELECT current_setting('citus.local_hostname')::text AS host,
        current_setting('port')::integer              AS port,
        citus_check_connection_to_node(current_setting('citus.local_hostname'), current_setting('port')::integer)::boolean AS connects,
        pg_is_in_recovery()                           AS is_standby;
 
 -- name: ClusterAlone :exec
--- Lets the coordinator have tables.
+-- Allows the coordinator to have tables.
 SELECT citus_set_node_property(@host::text, @port::integer, 'shouldhaveshards', true);
 
 -- name: DatabasesLike :many
--- The databases of this server whose names begin so, by name.
+-- The databases of this server whose names start with @beginning, by name.
 SELECT datname::text AS name
 FROM pg_catalog.pg_database
 WHERE starts_with(datname, @beginning)
 ORDER BY datname;
 
 -- name: CellRelease :exec
--- Lets services of many cells let go of one, as long as this session lasts: it is being dropped.
+-- Makes services of many cells disconnect from one while this session lasts, because it is being
+-- dropped.
 SELECT pg_advisory_lock(hashtext('footfall.release_cell'), hashtext(@database::text));
 
 -- name: CellsServed :many
--- Like DatabasesLike, without those of cells that are being dropped.
+-- Like DatabasesLike, without cells that are being dropped.
 SELECT d.datname::text AS name
 FROM pg_catalog.pg_database AS d
 WHERE starts_with(d.datname, @beginning)

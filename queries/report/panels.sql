@@ -1,9 +1,9 @@
--- What the dashboard reads: a statement for each panel, which its reader is shown with the values
--- filled in, and may send themselves. Days are numbers like 20190629; a range includes both ends.
+-- The dashboard's queries: a statement for each panel. Users can see it with its values, and run it
+-- themselves. Days are numbers like 20190629. A range includes both ends.
 
 -- name: PanelApps :many
--- Apps at a glance: their sites, the visits of today and of the last 30 days, and the first day that
--- was counted.
+-- The overview of apps: their sites, the visits of today and of the last 30 days, and the first counted
+-- day.
 SELECT t.app::text              AS app,
        t.tz::text               AS tz,
        t.sites::bigint          AS sites,
@@ -13,8 +13,8 @@ SELECT t.app::text              AS app,
 FROM report.apps_today(@apps::text[]) AS t;
 
 -- name: PanelSites :many
--- The sites of an app in a range of days, and their uniques in those of its days that are compared,
--- now and so many days before.
+-- The sites of an app in a date range, and their uniques in the compared days of the range and in the
+-- previous period.
 SELECT s.site::text               AS site,
        s.today::bigint            AS today,
        s.uniques::bigint          AS uniques,
@@ -28,8 +28,8 @@ SELECT s.site::text               AS site,
 FROM report.sites_between(@app::text, @from_day::integer, @to_day::integer, @days_before::integer, @n::integer, nullif(@compared_to::integer, 0)) AS s;
 
 -- name: PanelNumbers :many
--- The numbers of a page or site in a range of days; below it those of its days that are compared,
--- unless they are all, and those of so many days before.
+-- The numbers of a page or site in a date range. The next row has the compared days of the range, unless
+-- these are all days, and the last row the previous period.
 SELECT n.first_day::integer   AS first_day,
        n.last_day::integer    AS last_day,
        coalesce(n.uniques, -1)::bigint AS uniques,
@@ -51,7 +51,7 @@ WHERE @days_before::integer > 0
 ORDER BY last_day DESC;
 
 -- name: PanelTotals :many
--- What is shown of a page or site of all time, and how much of it was counted here.
+-- The displayed all-time numbers of a page or site, and the part of them that was counted here.
 SELECT t.pv::bigint          AS pv,
        t.uv::bigint          AS uv,
        t.hot::bigint         AS hot,
@@ -61,9 +61,9 @@ SELECT t.pv::bigint          AS pv,
 FROM report.totals(@app::text, @target::text) AS t;
 
 -- name: PanelChart :many
--- A page or site by day, week or month, beside the visitors of so many days before, and what was
--- noted of these days: of the site, and where that may be shown, of all sites of the app. -1: none of
--- these days was counted.
+-- A page or site by day, week or month, with the visitors of the previous period and the notes about
+-- these days: the site's notes, and if allowed, those for all sites of the app. -1: no day of the period
+-- was counted.
 SELECT c.first_day::integer      AS first_day,
        c.last_day::integer       AS last_day,
        coalesce(c.visitors, -1)::bigint     AS visitors,
@@ -81,8 +81,8 @@ SELECT c.first_day::integer      AS first_day,
 FROM report.periods(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer, @compared_from::integer, @compared_to::integer) AS c;
 
 -- name: PanelPages :many
--- The top pages of an app, or of one site, in a range of days, and their uniques in those of its days
--- that are compared, now and so many days before. Pages with the same number are in order of page_id.
+-- The top pages of an app, or of one site, in a date range, and their uniques in the compared days of
+-- the range and in the previous period. Pages with equal numbers are in order of page_id.
 SELECT t.uri::text                AS uri,
        coalesce(t.uniques, -1)::bigint AS uniques,
        t.new_visitors::bigint     AS new_visitors,
@@ -95,7 +95,7 @@ SELECT t.uri::text                AS uri,
 FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, nullif(@site::text, ''), @days_before::integer, nullif(@compared_to::integer, 0)) AS t;
 
 -- name: PanelSearch :many
--- Pages of a site by part of the path or the title: those that have been visited most in all.
+-- The most visited pages of a site (all time) whose path or title contains a text.
 SELECT f.uri::text                AS uri,
        f.uniques::bigint          AS uniques,
        f.new_visitors::bigint     AS new_visitors,
@@ -108,22 +108,23 @@ SELECT f.uri::text                AS uri,
 FROM report.find_pages(@app::text, @site::text, @part::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer, nullif(@compared_to::integer, 0), @find::text) AS f;
 
 -- name: PanelReturns :many
--- How often visitors of a page or site came back in a range of days, after how many days.
+-- How often visitors of a page or site returned in a date range, by the number of days since their
+-- previous visit.
 SELECT r.from_days::integer AS from_days,
        r.to_days::integer   AS to_days,
        r.visitors::bigint   AS visitors
 FROM report.returned_after(@app::text, @target::text, @from_day::integer, @to_day::integer) AS r;
 
 -- name: PanelFirstVisits :many
--- When the latest visitors of a page or site came first, and those with a round number.
+-- The first visits of the latest visitors of a page or site, and of visitors with a round number.
 SELECT f.rank::bigint       AS rank,
        f.first_day::integer AS first_day,
        f.is_round::boolean  AS is_round
 FROM report.first_visits(@app::text, @target::text, @few::integer) AS f;
 
 -- name: PanelWhoCame :many
--- Who came to a page or site on each day of a range, the last day first, after one of them (0 and
--- nobody: from the first).
+-- The visitors of a page or site on each day of a range, the last day first, after a given visitor (day
+-- 0 without a visitor: from the start).
 SELECT w.day_id::integer       AS day,
        w.visitor::inet         AS visitor,
        w.rank::bigint          AS rank,
@@ -133,8 +134,8 @@ SELECT w.day_id::integer       AS day,
 FROM report.who_came(@app::text, @target::text, @from_day::integer, @to_day::integer, @n::integer, nullif(@after_day::integer, 0), nullif(@after::text, '')::inet) AS w;
 
 -- name: PanelTags :many
--- With what the visitors of a page or site came in a range of days, and in those of its days that are
--- compared, now and so many days before; in the last row those who came without.
+-- The values of a tag for the visitors of a page or site in a date range, in its compared days, and in
+-- the previous period. The last row has the visitors without a value.
 SELECT t.value::text         AS value,
        t.pv::bigint          AS pv,
        t.newcomers::bigint   AS newcomers,
@@ -144,7 +145,7 @@ SELECT t.value::text         AS value,
 FROM report.tags(@app::text, @target::text, @name::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer, nullif(@compared_to::integer, 0)) AS t;
 
 -- name: PanelTagPages :many
--- The pages of a site to which visitors came with a value in a range of days.
+-- The pages of a site visited with a tag value in a date range.
 SELECT t.uri::text         AS uri,
        t.pv::bigint        AS pv,
        t.newcomers::bigint AS newcomers,
@@ -152,8 +153,8 @@ SELECT t.uri::text         AS uri,
 FROM report.tag_pages(@app::text, @name::text, @value::text, @from_day::integer, @to_day::integer, @n::integer, @site::text) AS t;
 
 -- name: PanelToldPages :many
--- Pages of a site as others have counted them in a range of days, those that were opened most first: the
--- visitors of each day and page views. -1 is not known.
+-- Pages of a site as other tools have counted them in a date range, the most viewed first: the sum of
+-- daily visitors, and page views. -1 is unknown.
 SELECT h.target AS uri,
        coalesce(CASE WHEN count(*) = count(h.visitors)   THEN sum(h.visitors)   END, -1)::bigint AS pv,
        coalesce(CASE WHEN count(*) = count(h.page_views) THEN sum(h.page_views) END, -1)::bigint AS hot
@@ -168,21 +169,21 @@ ORDER BY hot DESC, pv DESC, uri
 LIMIT @n::integer;
 
 -- name: PanelHere :many
--- How many visitors came to a site within the last five minutes, each once.
+-- The number of distinct visitors of a site within the last five minutes.
 SELECT report.here(@app::text, @target::text)::bigint          AS visitors,
        (extract(epoch FROM here_lasts()) / 60)::integer AS minutes;
 
 -- name: PanelOnePage :many
--- How many visitors of a site, each on each of their days, saw one page alone; unknown: several that
--- are summed up, or one.
+-- How many visitors of a site saw only one page, counted per day; unknown: summed-up visitors, who may
+-- have seen one page or several.
 SELECT o.visits::bigint   AS visits,
        o.one_page::bigint AS one_page,
        o.unknown::bigint  AS unknown
 FROM report.one_page_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS o;
 
 -- name: PanelGoals :many
--- How many visitors of a site reached goals, in all, or in each of the days or of the values of a tag,
--- and of how many that is.
+-- How many visitors of a site reached goals, in total, or by day or by the values of a tag, and the
+-- total number of visitors.
 SELECT g.goal::text          AS goal,
        g.value::text         AS value,
        g.visitors::bigint    AS visitors,
@@ -190,8 +191,8 @@ SELECT g.goal::text          AS goal,
 FROM report.goals_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], nullif(@goal::text, ''), nullif(@split::text, ''), @n::integer) AS g;
 
 -- name: PanelFunnel :many
--- How many visitors of a site did each step and all before it, by the end of a range of days, and how
--- many all of them on the same day.
+-- How many visitors of a site completed each step and all earlier ones by the end of a date range, and
+-- how many of them completed all on the same day.
 SELECT f.place::integer   AS place,
        f.step::text       AS step,
        f.visitors::bigint AS visitors,

@@ -1,8 +1,8 @@
--- What the API and `footfall report` read beside the panels (panels.sql). Days are numbers like
--- 20190629; a range includes both ends.
+-- The queries of the API and `footfall report` in addition to the panels (panels.sql). Days are numbers like
+-- 20190629. A range includes both ends.
 
 -- name: SitesAfter :many
--- The sites of an app, in order of name, after one of them.
+-- The sites of an app, in order of name, after a given one.
 SELECT s.uri AS site, s.pv::bigint AS pv, s.uv::bigint AS uv, s.hot::bigint AS hot, s.counted_pv, s.counted_uv, s.counted_hot, s.since
 FROM totals AS s
 WHERE s.site_id IS NULL
@@ -13,13 +13,12 @@ ORDER BY left(s.uri, 200) USING ~<~, s.uri USING ~<~
 LIMIT @n;
 
 -- name: PagesAfter :many
--- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
--- range of days, their uniques in another (one that ends with day 0: none), and those up to a day of
--- the range that are compared with these (0: up to its last). A part of the path, in small letters,
--- or of the title, leaves out those that do not have it. The index has the first 200 characters, whose order is that
--- of the whole. Pages that were not visited in the range are there, too. Where it is not known of
--- some visitors when they came before, uniques are asked for by name: the tables on which they rest
--- then are not open to the service.
+-- The pages of an app, or of one site, in order of uri, after a given one, with their numbers in a date range, their
+-- uniques in another range (one that ends with day 0: none), and their uniques up to a day of the first range, for
+-- the comparison (0: up to its last day). A part of the path, in lower case, or of the title filters the pages. The
+-- index has the first 200 characters, which have the same order as the whole. Pages without visits in the range are
+-- included. If the previous visits of some visitors are unknown, uniques are read by name, because the service may
+-- not read the underlying tables.
 WITH listed AS MATERIALIZED (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -55,8 +54,8 @@ LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @compared_to::in
 ORDER BY p.uri USING ~<~;
 
 -- name: PagesVisited :one
--- How many pages of a site top_pages has for a range of days; n, where they are more. Of each page
--- one day is looked for, however many pages and days there are.
+-- How many pages of a site top_pages has for a date range, at most n. For each page it looks for only one day,
+-- whatever the number of pages and days.
 SELECT count(*) AS pages
 FROM (
     SELECT p.id
@@ -76,18 +75,18 @@ FROM (
 ) AS visited;
 
 -- name: TitleOf :one
--- What a page calls itself; '': it is not known.
+-- The title of a page; '': unknown.
 SELECT coalesce(max(h.title), '')::text AS title
 FROM titles AS h
 WHERE h.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text));
 
 -- name: TagNames :many
--- The names of tags that an app counts, or has values of.
+-- The names of tags that an app counts, or for which it has values.
 SELECT n.name::text AS name, n.has_values::boolean AS has_values
 FROM report.tag_names(@app::text) AS n;
 
 -- name: DaysBetween :many
--- The numbers of a target, day by day. Days on which nobody came are left out.
+-- The numbers of a target, day by day. Days without visits are left out.
 SELECT d.day_id AS day, d.pv, d.new_visitors, d.hot
 FROM days AS d
 WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
@@ -118,7 +117,7 @@ CROSS JOIN LATERAL (
 ) AS f;
 
 -- name: VisitorsAreKept :one
--- Whether the rows of visits to a target on a day are all kept, but for those of erased visitors.
+-- Whether all rows of visits to a target on a day are kept, except those of erased visitors.
 SELECT NOT EXISTS (
     SELECT
     FROM pages AS p
@@ -130,9 +129,8 @@ SELECT NOT EXISTS (
 ) AS kept;
 
 -- name: VisitorOf :one
--- Who was visitor number so and so of a target; or, where addresses are given, the rank and days of the
--- visitor who is stored under one of them, the first that is there. No row if they never came, or were
--- erased.
+-- The visitor with this rank at a target. If addresses are given: the rank and days of the visitor that is stored
+-- under one of them, the first one found. No row if the visitor does not exist, or was erased.
 SELECT r.rank::bigint                    AS rank,
        coalesce(r.visitor, '::')::inet   AS visitor,
        coalesce(r.first_day, 0)::integer AS first_day,
@@ -152,9 +150,8 @@ UNION ALL
  LIMIT 1);
 
 -- name: UniquesOf :one
--- How many visitors came in a range of days to a target, to any of several targets, which need not
--- exist, or to any page whose uri begins so, and how sure that is; no row if there is no such app, or
--- no such target.
+-- The number of distinct visitors in a date range of a target, of any of several targets, which need not exist, or
+-- of all pages whose uri has a prefix, and its accuracy. No row if the app or the target does not exist.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques(@app::text, (@targets::text[])[1], @from_day::integer, @to_day::integer) AS u
 WHERE cardinality(@targets::text[]) = 1
@@ -168,8 +165,8 @@ FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day
 WHERE @prefix::text <> '';
 
 -- name: FilterPanels :many
--- Reads parts of a report on the visitors of a site for whom conditions hold, in one pass over their rows.
--- The part since is the last row, unless its day is not 0: then it is the only one. -1 is not known.
+-- Several parts of a filtered report on a site's visitors, in one pass over their rows. The part "since" is the last
+-- row, unless its day is not 0: then it is the only row. -1 is unknown.
 SELECT p.part::text                        AS part,
        coalesce(p.day_id, 0)::integer      AS day,
        coalesce(p.name, '')::text          AS name,
@@ -181,8 +178,8 @@ FROM filter_panels(@app::text, @target::text, @from_day::integer, @to_day::integ
                    @names::text[], @period::text, @n::integer, @n::integer) AS p;
 
 -- name: PageFirst :many
--- The page of an app that was counted first, and when; none where nothing was. Of an app with many pages
--- it is the first of some.
+-- The page of an app that was counted first, and when. No row if the app has no pages. For an app with many pages it
+-- is the first of some.
 SELECT s.uri, s.created_at AS at
 FROM (
     SELECT p.id, p.uri, p.created_at
@@ -195,7 +192,7 @@ ORDER BY s.id
 LIMIT 1;
 
 -- name: HistorySites :many
--- Sites of an app that others have counted, and nobody here, with their last day and who has counted that.
+-- Sites of an app that were counted by other tools but not here, with their last day and the tool that counted it.
 SELECT h.site, max(h.day_id)::integer AS day, (array_agg(i.source ORDER BY h.day_id DESC))[1]::text AS source
 FROM apps AS a
 JOIN history_days AS h    ON h.app_id = a.id
@@ -207,7 +204,8 @@ ORDER BY h.site
 LIMIT @n;
 
 -- name: HistoryDays :many
--- What others have counted for a target on days on which its site was not counted here; -1 is not known.
+-- The numbers that other tools have counted for a target on days on which its site was not counted here; -1 is
+-- unknown.
 SELECT h.day_id                               AS day,
        coalesce(h.visitors, -1)::bigint       AS pv,
        coalesce(h.new_visitors, -1)::bigint   AS new_visitors,

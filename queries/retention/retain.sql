@@ -1,18 +1,18 @@
--- Letting go of what need not be kept. What deletes does so through functions that look for
--- themselves whether it may go.
+-- Deletion by retention. The functions that delete rows check for themselves whether these may be
+-- deleted.
 
 -- name: RetentionDone :one
--- Whether somebody has let go on a day, or on a later one.
+-- Returns whether retention has completed on this day or a later one.
 SELECT (value >= @day::integer)::boolean AS done
 FROM epochs
 WHERE name = 'retention';
 
 -- name: RetentionNote :exec
--- Notes that all was let go on a day. Fails where the day has not come yet.
+-- Records that retention has completed on a day. Fails if the day has not started yet.
 SELECT note_retention(@day);
 
 -- name: RetentionApps :many
--- What each app keeps, and from which day on its visits are kept so far.
+-- Each app's retention settings, and from which day on its visits are kept so far.
 SELECT a.id, a.name, a.retain_days, a.forget_days,
        coalesce(k.from_day, 0)::integer    AS from_day,
        coalesce(k.gone_before, 0)::integer AS gone_before,
@@ -23,7 +23,7 @@ WHERE a.deleted_at IS NULL
 ORDER BY a.name;
 
 -- name: AppCountedBetween :one
--- Whether an app has counted anything from one day to before another.
+-- Whether an app has counted visits from one day until before another.
 SELECT EXISTS (
     SELECT
     FROM pages AS s
@@ -35,17 +35,18 @@ SELECT EXISTS (
 ) AS counted;
 
 -- name: DayClose :one
--- Makes the sketches and tops of a day that is over; false if it had them.
+-- Computes the sketches and top lists of a day that has ended. Returns false if they existed.
 SELECT close_day(@day)::boolean AS closed;
 
 -- name: ReturnsPack :one
--- Packs some returns of closed days, by target from one on. How many; 0: no more are left.
+-- Packs some returns of closed days, by target from @from_page on. Returns their number; 0: none
+-- are left.
 SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
 FROM pack_returns(@from_page::bigint, @n::integer) AS p;
 
 -- name: TopsMissing :many
--- The apps and closed days of which lists of top pages are missing: the deletion of a page took
--- them, or late visits did.
+-- The apps and closed days whose lists of top pages are missing, because a page was deleted or late
+-- visits arrived.
 SELECT DISTINCT s.app_id::integer AS app_id, d.day_id::integer AS day
 FROM pages AS s
 JOIN days AS d        ON d.page_id = s.id
@@ -57,16 +58,16 @@ WHERE s.site_id IS NULL
 ORDER BY app_id, day;
 
 -- name: TopsMake :exec
--- Makes the lists of top pages of an app on a closed day, where they are missing.
+-- Computes the missing lists of top pages of an app on a closed day.
 SELECT make_tops(@only_app::integer, @only_day::integer);
 
 -- name: VisitsKeepFrom :exec
--- Lets the visits of an app of days before one go.
+-- Releases an app's visits of days before this one for deletion.
 SELECT keep_visits_from(@app, @day);
 
 -- name: DayIsKept :one
--- Whether an app keeps its visits of a day. The arrays are a table: apps, and from which day on
--- each keeps.
+-- Whether any app still keeps its visits of a day. The arrays are one table: apps, and the first
+-- day that each keeps.
 SELECT EXISTS (
     SELECT
     FROM (SELECT unnest(@apps::integer[]) AS app_id, unnest(@from_days::integer[]) AS from_day) AS k
@@ -76,7 +77,7 @@ SELECT EXISTS (
 ) AS kept;
 
 -- name: VisitsOfDay :many
--- How many rows each app has on a day.
+-- The number of visit rows of each app on a day.
 SELECT a.name AS app, count(*) AS visits
 FROM visits AS v
 JOIN pages AS p ON p.id = v.page_id
@@ -86,30 +87,30 @@ GROUP BY a.name
 ORDER BY a.name;
 
 -- name: VisitsOfAppOnDay :one
--- How many rows an app has on a day.
+-- The number of an app's visit rows on a day.
 SELECT count(*)
 FROM pages AS p
 JOIN visits AS v ON v.page_id = p.id AND v.day_id = @day
 WHERE p.app_id = @app_id;
 
 -- name: DayBytes :one
--- How large the partition of a day is, with its indexes.
+-- The size of a day's partition with its indexes.
 SELECT coalesce(sum(pg_total_relation_size(p.partition)), 0)::bigint AS bytes
 FROM visits_partitions() AS p
 WHERE p.day = @day::integer;
 
 -- name: DayDrop :one
--- Drops the partition of a day that is closed; false if it is gone, or an app keeps it, as one does
--- that has just counted for it. Fails (FaultBusy) where it would have to wait.
+-- Drops the partition of a closed day. Returns false if it does not exist, or if an app keeps it,
+-- for example because it has just counted visits there. Fails (FaultBusy) instead of waiting.
 SELECT drop_visits_day(@day)::boolean AS dropped;
 
 -- name: VisitsDelete :one
--- Deletes some visits of an app on a day that it keeps no longer, by page from one on.
+-- Deletes some visits of an app on a day that it no longer keeps, by page from @from_page on.
 SELECT g.deleted::bigint AS deleted, g.last_page::bigint AS last_page
 FROM delete_unkept_visits(@app::integer, @day::integer, @from_page::bigint, @n::integer) AS g;
 
 -- name: VisitsGoneNote :exec
--- An app has no rows left before a day.
+-- Records that an app has no visit rows before a day.
 UPDATE visits_kept
 SET gone_before = @day
 WHERE app_id = @app_id
@@ -117,8 +118,9 @@ WHERE app_id = @app_id
   AND from_day >= @day;
 
 -- name: VisitorsUnseen :many
--- Those who have not come to a site since a day, at the site and at its pages, by site and visitor:
--- those who came first are first, so that a row of erased_visitors is written once for many.
+-- The visitors who have not visited a site since a day, at the site and at its pages, by site and
+-- visitor. The earliest visitors are first, so that a row of erased_visitors is written once for
+-- many.
 SELECT coalesce(p.site_id, p.id)::bigint AS site_id, v.page_id, v.ip
 FROM pages AS p
 JOIN visitors AS v      ON v.page_id = p.id
@@ -130,7 +132,7 @@ ORDER BY coalesce(p.site_id, p.id), s.rank, v.ip
 LIMIT @n;
 
 -- name: VisitorsUnseenCount :one
--- How many there are.
+-- The number of these visitors.
 SELECT count(*)
 FROM pages AS p
 JOIN visitors AS v ON v.page_id = p.id
@@ -139,7 +141,8 @@ WHERE p.app_id = @app_id
   AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= @before);
 
 -- name: VisitorsForget :one
--- Forgets those of them who have not come meanwhile. Both arrays are one table.
+-- Deletes the visitors of the list who have not visited again in the meantime. Both arrays are one
+-- table.
 SELECT forget_visitors(@app, @before, @pages::bigint[], @ips::inet[])::bigint AS forgotten;
 
 -- name: LogLinesForget :one

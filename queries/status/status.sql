@@ -1,10 +1,10 @@
--- What is told of the service to operators alone. Nothing here reads a table of visits or visitors.
+-- The state of the service, for operators only. No query here reads a table of visits or visitors.
 
 -- name: StatusApps :many
--- Each app that is not being deleted: its visits over all of its sites, the last day on which it
--- counted one, the visits of that day, for how many days it keeps rows of visits (0: for ever), the
--- first day whose rows it keeps (0: all are), and whether letting go is paused for it, since an import
--- runs, or was killed of late. Days are 0 where there is none. The time of day of a visit is stored nowhere.
+-- Each app that is not being deleted: its visits over all of its sites, the last day with visits and their
+-- number, for how many days it keeps visit rows (0: for ever), the first day of which it still has all rows
+-- (0: all days), and whether deletion by retention is paused, because an import runs or was killed recently.
+-- Days are 0 if there is none. The time of day of a visit is not stored.
 WITH sites AS (
     SELECT s.app_id, c.hot, d.day_id, d.hot AS day_hot, max(d.day_id) OVER (PARTITION BY s.app_id) AS last_day
     FROM pages AS s
@@ -34,8 +34,8 @@ GROUP BY a.id, a.name, a.retain_days
 ORDER BY a.name;
 
 -- name: TableSizes :many
--- How large the tables of Footfall are, with their indexes, the largest first; the days of visits as
--- one. Rows are as the server last estimated.
+-- The sizes of Footfall's tables with their indexes, the largest first. The partitions of visits are one
+-- row. Row numbers are the server's last estimates.
 WITH named AS (
     SELECT n.relname AS name, table_of(n.relname) AS relation
     FROM pg_catalog.pg_class AS n
@@ -53,7 +53,7 @@ GROUP BY 1
 ORDER BY sum(pg_total_relation_size(c.oid)) DESC;
 
 -- name: WebhooksFailing :many
--- Webhooks whose first call has waited for so many seconds.
+-- Webhooks whose first call has waited for more than this number of seconds.
 SELECT w.id, a.name AS app, w.since, cardinality(w.waiting) AS waiting
 FROM webhooks AS w
 JOIN apps AS a ON a.id = w.app_id

@@ -1,8 +1,8 @@
--- How `footfall verify` divides the tables into pieces, each of which it proves in a snapshot of its own
+-- How `footfall verify` divides the tables into pieces. Each piece is checked in its own snapshot
 -- (functions/verify_targets.sql).
 
 -- name: Prove :many
--- What the named checks find. Each ignores the arguments of the others.
+-- The results of the named checks. Each check ignores the arguments of the others.
 SELECT t.measure::text AS measure, t.held::bigint AS held, t.behind::bigint AS behind, t.broken::bigint AS broken, t.offenders::bigint[] AS offenders
 FROM verify_targets(@low::bigint, @high::bigint, @whole::boolean, @listed::bigint[], @from_day::integer, @seed::bigint, @sampled::integer) AS t
 WHERE 'targets' = ANY (@checks::text[])
@@ -32,7 +32,7 @@ FROM verify_line_days(@app) AS d
 WHERE 'line days' = ANY (@checks);
 
 -- name: VerifyScope :one
--- The first day of which any app keeps its visits (0: all are kept), and how many apps are being
+-- The first day for which any app keeps its visits (0: all days), and the number of apps that are being
 -- deleted.
 SELECT coalesce(min(coalesce(k.from_day, 0)) FILTER (WHERE a.deleted_at IS NULL), 0)::integer AS from_day,
        count(*) FILTER (WHERE a.deleted_at IS NOT NULL) AS being_deleted
@@ -40,7 +40,7 @@ FROM apps AS a
 LEFT JOIN visits_kept AS k ON k.app_id = a.id;
 
 -- name: VerifyWeight :one
--- About how many rows the targets of an app, or of all where none is named, have together.
+-- The approximate number of rows of the targets of an app, or of all apps if the name is empty.
 SELECT coalesce(sum(1 + coalesce(c.pv, 0) + coalesce(c.uv, 0)), 0)::bigint AS weight
 FROM pages AS p
 JOIN apps AS a          ON a.id = p.app_id
@@ -48,9 +48,9 @@ LEFT JOIN counters AS c ON c.page_id = p.id
 WHERE @app::text IN ('', a.name);
 
 -- name: VerifyNext :one
--- The pages from a number on, in order, as many as have about so many rows together, but one at
--- least, and not too many: how many they are, the last, 0 where none is left, and which of them are
--- asked for. Those of an app that is being deleted are left out: its rows go step by step.
+-- The next pages from a number on, in order: about as many as have this number of rows in total, at least
+-- one, and at most @many. Returns their number, the last one (0: none left), and which of them are
+-- selected. Pages of an app that is being deleted are left out, because its rows are deleted step by step.
 WITH following AS MATERIALIZED (
     SELECT p.id, p.site_id, p.app_id
     FROM pages AS p
@@ -61,7 +61,7 @@ WITH following AS MATERIALIZED (
     SELECT f.id, f.site_id, k.is_asked, CASE WHEN k.is_asked THEN 1 + coalesce(c.pv, 0) + coalesce(c.uv, 0) ELSE 0 END AS weight
     FROM following AS f
     JOIN apps AS a ON a.id = f.app_id
-    LEFT JOIN LATERAL (SELECT n.pv, n.uv FROM counters AS n WHERE n.page_id = f.id OFFSET 0) AS c ON true -- one by one, and not all
+    LEFT JOIN LATERAL (SELECT n.pv, n.uv FROM counters AS n WHERE n.page_id = f.id OFFSET 0) AS c ON true -- look up one by one instead of reading all
     CROSS JOIN LATERAL (
         SELECT a.deleted_at IS NULL
                    AND @app::text IN ('', a.name)
@@ -83,8 +83,7 @@ WHERE r.so_far <= @size::bigint
    OR r.so_far = r.weight;
 
 -- name: VerifyNextDay :one
--- The closed day that comes after one, and after so many others that are skipped; 0 where there is
--- none.
+-- The closed day that follows @after and this number of skipped days; 0 if there is none.
 SELECT coalesce((SELECT c.day_id
                  FROM closed_days AS c
                  WHERE c.day_id > @after::integer
@@ -93,7 +92,7 @@ SELECT coalesce((SELECT c.day_id
                  LIMIT 1), 0)::integer AS day;
 
 -- name: VerifyNames :many
--- What targets are called, and apps as a whole: those have their id, negative.
+-- The names of targets, and of apps, which have their negated id.
 SELECT p.id, a.name AS app, p.uri
 FROM pages AS p
 JOIN apps AS a ON a.id = p.app_id
@@ -104,7 +103,7 @@ FROM apps AS a
 WHERE -a.id = ANY (@targets);
 
 -- name: VerifyApps :many
--- The apps of which all sites are asked for: all, or the one with this name.
+-- The apps whose sites are all selected: all apps, or the one with this name.
 SELECT a.id
 FROM apps AS a
 WHERE @app::text IN ('', a.name)
@@ -112,8 +111,8 @@ WHERE @app::text IN ('', a.name)
 ORDER BY a.id;
 
 -- name: VerifyNextPerson :one
--- The last key of the next so many rows of people after a key in one of its two tables; none (app 0)
--- where no row follows.
+-- The last key of the next portion of rows of people after a key, in one of its two tables. app 0: no row
+-- follows.
 SELECT coalesce((array_agg(n.app_id))[1], 0)::integer AS app_id, coalesce((array_agg(n.id))[1], '::')::inet AS id
 FROM (
     SELECT p.app_id, p.id
@@ -126,17 +125,17 @@ FROM (
 ) AS n;
 
 -- name: PeoplePeriod :one
--- Which of the two tables of people is written to.
+-- The table of people, of the two, that is being written.
 SELECT people_period()::smallint AS period;
 
 -- name: VerifyTagsWaiting :many
--- What batches have brought that is not added up yet.
+-- The rows of committed batches that are not added to tag_days yet.
 SELECT n.verdicts, n.tags
 FROM tag_news AS n;
 
 -- name: VerifyHoursWaiting :many
--- How many visitors and newcomers of some days will be added to their hours. The arrays are one table: the
--- sums that wait.
+-- The numbers of visitors and newcomers that will be added to the hours of some days. The arrays are one
+-- table of waiting sums.
 SELECT w.page_id::bigint AS page_id, w.day_id::integer AS day_id, sum(w.pv)::bigint AS pv, sum(w.newcomers)::bigint AS newcomers
 FROM (
     SELECT unnest(@pages::bigint[])     AS page_id,
@@ -149,7 +148,7 @@ JOIN tags AS t ON t.id = w.tag_id AND t.name = 'hour'
 GROUP BY w.page_id, w.day_id;
 
 -- name: VerifyNextHour :one
--- The hour of a log that is so many rows after another one; the last one of all: 0.
+-- The hour of a log that is a number of rows after another one; 0: there is none.
 SELECT coalesce(n.app_id, 0)::integer AS app_id, coalesce(n.hour, 0)::integer AS hour
 FROM (SELECT 1) AS one
 LEFT JOIN LATERAL (

@@ -1,21 +1,20 @@
--- Calls of webhooks that wait to be made.
+-- Webhook calls that wait to be sent.
 
 -- name: RoundNumbersSee :exec
--- Lets webhooks wait to be called for the round numbers that were given meanwhile. Where there is
--- none that is not even planned.
+-- Adds webhook calls for the round numbers that visitors have reached since the last time. Not even
+-- planned if there is no webhook.
 SELECT see_round_numbers()
 WHERE EXISTS (SELECT FROM webhooks);
 
 -- name: WebhooksTry :many
--- Takes the first call of each webhook that is to be tried now, and keeps others from it for so many
--- seconds.
+-- Returns the first call of each webhook that is due, and reserves it for this number of seconds.
 UPDATE webhooks
 SET try_at = now() + make_interval(secs => @seconds)
 WHERE id IN (SELECT w.id FROM webhooks AS w WHERE w.waiting <> '{}' AND w.try_at <= now() FOR UPDATE SKIP LOCKED)
 RETURNING id, url, private, salt, waiting[1]::text AS body, (waiting[1]::json ->> 'id')::text AS call;
 
 -- name: WebhookTaken :exec
--- Takes out the call that a receiver has taken, if it is still the first.
+-- Removes the call that a receiver has accepted, if it is still the first.
 UPDATE webhooks
 SET answers = (@answer::text || answers)[:5],
     waiting = waiting[2:],
@@ -25,7 +24,8 @@ WHERE id = @id
   AND waiting[1] = @body::text;
 
 -- name: WebhookBackOff :exec
--- Lets a webhook wait for as long again as it has, from a second up to so many.
+-- Delays the next attempt by as long as the webhook has already waited, at least a second and at
+-- most @most.
 UPDATE webhooks
 SET answers = (@answer::text || answers)[:5],
     try_at = now() + least(greatest(now() - since, interval '1 second'), make_interval(secs => @most))
