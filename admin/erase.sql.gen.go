@@ -182,7 +182,7 @@ type PageHideParams struct {
 	Uri   string
 }
 
-// Removes a page from its uri. Returns false if there is none.
+// Removes a page from its uri. Returns false if it does not exist.
 func (q *Queries) PageHide(ctx context.Context, arg PageHideParams) (bool, error) {
 	row := q.db.QueryRow(ctx, PageHide, arg.AppID, arg.Site, arg.Uri)
 	var hidden bool

@@ -53,7 +53,7 @@ INSERT INTO batches (id, schema_version)
 VALUES ($1, 3)
 `
 
-// The only write path. A batch of visits is one transaction of these statements, sent in one round trip:
+// The only write path. A batch of visits is a transaction with these statements, sent in one round trip:
 //
 //	BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 //

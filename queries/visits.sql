@@ -1,4 +1,4 @@
--- The only write path. A batch of visits is one transaction of these statements, sent in one round trip:
+-- The only write path. A batch of visits is a transaction with these statements, sent in one round trip:
 --
 --   BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 --

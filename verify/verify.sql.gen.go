@@ -342,7 +342,7 @@ SELECT coalesce((SELECT c.day_id
                  LIMIT 1), 0)::integer AS day
 `
 
-// The closed day that follows @after and this number of skipped days; 0 if there is none.
+// The closed day that follows @after and this number of skipped days; 0 at the end.
 func (q *Queries) VerifyNextDay(ctx context.Context, after int32, skip int32) (int32, error) {
 	row := q.db.QueryRow(ctx, verifyNextDay, after, skip)
 	var day int32
@@ -374,7 +374,7 @@ type VerifyNextHourRow struct {
 	Hour  int32
 }
 
-// The hour of a log that is a number of rows after another one; 0: there is none.
+// The hour of a log that is a number of rows after another one; 0 at the end.
 func (q *Queries) VerifyNextHour(ctx context.Context, arg VerifyNextHourParams) (VerifyNextHourRow, error) {
 	row := q.db.QueryRow(ctx, verifyNextHour, arg.AfterApp, arg.AfterHour, arg.Skip)
 	var i VerifyNextHourRow

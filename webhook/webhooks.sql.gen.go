@@ -17,7 +17,7 @@ WHERE EXISTS (SELECT FROM webhooks)
 
 // Webhook calls that wait to be sent.
 // Adds webhook calls for the round numbers that visitors have reached since the last time. Not even
-// planned if there is no webhook.
+// planned while webhooks is empty.
 func (q *Queries) RoundNumbersSee(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, roundNumbersSee)
 	return err

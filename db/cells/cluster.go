@@ -1,4 +1,4 @@
-// Package cells creates and moves cells: databases of a Citus cluster, each of which has its tables on one
+// Package cells creates and moves cells. A cell is a database of a Citus cluster that has its tables on one
 // of the nodes. Package db contains the connection to a cell.
 package cells
 
@@ -19,7 +19,7 @@ import (
 	"footfall/migrations"
 )
 
-// Cluster is a coordinator of Citus and its workers. A cell is a database on all of them.
+// Cluster is a coordinator of Citus and its workers. A cell is a database on all nodes.
 type Cluster struct {
 	at      *url.URL // the coordinator, with a database that does not belong to a cell and knows the nodes
 	options db.Options

@@ -90,7 +90,7 @@ SELECT erase_visitor(@app_id, @sites::bigint[], @ips::inet[])::bigint AS targets
 SELECT erase_people(@app_id, @ids::inet[]);
 
 -- name: PageHide :one
--- Removes a page from its uri. Returns false if there is none.
+-- Removes a page from its uri. Returns false if it does not exist.
 SELECT hide_page(@app_id, @site, @uri)::boolean AS hidden;
 
 -- name: HiddenPagesMerge :exec

@@ -2,9 +2,9 @@
 
 -- name: StatusApps :many
 -- Each app that is not being deleted: its visits over all of its sites, the last day with visits and their
--- number, for how many days it keeps visit rows (0: for ever), the first day of which it still has all rows
+-- number, for how many days it keeps visit rows (0: for ever), the first day whose rows it still has
 -- (0: all days), and whether deletion by retention is paused, because an import runs or was killed recently.
--- Days are 0 if there is none. The time of day of a visit is not stored.
+-- Days are 0 if the app has none. The time of day of a visit is not stored.
 WITH sites AS (
     SELECT s.app_id, c.hot, d.day_id, d.hot AS day_hot, max(d.day_id) OVER (PARTITION BY s.app_id) AS last_day
     FROM pages AS s

@@ -83,7 +83,7 @@ WHERE r.so_far <= @size::bigint
    OR r.so_far = r.weight;
 
 -- name: VerifyNextDay :one
--- The closed day that follows @after and this number of skipped days; 0 if there is none.
+-- The closed day that follows @after and this number of skipped days; 0 at the end.
 SELECT coalesce((SELECT c.day_id
                  FROM closed_days AS c
                  WHERE c.day_id > @after::integer
@@ -148,7 +148,7 @@ JOIN tags AS t ON t.id = w.tag_id AND t.name = 'hour'
 GROUP BY w.page_id, w.day_id;
 
 -- name: VerifyNextHour :one
--- The hour of a log that is a number of rows after another one; 0: there is none.
+-- The hour of a log that is a number of rows after another one; 0 at the end.
 SELECT coalesce(n.app_id, 0)::integer AS app_id, coalesce(n.hour, 0)::integer AS hour
 FROM (SELECT 1) AS one
 LEFT JOIN LATERAL (

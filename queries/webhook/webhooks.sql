@@ -2,7 +2,7 @@
 
 -- name: RoundNumbersSee :exec
 -- Adds webhook calls for the round numbers that visitors have reached since the last time. Not even
--- planned if there is no webhook.
+-- planned while webhooks is empty.
 SELECT see_round_numbers()
 WHERE EXISTS (SELECT FROM webhooks);
 

@@ -101,7 +101,7 @@ func stampsOf(path string) (s stamps) {
 	return s
 }
 
-// table is the content of a file: a sorted list of ranges, each of which starts after the end of the
+// table is the content of a file: a sorted list of ranges. Each starts after the end of the
 // previous one. Its keys are IPv4 addresses, followed by the first halves of IPv6 addresses, because
 // a visitor has at least a network of that size.
 type table struct {
