@@ -57,8 +57,8 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// The commands in a README in another language are those of the English one. The translation names the commit that it
-// follows, which must be the last change of a differing block. Its section on busuanzi is in embed.md.
+// A README in another language has the same commands as the English one, and names the commit that it follows. The
+// blocks of its section on busuanzi are in embed.md.
 func TestReadmesFollowTheOneInEnglish(t *testing.T) {
 	t.Parallel()
 	texts := read(t, ".md")

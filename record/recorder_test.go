@@ -65,8 +65,8 @@ func TestWaitingIsBoundedByTime(t *testing.T) {
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// After a lane has sent a visit to the inbox, it also sends later ones there for a while, whatever waits in it. A
-// lane without an inbox accepts as many as it can.
+// After a lane with an inbox has refused a visit, it refuses later ones for a while, even if it is empty. A lane without
+// an inbox accepts visits as soon as it can.
 func TestLaneRests(t *testing.T) {
 	t.Parallel()
 	for _, overflow := range []bool{true, false} {
