@@ -151,7 +151,7 @@ func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err 
 }
 
 // errWrong is returned for both an unknown name and a wrong password.
-var errWrong = visit.Errorf(visit.Forbidden, "", "this name and password do not belong together")
+var errWrong = visit.Errorf(visit.Forbidden, "", "the name or the password is wrong")
 
 // SignIn creates a session if the name and the password are right. Its duration does not reveal whether the name exists.
 func (s *Accounts) SignIn(ctx context.Context, name, password, browser string) (session string, err error) {

@@ -12,7 +12,7 @@ import (
 
 // errNoLink is returned for unknown, used and expired links.
 var errNoLink = visit.Errorf(visit.NotFound, "",
-	"this link does nothing any more: it was used, replaced by another one, or its time is over")
+	"this link no longer works: it was used, replaced by another one, or has expired")
 
 // NewStart creates a link for the first account and returns its token, or "" if an account exists.
 func (s *Accounts) NewStart(ctx context.Context) (token string, err error) {
@@ -81,7 +81,7 @@ func (s *Accounts) Follow(ctx context.Context, token, name, password, browser st
 }
 
 func taken(name string) error {
-	return visit.Errorf(visit.Invalid, "name", "%.100q is another account's already: choose another one", name)
+	return visit.Errorf(visit.Invalid, "name", "%.100q already belongs to another account: choose another name", name)
 }
 
 // begin creates the first account, an owner, and deletes all links for a first account.

@@ -174,7 +174,7 @@ func checkOwners(ctx context.Context, q *Queries, but int32) error {
 	}
 	if err == nil && isOwner && !others {
 		return visit.Errorf(visit.Invalid, "account",
-			"it is the only owner, without whom nobody could change anything: make another one an owner first")
+			"it is the only owner, and nobody else could change anything: make another account an owner first")
 	}
 	return err
 }
@@ -195,7 +195,7 @@ func (s *Accounts) NewLink(ctx context.Context, id int32) (token string, err err
 	return token, s.inTx(ctx, func(q *Queries) error {
 		set, err := q.LinkSet(ctx, hash, id)
 		if err == nil && set == 0 {
-			err = visit.Errorf(visit.NotFound, "account", "there is none with this number: it was removed")
+			err = visit.Errorf(visit.NotFound, "account", "there is no account with this number: it was removed")
 		}
 		if err != nil {
 			return err

@@ -57,7 +57,7 @@ func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) 
 		defer func() { <-s.places }()
 		return f(), nil
 	case <-wait.Done():
-		return nil, visit.Errorf(visit.Unavailable, "", "too many sign in at this moment: try again")
+		return nil, visit.Errorf(visit.Unavailable, "", "too many people are signing in right now: try again")
 	}
 }
 
@@ -93,15 +93,15 @@ func (s *Accounts) newPassword(ctx context.Context, name, password string) (stor
 	typed, err := precis.OpaqueString.String(password)
 	switch {
 	case utf8.RuneCountInString(password) < leastPassword:
-		return "", visit.Errorf(visit.Invalid, "password", "it has fewer than %d characters: several words are easy to keep in mind",
+		return "", visit.Errorf(visit.Invalid, "password", "it has fewer than %d characters: several words are easy to remember",
 			leastPassword)
 	case len(password) > longestPassword:
 		return "", visit.Errorf(visit.Invalid, "password", "it is longer than %d bytes: write a shorter one", longestPassword)
 	case err != nil:
-		return "", visit.Errorf(visit.Invalid, "password", "it has characters that cannot be typed again: leave them out")
+		return "", visit.Errorf(visit.Invalid, "password", "it has characters that cannot be typed again: remove them")
 	case common()[strings.ToLower(typed)]:
 		return "", visit.Errorf(visit.Invalid, "password",
-			"it is one of the 10,000 that most people have, and is tried first: choose another one")
+			"it is one of the 10,000 most common ones, which are tried first: choose another one")
 	case strings.EqualFold(typed, strings.TrimSpace(name)):
 		return "", visit.Errorf(visit.Invalid, "password", "it is your name, and is tried first: choose another one")
 	}

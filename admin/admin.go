@@ -381,10 +381,10 @@ func wrap(doing string, err error) error {
 	case errors.As(err, &verr):
 		return verr
 	case db.IsNoText(err):
-		return visit.Errorf(visit.Invalid, "", "what was given is no text: leave out what is no UTF-8, and U+0000")
+		return visit.Errorf(visit.Invalid, "", "this is not text: remove whatever is not UTF-8, and U+0000")
 	case db.IsDenied(err):
-		return visit.Errorf(visit.Forbidden, "", "this service has a role in the database that may count and change nothing: "+
-			"change it by a command, as the owner of the tables").Because(err)
+		return visit.Errorf(visit.Forbidden, "", "this service's database role may count, but not change anything: "+
+			"change it with a command, as the owner of the tables").Because(err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -62,7 +62,7 @@ func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s 
 		return errHashed
 	}
 	if held, err := q.AppIsHeld(ctx, id); err != nil || !held { // else other apps' visits would wait for the locks, too
-		return cmp.Or[error](err, visit.Errorf(visit.Unavailable, "", "app %s was held for as long as others erased: try again", name))
+		return cmp.Or[error](err, visit.Errorf(visit.Unavailable, "", "app %s was busy with other deletions for too long: try again", name))
 	}
 	set := was
 	if err := a.applyHashed(&was, &set, s); err != nil {

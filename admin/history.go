@@ -80,7 +80,7 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 		case err == nil && now.ID != row.ID:
 			err = app.NoApp(h.App)
 		case err == nil && now.Tz != row.Tz:
-			err = visit.Errorf(visit.Unavailable, "tz", "the time zone of app %s was changed meanwhile: try again", h.App)
+			err = visit.Errorf(visit.Unavailable, "tz", "the time zone of app %s was changed in the meantime: try again", h.App)
 		}
 		if err != nil {
 			return err
@@ -90,11 +90,10 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 		if err != nil {
 			return err
 		}
-		if n := done.Others; n > 0 {
-			return visit.Errorf(visit.Invalid, "", "%s has %s from %s, %s, already: a day is of one source. "+
+		if done.Others > 0 {
+			return visit.Errorf(visit.Invalid, "", "%s already has days from %s (%s to %s): a day can have only one source. "+
 				"Remove that import (`footfall history list` has its number), or leave these days out of the file", visit.Shown(done.OtherSite),
-				days(n),
-				visit.CountedBy(done.Other), visit.Range{From: done.OtherFirst, To: done.OtherLast})
+				visit.CountedBy(done.Other), visit.DayText(done.OtherFirst), visit.DayText(done.OtherLast))
 		}
 		if done.First, err = q.HistoryFirst(ctx); err != nil {
 			return err
@@ -188,9 +187,9 @@ func (to *HistoryTo) Add(ctx context.Context, t *Told) error {
 	const firstDay = 19910101 // before the first web page
 	switch {
 	case t.Day < firstDay:
-		return visit.Errorf(visit.Invalid, "", "%s lies before 1991", visit.DayText(t.Day))
+		return visit.Errorf(visit.Invalid, "", "%s is before 1991", visit.DayText(t.Day))
 	case t.Day > to.today:
-		return visit.Errorf(visit.Invalid, "", "%s is yet to come: in %s it is %s", visit.DayText(t.Day), to.zone, visit.DayText(to.today))
+		return visit.Errorf(visit.Invalid, "", "%s is in the future: in %s it is %s", visit.DayText(t.Day), to.zone, visit.DayText(to.today))
 	}
 	for _, n := range []int64{t.PageViews, t.Visits, t.Visitors, t.New} {
 		if n > mostOffset/1000 {
@@ -232,11 +231,11 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 		uri, err = visit.ParseTarget(page, to.app.KeepQuery)
 		site, path, _ := strings.Cut(uri, "/")
 		if site == visit.OtherSite || site == visit.EventSite || "/"+path == visit.OtherPage || "/"+path == visit.DeletedPage {
-			return target, visit.Errorf(visit.Invalid, "", "it is no page")
+			return target, visit.Errorf(visit.Invalid, "", "it is not a page")
 		}
 		target = visit.Target{Site: site, Page: uri}
 	case host == "" && to.site == "":
-		return target, visit.Errorf(visit.Invalid, "", "it names no host: say of which site it is (--site)")
+		return target, visit.Errorf(visit.Invalid, "", "it names no host: name its site with --site")
 	case page == "":
 		target.Site, err = visit.ParseSite(cmp.Or(host, to.site))
 		target.Page = target.Site
@@ -272,7 +271,7 @@ func (a *Admin) HistoryImports(ctx context.Context, app string) ([]HistoryListRo
 func (q queries) checkHistory(ctx context.Context, row *db.App) error {
 	is, err := q.HistoryIs(ctx, row.ID)
 	if err == nil && is {
-		err = visit.Errorf(visit.Invalid, "tz", "app %s has history, by days of %s: remove it first (`footfall history remove`), "+
+		err = visit.Errorf(visit.Invalid, "tz", "app %s has a history with days of %s: remove it first (`footfall history remove`), "+
 			"and import it again", row.Name, row.Tz)
 	}
 	return err

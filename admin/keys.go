@@ -17,7 +17,7 @@ import (
 // ErrInstancesBehind. The key cannot be read again, because only its hash is stored.
 func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key string, err error) {
 	if len(with) == 0 {
-		return "", visit.Errorf(visit.Invalid, "scope", "it is missing: name what the key allows: %s", scopeNames())
+		return "", visit.Errorf(visit.Invalid, "scope", "it is missing: name the key's permissions: %s", scopeNames())
 	}
 	var names []string
 	for _, scope := range with {
@@ -145,9 +145,10 @@ func (a *Admin) shareUntil(row *db.App, until string) (lastDay int32, err error)
 	case err != nil:
 		return 0, visit.InField("until", err)
 	case lastDay < today:
-		return 0, visit.Errorf(visit.Invalid, "until", "%s is over: write a day from %s on", visit.DayText(lastDay), visit.DayText(today))
+		return 0, visit.Errorf(visit.Invalid, "until",
+			"%s is in the past: write %s or a later day", visit.DayText(lastDay), visit.DayText(today))
 	case lastDay > longest:
-		return 0, visit.Errorf(visit.Invalid, "until", "%s is too far away: a link shows something for five years at most, up to %s",
+		return 0, visit.Errorf(visit.Invalid, "until", "%s is too far away: a link is valid for five years at most, up to %s",
 			visit.DayText(lastDay), visit.DayText(longest))
 	}
 	return lastDay, nil

@@ -26,15 +26,17 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 			lost = append(lost, visit.Textf(format, values...))
 		}
 	}
-	lose(shorter(row.RetainDays, is.RetainDays), "Rows of visits of all but the last %d days are deleted, and with them who came on each.",
+	lose(shorter(row.RetainDays, is.RetainDays),
+		"All visit rows except the last %d days will be deleted, including the record of each day's visitors.",
 		is.RetainDays)
-	lose(shorter(row.ForgetDays, is.ForgetDays), "Visitors who have not come for %d days are forgotten.", is.ForgetDays)
-	lose(row.Filters && !is.Filters, "What says which values came together with a visitor is emptied.")
-	lose(row.Titles && !is.Titles, "The titles of its pages are deleted.")
+	lose(shorter(row.ForgetDays, is.ForgetDays), "Visitors who have not come for %d days will be forgotten.", is.ForgetDays)
+	lose(row.Filters && !is.Filters, "The record of each visitor's combination of values will be emptied.")
+	lose(row.Titles && !is.Titles, "The titles of its pages will be deleted.")
 	hashes := row.Visitor == app.ByAddress && is.Visitor == app.ByHash
-	lose(hashes, "Hashes take the place of all addresses of visitors, which takes about a minute for a million; visits are "+
-		"answered 503 until that is done. It goes on where its page is left, and changes all or nothing.")
-	lose(row.Visitor != is.Visitor && !hashes, "Visitors are told apart by another thing from now on, and not by what they were.")
+	lose(hashes, "All visitors' addresses will be replaced by hashes, which takes about a minute per million; until then visits are "+
+		"answered with 503. It continues if you leave this page, and changes everything or nothing.")
+	lose(row.Visitor != is.Visitor && !hashes,
+		"From now on visitors will be distinguished in another way, and are not recognised by their earlier values.")
 	return lost, nil
 }
 

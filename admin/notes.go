@@ -24,16 +24,16 @@ func newNote(day, text, site string, today int32, row *db.App) (n NotesListRow, 
 		return n, visit.InField("day", err)
 	}
 	if n.DayID < firstDayNoted || n.DayID > lastDayNoted {
-		return n, visit.Errorf(visit.Invalid, "day", "%s is no day of a web page: write one like 2026-11-22", visit.DayText(n.DayID))
+		return n, visit.Errorf(visit.Invalid, "day", "%s is not a possible day: write one like 2026-11-22", visit.DayText(n.DayID))
 	}
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {
 	case n.Text == "":
 		return n, visit.Errorf(visit.Invalid, "text", "it is missing: write a sentence, like: A new version")
 	case !utf8.ValidString(n.Text) || strings.ContainsFunc(n.Text, hidden):
-		return n, visit.Errorf(visit.Invalid, "text", "it has characters that cannot be seen: write one line of letters")
+		return n, visit.Errorf(visit.Invalid, "text", "it has characters that cannot be seen: write one line of plain text")
 	case utf8.RuneCountInString(n.Text) > longestNote:
-		return n, visit.Errorf(visit.Invalid, "text", "it is longer than %d characters: say it in fewer", longestNote)
+		return n, visit.Errorf(visit.Invalid, "text", "it is longer than %d characters: shorten it", longestNote)
 	}
 	n.Site, err = siteOf(row, site)
 	return n, err
@@ -56,7 +56,7 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n Not
 		}
 		n.ID, err = q.NoteAdd(ctx, NoteAddParams{AppID: row.ID, Site: n.Site, Day: n.DayID, Text: n.Text, Most: mostNotes})
 		if err != nil {
-			return noRow(err, visit.Errorf(visit.Invalid, "text", "the app has %d notes, as many as it may have: remove some", mostNotes))
+			return noRow(err, visit.Errorf(visit.Invalid, "text", "the app has %d notes, the most it may have: remove some", mostNotes))
 		}
 		return q.note(ctx, app, "note", "", n.said())
 	}))
@@ -68,7 +68,7 @@ func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed N
 	err = a.withApp(ctx, app, func(q queries, row *db.App) error {
 		n, err := q.NoteRemove(ctx, row.ID, id)
 		if err != nil {
-			return noRow(err, visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of them", id))
+			return noRow(err, visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of its notes", id))
 		}
 		removed = NotesListRow(n)
 		return q.note(ctx, app, "note", removed.said(), "")

@@ -16,7 +16,7 @@ func TestNotes(t *testing.T) {
 		{"nobody", "2019-06-29", "x", "", `there is no app "nobody"`},
 		{"shop", "2019-02-29", "x", "", "day: "},
 		{"shop", "", "x", "", "day: "},
-		{"shop", "1066-10-14", "x", "", "day: 1066-10-14 is no day of a web page"},
+		{"shop", "1066-10-14", "x", "", "day: 1066-10-14 is not a possible day"},
 		{"shop", "2019-06-29", " ", "", "text: it is missing"},
 		{"shop", "2019-06-29", strings.Repeat("ü", 201), "", "text: it is longer than 200 characters"},
 		{"shop", "2019-06-29", "a\nb", "", "text: it has characters that cannot be seen"},
@@ -50,5 +50,5 @@ func TestNotes(t *testing.T) {
 		FROM apps, generate_series(1, 999) WHERE name = 'shop'`)
 	require.NoError(t, err)
 	_, err = c.Admin.AddNote(ctx, "shop", "2019-06-29", "x", "")
-	require.ErrorContains(t, err, "as many as it may have")
+	require.ErrorContains(t, err, "the most it may have")
 }

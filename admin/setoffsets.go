@@ -137,13 +137,13 @@ func (o *Offset) check() error {
 		return visit.Errorf(visit.Invalid, "uv", "%d is less than 0", o.UV)
 	case o.PV < o.UV:
 		return visit.Errorf(visit.Invalid, "pv",
-			"%d is less than uv, %d: each visitor has come on a day at least; leave pv out, if it is not known", o.PV, o.UV)
+			"%d is less than uv, %d: each visitor came on at least one day; leave pv out if it is not known", o.PV, o.UV)
 	case o.Hot < 0:
 		return visit.Errorf(visit.Invalid, "hot", "%d is less than 0", o.Hot)
 	case o.Hot < o.UV:
-		return visit.Errorf(visit.Invalid, "hot", "%d is less than uv, %d: each visitor has made a visit at least", o.Hot, o.UV)
+		return visit.Errorf(visit.Invalid, "hot", "%d is less than uv, %d: each visitor opened at least one page", o.Hot, o.UV)
 	case o.Hot < o.PV:
-		return visit.Errorf(visit.Invalid, "hot", "%d is less than pv, %d: hot are all visits", o.Hot, o.PV)
+		return visit.Errorf(visit.Invalid, "hot", "%d is less than pv, %d: hot counts all page views", o.Hot, o.PV)
 	case o.Hot > mostOffset:
 		return visit.Errorf(visit.Invalid, "hot", "%d is more than %d", o.Hot, int64(mostOffset))
 	}

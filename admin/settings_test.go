@@ -49,8 +49,8 @@ func TestTagSettings(t *testing.T) {
 	}{
 		{[]string{"Plan"}, `tags: "Plan" is not the name of a tag`},
 		{[]string{""}, `tags: "" is not the name of a tag`},
-		{[]string{"none", "source"}, "tags: none stands alone"},
-		{many, "tags: 21 names are the app's own"},
+		{[]string{"none", "source"}, "tags: none must stand alone"},
+		{many, "tags: there are 21 names of your own"},
 	} {
 		require.ErrorContains(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: wrong.tags}), wrong.says)
 	}

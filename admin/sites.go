@@ -14,8 +14,9 @@ import (
 func (a *Admin) AddSites(ctx context.Context, name string, sites []string) (listed []string, err error) {
 	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
 		if len(row.Sites) == 0 {
-			return nil, visit.Errorf(visit.Invalid, "site", "app %s counts any site, and would count no other then: if that is meant, "+
-				"list them with app set %[1]s --site …", name)
+			return nil, visit.Errorf(visit.Invalid, "site",
+				"app %s counts any site, and would then count no others: if that is intended, "+
+					"list them with app set %[1]s --site …", name)
 		}
 		return append(slices.Clone(row.Sites), given...), nil // Apply removes duplicates
 	})
@@ -32,8 +33,9 @@ func (a *Admin) RemoveSites(ctx context.Context, name string, sites []string) (l
 		}
 		rest := slices.DeleteFunc(slices.Clone(row.Sites), func(site string) bool { return slices.Contains(given, site) })
 		if len(rest) == 0 {
-			return nil, visit.Errorf(visit.Invalid, "site", "app %s would list no site any more: add another one first, or let anybody count "+
-				"any site with app set %[1]s --access open --site ''", name)
+			return nil, visit.Errorf(visit.Invalid, "site",
+				"app %s would no longer list any site: add another one first, or let anyone count "+
+					"any site with app set %[1]s --access open --site ''", name)
 		}
 		return rest, nil
 	})

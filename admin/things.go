@@ -77,7 +77,7 @@ var Things = []Thing{
 	},
 	{
 		Name: "keys", One: "key", Columns: []string{"key", "scope", "made", "used", "revoked"},
-		Lost:   "Programs that use this key are refused for ever.",
+		Lost:   "Programs that use this key will be refused.",
 		Fields: []Field{{Name: "scope", Help: "app key add --scope", Choices: strings.Split(scopeNames(), ", ")}},
 		List:   listOf((*Admin).Keys, func(k KeysListRow) []any { return []any{k.Name, k.Scopes, k.CreatedAt, k.UsedAt, k.RevokedAt} }),
 		Add: func(ctx context.Context, a *Admin, of string, g Given) (Made, error) {
@@ -92,7 +92,7 @@ var Things = []Thing{
 	},
 	{
 		Name: "links", One: "link", Columns: []string{"link", "site", "made", "until", "revoked"},
-		Lost: "Whoever has this link sees nothing by it for ever.",
+		Lost: "This link will never show anything again.",
 		Fields: []Field{{Name: "site", Help: "app share add --site", Optional: true},
 			{Name: "until", Help: "app share add --until", Optional: true}},
 		List: listOf((*Admin).Shares, func(s SharesListRow) []any {
@@ -119,7 +119,7 @@ var Things = []Thing{
 	{
 		Name: "webhooks", One: "webhook",
 		Columns: []string{"number", "target", "url", "private", "waiting", "next_try", "answers"},
-		Lost:    "Calls that wait for this webhook are made no more.",
+		Lost:    "Calls waiting for this webhook will not be made.",
 		Fields: []Field{{Name: "url", Help: "app webhook add <url>"}, {Name: "site", Help: "app webhook add --site", Optional: true},
 			{Name: "uri", Help: "app webhook add --uri", Optional: true},
 			{Name: "private", Help: "app webhook add --private", Is: true, Optional: true}},
@@ -208,7 +208,7 @@ func (t *Thing) Check(g Given) error {
 			return visit.Errorf(visit.Invalid, f.Name, "it is missing")
 		}
 		if f.Is && !slices.Contains([]string{"", "true", "false"}, g.one(f.Name)) {
-			return visit.Errorf(visit.Invalid, f.Name, "%.64q is not known: write true or false", g.one(f.Name))
+			return visit.Errorf(visit.Invalid, f.Name, "%.64q is not possible: write true or false", g.one(f.Name))
 		}
 	}
 	return nil

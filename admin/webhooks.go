@@ -36,7 +36,8 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 		id, err = q.WebhookAdd(ctx, WebhookAddParams{AppID: row.ID, Uri: target, Url: url, Private: private, Salt: salt,
 			Most: mostWebhooks})
 		if err != nil {
-			return noRow(err, visit.Errorf(visit.Invalid, "url", "the app has %d webhooks, as many as it may have: remove some", mostWebhooks))
+			return noRow(err, visit.Errorf(visit.Invalid, "url",
+				"the app has %d webhooks, the most it may have: remove some", mostWebhooks))
 		}
 		return q.note(ctx, of, "webhook", "", fmt.Sprintf("%d: %s, %s", id, visit.Shown(target), withoutSecret(url)))
 	}))
@@ -45,7 +46,7 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 
 func webhookTarget(row *db.App, site, page string) (string, error) {
 	if (site == "") == (page == "") {
-		return "", visit.Errorf(visit.Invalid, "site", "name a site, or else a page with --uri")
+		return "", visit.Errorf(visit.Invalid, "site", "name a site, or a page with --uri")
 	}
 	var err error
 	if page != "" {
@@ -73,7 +74,7 @@ func (a *Admin) TestWebhook(ctx context.Context, app, number string, log *slog.L
 	for _, w := range hooks {
 		if fmt.Sprint(w.ID) == number && len(a.secret) > 0 {
 			sender := webhook.NewSender(a.db, a.secret.WebhookKey, webhook.Options{Log: log})
-			return visit.Textf("The test call was %s.", sender.Test(ctx, w.ID, w.Salt, w.Url, w.Private)), nil
+			return sender.Test(ctx, w.ID, w.Salt, w.Url, w.Private), nil
 		}
 	}
 	if err == nil {

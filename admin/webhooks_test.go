@@ -20,8 +20,8 @@ func TestWebhooks(t *testing.T) {
 	c.Admin = admin.NewAdmin(c.DB, secret)
 	for _, wrong := range []struct{ app, site, page, says string }{
 		{"nobody", "shop.example", "", `there is no app "nobody"`},
-		{"shop", "", "", "site: name a site, or else a page"},
-		{"shop", "shop.example", "shop.example/a", "site: name a site, or else a page"},
+		{"shop", "", "", "site: name a site, or a page"},
+		{"shop", "shop.example", "shop.example/a", "site: name a site, or a page"},
 		{"shop", "a b", "", "site: "},
 		{"shop", "shop.example/a", "", "site: "},
 		{"shop", "other.example", "", "site: app shop does not count other.example"},
@@ -63,5 +63,5 @@ func TestWebhooks(t *testing.T) {
 		SELECT id, 'shop.example', 'https://a.example', false, 0 FROM apps, generate_series(1, 99) WHERE name = 'shop'`)
 	require.NoError(t, err)
 	_, _, _, err = c.Admin.AddWebhook(ctx, "shop", "shop.example", "", url, false)
-	require.ErrorContains(t, err, "as many as it may have")
+	require.ErrorContains(t, err, "the most it may have")
 }

@@ -282,7 +282,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 	_, err := in.Visit(ctx, counter.Request{App: "ids", Visitor: "anna", URI: "http://shop.example/"})
 	require.NoError(t, err)
 	require.ErrorContains(t, in.Admin.SetApp(ctx, "ids", app.Settings{Visitor: ptr("hashed")}),
-		"visitor: app ids has told visitors apart by id")
+		"visitor: app ids has distinguished visitors by id")
 	require.NoError(t, in.Admin.SetApp(ctx, "shop", app.Settings{Visitor: ptr("address")}))
 	require.ErrorContains(t, admin.NewAdmin(in.DB, nil).SetApp(ctx, "shop", app.Settings{Visitor: ptr("daily")}), "hashed with a secret")
 	require.ErrorContains(t, in.Admin.SetApp(ctx, "shop", app.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is not a way`)

@@ -156,7 +156,7 @@ func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Ad
 
 // ErrNoShare reports that a share link is invalid.
 var ErrNoShare = visit.Errorf(visit.NotFound, "",
-	"this link shows nothing: it is not written as it was sent, it was revoked, or its time is over")
+	"this link shows nothing: it was copied incompletely, was revoked, or has expired")
 
 // Reading is the permission to read what was counted for an app.
 type Reading struct {

@@ -189,7 +189,7 @@ func TestDeletePage(t *testing.T) {
 		"http://a.example/never": "uri: app demo has no page a.example/never",
 		"a.example/never":        "uri: app demo has no page a.example/never",
 		"a.example":              "uri: a.example is a site: name a page of it",
-		"a.example/(deleted)":    "uri: a.example/(deleted) has what was counted for other pages, and stays",
+		"a.example/(deleted)":    "uri: a.example/(deleted) holds the numbers of other pages, and cannot be deleted",
 	} {
 		require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", uri), says)
 	}

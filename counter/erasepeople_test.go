@@ -314,7 +314,7 @@ func TestAppWithPeopleKeepsItsVisitors(t *testing.T) {
 	in.waiters(t, 2)
 	require.NoError(t, held.Rollback(t.Context()))
 	require.NoError(t, <-linked)
-	require.ErrorContains(t, <-changed, "app demo has told visitors apart by id, and they stay what they are")
+	require.ErrorContains(t, <-changed, "app demo has distinguished visitors by id, and that cannot change")
 	require.NoError(t, <-in.erases("cookie:a"))
 
 	held = in.holds(t, `SELECT $1::inet FROM epochs WHERE name = 'apps' FOR UPDATE`, "cookie:a")

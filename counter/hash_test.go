@@ -104,7 +104,7 @@ func TestAddressesAreHashedLater(t *testing.T) {
 	in.Check(t)
 
 	// The mode is fixed again, even for a manual UPDATE.
-	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("address")}), "told visitors apart by hashed")
+	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("address")}), "distinguished visitors by hashed")
 	_, err = in.Tables().Exec(t.Context(), `UPDATE apps SET visitor = 'address', secret_id = NULL`)
 	require.ErrorContains(t, err, "has counted by its time zone, visitor mode")
 }
@@ -136,7 +136,7 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	in.waitForTurn(t, 1)
 	in.Exec(t, `UPDATE apps SET held_until = now() - interval '1 second'`)
 	erased()
-	require.ErrorContains(t, <-done, "was held for as long as others erased")
+	require.ErrorContains(t, <-done, "was busy with other deletions for too long")
 	assert.Equal(t, addresses, in.Table(t, ofAddresses))
 	in.Count(t, "192.0.2.1", "http://a.example/0")
 

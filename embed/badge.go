@@ -51,7 +51,7 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 		case slices.Contains(words, value):
 			return value
 		case value != "":
-			wrong(name, "%.64q is none: use %s", value, strings.Join(words, ", "))
+			wrong(name, "%.64q is not possible: use %s", value, strings.Join(words, ", "))
 		}
 		return words[0]
 	}

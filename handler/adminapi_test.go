@@ -76,7 +76,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	call(200, "PATCH", "/api/apps/blog", `{"public_counts":"read","respect_dnt":true,"max_requests":9,"goals":["event:signup"]}`)
 	call(200, "GET", "/api/apps/blog", "", `"public_counts":"read"`, `"respect_dnt":true`, `"max_requests":9`, `"goals":["event:signup"]`,
 		`"retain_days":60`, `"sites":["blog.example"]`)
-	call(400, "PATCH", "/api/apps/blog", `{"public_counts":"all"}`, `public_counts: \"all\" is not known`)
+	call(400, "PATCH", "/api/apps/blog", `{"public_counts":"all"}`, `public_counts: \"all\" is not possible`)
 	call(400, "PATCH", "/api/apps/blog", `{"retain_days":1,"retain_days":2}`, `each given once`)
 	call(404, "PATCH", "/api/apps/nobody", `{"retain_days":1}`, `there is no app`)
 
@@ -95,7 +95,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	call(200, "GET", "/api/apps/blog/notes", "", `"text":"A new version"`, `"site":null`)
 	call(404, "DELETE", "/api/apps/blog/notes/x", "", `is not a number`)
 	call(200, "DELETE", "/api/apps/blog/notes/1", "")
-	call(400, "POST", "/api/apps/blog/webhooks", `{"url":"http://127.0.0.1/","site":"two.example"}`, `is no public address`)
+	call(400, "POST", "/api/apps/blog/webhooks", `{"url":"http://127.0.0.1/","site":"two.example"}`, `is not a public address`)
 	call(400, "POST", "/api/apps/blog/webhooks", `{"url":"http://127.0.0.1/","site":"two.example","private":"yes"}`, `private: \"yes\" is not`)
 	call(201, "POST", "/api/apps/blog/webhooks", `{"url":"http://127.0.0.1/","site":"two.example","private":true}`, `"secret":"whsec_`)
 	call(200, "GET", "/api/apps/blog/webhooks", "", `"target":"two.example"`, `"answers":[]`)
@@ -128,7 +128,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	e.SignIn(t, desk.Owner, account.Rights{})
 	call(400, "POST", "/api/accounts", `{"name":"Max","look":["nobody nowhere"]}`, `look: \"nobody nowhere\" is not the name of an app`)
 	call(400, "POST", "/api/accounts", `{"name":"Max","colour":"red"}`, `colour: an account has none`)
-	call(400, "POST", "/api/accounts", `{"name":"Max","owner":"yes"}`, `owner: \"yes\" is not known`)
+	call(400, "POST", "/api/accounts", `{"name":"Max","owner":"yes"}`, `owner: \"yes\" is not possible`)
 	call(201, "POST", "/api/accounts", `{"name":"Max","look":["blog"],"change":["shop"]}`, `"url":"`+e.public+`/start/`)
 	max := "/api/accounts/" + fmt.Sprint(told["id"])
 	call(400, "POST", "/api/accounts", `{"name":"max"}`)
@@ -143,7 +143,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	call(404, "PATCH", max, `{"owner":true}`)
 	call(400, "PATCH", "/api/accounts/1", `{"owner":false}`, `it is the only owner`)
 	for _, path := range []string{"/api/keys/a%00b", "/api/apps/%00", "/api/apps/blog/keys/%ff", "/api/apps/blog/links/%00"} {
-		call(400, "DELETE", path, "", `is no text`)
+		call(400, "DELETE", path, "", `this is not text`)
 	}
 	call(200, "DELETE", "/api/apps/blog", "")
 	call(404, "GET", "/api/apps/blog", "")

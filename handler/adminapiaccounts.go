@@ -73,7 +73,7 @@ func rightsOf(given admin.Given, had map[string]account.Right) (r account.Rights
 	if owner, is := given["owner"]; is {
 		said := strings.Join(owner, " ")
 		if said != "true" && said != "false" {
-			return r, visit.Errorf(visit.Invalid, "owner", "%.64q is not known: write true or false", said)
+			return r, visit.Errorf(visit.Invalid, "owner", "%.64q is not possible: write true or false", said)
 		}
 		r.Owner = ptrTo(said == "true")
 	}

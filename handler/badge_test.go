@@ -81,7 +81,7 @@ func TestBadges(t *testing.T) {
 	t.Run("refused requests", func(t *testing.T) {
 		for query, why := range map[string]string{
 			"": "uri: it is missing", "?uri=ftp:x": "uri: it does not begin with http", home +
-				"&show=page.rank": `show: "page.rank" is none: use page.hot`,
+				"&show=page.rank": `show: "page.rank" is not possible: use page.hot`,
 			home + "&label=" + strings.Repeat("l", 65): "label: ",
 			home + "&label=a%0Ab":                      "label: ", home + "&label=%FF": "label: ", home + "&count=yes": "count: ",
 			home + "&count=1": "badges of app demo do not do that",
@@ -100,7 +100,7 @@ func TestBadges(t *testing.T) {
 		e.administer(func(ctx context.Context, a *admin.Admin) error {
 			err := a.SetApp(ctx, "shop", app.Settings{Access: ptr("key")})
 			assert.ErrorContains(t, err, "public-counts: with access key nobody counts without a key")
-			assert.ErrorContains(t, a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("all")}), `public-counts: "all" is not known`)
+			assert.ErrorContains(t, a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("all")}), `public-counts: "all" is not possible`)
 			return nil
 		})
 	})

@@ -247,7 +247,7 @@ func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
 	if reader == nil {
 		return d.askToSignIn(c, http.StatusForbidden, c.Request().URL.RequestURI(), "", nil)
 	}
-	return visit.Errorf(visit.Forbidden, "", "%s may not see this, or there is no such thing: an owner of this service can change that",
+	return visit.Errorf(visit.Forbidden, "", "%s may not see this, or it does not exist: an owner of this service can change that",
 		reader.Name)
 }
 

@@ -122,7 +122,7 @@ func TestDashboardNeedsRights(t *testing.T) {
 		for _, wrong := range [][2]string{{"Björn", desk.Password + "x"}, {"Björn", ""}, {"Bjorn", desk.Password}, {"", ""}} {
 			a := p.signsIn("/dash/shop?range=7d", wrong[0], wrong[1])
 			assert.Equal(t, http.StatusForbidden, a.status)
-			assert.Contains(t, a.body, "do not belong together")
+			assert.Contains(t, a.body, "The name or the password is wrong")
 			assert.Contains(t, a.body, `value="/dash/shop?range=7d"`)
 		}
 		a := p.signsIn("/dash/shop?range=7d", " bjo\u0308rn ", desk.Password)
@@ -335,7 +335,7 @@ func TestDashboardSpeaksToPeople(t *testing.T) {
 		assert.NotRegexp(t, theirWords, shown, path)
 		words += shown
 	}
-	for _, said := range []string{"Visits", "Page views", "More columns", "It is not noted when", "each counted once", "All 1,500",
+	for _, said := range []string{"Visits", "Page views", "More columns", "The last verification is not on record", "each counted once", "All 1,500",
 		"Page views by day",
 		"Most page views: Sat 29 June 2019 (3,"} {
 		assert.Contains(t, words, said)
@@ -430,7 +430,7 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	p := newPerson(e)
-	assert.Contains(t, p.get("/embed?app=demo").body, "an example with real numbers stands here")
+	assert.Contains(t, p.get("/embed?app=demo").body, "an example with real numbers will appear here")
 	e.sixSteps()
 	e.counting(0, "192.0.2.1", "http://quiet.example/")
 	page := html.UnescapeString(p.get("/embed?app=demo").body)
@@ -450,11 +450,11 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	assert.Contains(t, page, "/badge/demo.svg?uri=https%3A%2F%2Fhhui.top%2F)")
 
 	// The page names the numbers that are not shown yet, and the setting to change.
-	assert.NotContains(t, page, "Now they show")
-	assert.NotContains(t, shown.body, "told no numbers")
-	assert.Contains(t, shown.body, "Now they show “–”, until Public numbers in the settings of the app is")
+	assert.NotContains(t, page, "For now they show")
+	assert.NotContains(t, shown.body, "get no numbers")
+	assert.Contains(t, shown.body, "For now they show “–”, until Public numbers in the app’s settings is")
 	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{PublicCounts: ptr("off")}))
-	assert.Contains(t, p.get("/embed?app=shop").body, "Pages are told no numbers now")
+	assert.Contains(t, p.get("/embed?app=shop").body, "Pages get no numbers at present")
 	owner := e.owner()
 	assert.Contains(t, owner.get("/embed?app=shop").body, `until <a href="/settings/shop#counting">Public numbers</a> in`)
 	assert.Contains(t, owner.get("/settings/shop").body, `<h2 id="counting">`)
@@ -492,6 +492,6 @@ func TestEmptyListsHaveNoEmptyLink(t *testing.T) {
 	e := newEdge(t)
 	e.sixSteps()
 	page := e.get("/dash/demo/hhui.top?page=/index&range=today").body
-	assert.Contains(t, page, "Nobody came in these days.")
+	assert.Contains(t, page, "No visitors on these days.")
 	assert.NotContains(t, page, `<a href="">`)
 }

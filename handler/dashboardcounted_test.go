@@ -71,44 +71,44 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 		for _, path := range []string{site, share} {
 			page := e.shown(path + "range=90d")
 			assert.Contains(t, page, "<strong>29 June – 27 August 2019</strong>, counted since 29 June 2019")
-			assert.Contains(t, page, "2 visitors a day on average: most Sun 30 June 2019 (2), fewest Sun 30 June 2019 (2). Level: both halves "+
-				"have as many.")
+			assert.Contains(t, page, "2 visitors a day on average. Most: Sun 30 June 2019 (2); fewest: Sun 30 June 2019 (2). Steady: both halves "+
+				"have the same number.")
 			assert.NotContains(t, page, up)
 			assert.NotContains(t, page, down)
 		}
 		assert.Equal(t, "20190629 20190827 60", e.charted(site+"range=90d"))
 		page := e.shown(site + "range=30d&compare=year")
 		assert.Contains(t, page, "<strong>29 July – 27 August 2019</strong>; ")
-		assert.Contains(t, page, "Not compared with 30 July – 27 August 2018: the first whole day that was counted is 30 June 2019.")
+		assert.Contains(t, page, "Not compared with 30 July – 27 August 2018: the first full day counted was 30 June 2019.")
 		assert.Equal(t, 1, strings.Count(page, "30 June 2019"), "one note")
 		assert.Contains(t, e.shown(site+"range=30d"), "Not compared with 24 June – 22 July 2019: ")
 		page = e.shown(site + "range=30d&compare=right")
 		assert.Contains(t, page, "Not compared with 29 June – 27 July 2019: ", "the first day is not whole")
 		page = e.shown(site + "from=2019-07-30&to=2019-08-26&compare=right")
-		assert.Contains(t, page, "Compared with 2 – 29 July 2019. ")
+		assert.Contains(t, page, "Compared with 2–29 July 2019. ")
 		assert.Contains(t, e.shown(site+"from=2019-08-16&to=2019-08-25"),
-			"Compared with 2 – 11 August 2019; 4 days between them left out, so that a Sunday stands beside a Sunday. ")
-		assert.Contains(t, e.shown(site+"from=2019-08-16&to=2019-08-25&compare=right"), "Compared with 6 – 15 August 2019. ")
+			"Compared with 2–11 August 2019, leaving out 4 days in between, so that Sundays line up with Sundays. ")
+		assert.Contains(t, e.shown(site+"from=2019-08-16&to=2019-08-25&compare=right"), "Compared with 6–15 August 2019. ")
 	})
 	t.Run("this morning", func(t *testing.T) {
 		page := e.shown(site + "range=7d")
-		assert.Contains(t, page, "<strong>21 – 27 August 2019</strong>; ")
-		assert.Contains(t, page, "The 6 whole days are compared with 14 – 19 August 2019. Days are those of UTC; today is not over.")
+		assert.Contains(t, page, "<strong>21–27 August 2019</strong>; ")
+		assert.Contains(t, page, "The 6 full days are compared with 14–19 August 2019. Days follow UTC time; today is not over yet.")
 		assert.Contains(t, page, `title="from 12 to 12"`, "visits")
 		assert.NotContains(t, page, down)
-		assert.Contains(t, page, "Mon 26 August 2019: 2 visitors, 0 of them new; 2 page views; 7 days earlier: 2<")
-		assert.Contains(t, page, "Tue 27 August 2019: 1 visitor, 0 of them new; 1 page view<", "today")
+		assert.Contains(t, page, "Mon 26 August 2019: 2 visitors, 0 new; 2 page views; 7 days earlier: 2<")
+		assert.Contains(t, page, "Tue 27 August 2019: 1 visitor, 0 new; 1 page view<", "today")
 
 		page = e.shown(site + "range=today&period=day")
 		assert.Contains(t, page, "<strong>Tue 27 August 2019</strong>; ")
-		assert.Contains(t, page, "Compared when it is over. ")
+		assert.Contains(t, page, "Will be compared once the day is over. ")
 		assert.NotContains(t, page, down)
 		assert.Contains(t, page, ">1 visitor so far.<", "and nothing of the days before it")
 
 		weeks := e.shown(site + "from=2019-08-05&to=2019-08-27&period=week")
-		assert.Contains(t, weeks, "26 – 27 August 2019: 2 visitors, 0 of them new; 3 page views; 28 days earlier: 2 in 1 day<",
+		assert.Contains(t, weeks, "26–27 August 2019: 2 visitors, 0 new; 3 page views; 28 days earlier: 2 in 1 day<",
 			"a week that is not over")
-		assert.Contains(t, weeks, "19 – 25 August 2019: 2 visitors, 0 of them new; 15 page views; 28 days earlier: 2<")
+		assert.Contains(t, weeks, "19–25 August 2019: 2 visitors, 0 new; 15 page views; 28 days earlier: 2<")
 	})
 	t.Run("a page has the days of its site", func(t *testing.T) {
 		page := e.shown(site + "range=7d&page=/new")
@@ -118,12 +118,12 @@ func TestDashboardJudgesWholeCountedDays(t *testing.T) {
 	})
 	t.Run("each site of an app has days of its own", func(t *testing.T) {
 		page := e.shown("/dash/demo?range=7d")
-		assert.Contains(t, page, "The 6 whole days are compared with")
+		assert.Contains(t, page, "The 6 full days are compared with")
 		assert.Contains(t, page, `title="from 12 to 14"`, "of all sites as one, which were counted all the time")
 		_, sites, _ := strings.Cut(page, `<table class="rows sites">`)
 		sites, _, _ = strings.Cut(sites, "</table>")
 		old, young, _ := strings.Cut(sites, ">young.example<")
-		assert.Contains(t, old, "0 %")
+		assert.Contains(t, old, "0%")
 		assert.Contains(t, young, "since 25 Aug<")
 		assert.NotContains(t, sites, up)
 		assert.NotContains(t, sites, down)

@@ -33,7 +33,7 @@ func (e *edge) manyPages(n int) {
 			SELECT s.app_id, s.id, 'hhui.top/p' || n FROM footfall.pages AS s, generate_series(2, $1::integer) AS n WHERE s.uri = 'hhui.top'
 			RETURNING id, site_id, substr(uri, 11)::integer AS n
 		), numbers AS (
-			SELECT id, site_id, 2 * $1::integer + n * 7919 % $1::integer AS hot, $1::integer + n AS pv, $1::integer + 1 - n AS uv FROM made
+			SELECT id, site_id, 2 * $1::integer + n * 7919% $1::integer AS hot, $1::integer + n AS pv, $1::integer + 1 - n AS uv FROM made
 		), counted AS (
 			INSERT INTO footfall.counters (page_id, hot, pv, uv) SELECT id, hot, pv, uv FROM numbers
 		)
@@ -44,7 +44,7 @@ func (e *edge) manyPages(n int) {
 var (
 	listedPage = regexp.MustCompile(`<a href="[^"]*" title="(hhui\.top/[^"]*)">`)
 	allPages   = regexp.MustCompile(`<a href="([^"]*)">(All [0-9][^<]*)</a>`)
-	nextPages  = regexp.MustCompile(`<a href="([^"]*)" rel="next">the next 100`)
+	nextPages  = regexp.MustCompile(`<a href="([^"]*)" rel="next">Next 100`)
 )
 
 // walks reads a list in parts.
@@ -116,8 +116,8 @@ func TestDashboardListsAreWhole(t *testing.T) {
 		assert.Equal(t, found, listed, by)
 		assert.Equal(t, 2, parts, "100 and some")
 	}
-	assert.Contains(t, e.get(site+"?all&skip=200").body, "201 – 207 of 207")
-	assert.Contains(t, e.get(site+"?all&skip=300").body, "No more of 207")
+	assert.Contains(t, e.get(site+"?all&skip=200").body, "201–207 of 207")
+	assert.Contains(t, e.get(site+"?all&skip=300").body, "There are only 207")
 	assert.Regexp(t, `>All 1[0-9]+</a>`, e.get(site+"?find=/p1").body)
 	for _, wrong := range []string{"x", "-1", "10001"} {
 		assert.Equal(t, http.StatusBadRequest, e.get(site+"?all&skip="+wrong).status, wrong)
@@ -127,7 +127,7 @@ func TestDashboardListsAreWhole(t *testing.T) {
 		e.counting(0, "192.0.2.1", fmt.Sprintf("http://s%03d.example/", i))
 	}
 	app := e.get("/dash/demo?sort=site").body
-	assert.Contains(t, app, "1 – 100 of 102")
+	assert.Contains(t, app, "1–100 of 102")
 	assert.NotContains(t, app, "s100.example")
 	assert.Contains(t, e.get("/dash/demo?sort=site&skip=100").body, "s100.example")
 }

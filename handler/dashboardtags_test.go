@@ -74,9 +74,9 @@ func TestDashboardShowsTags(t *testing.T) {
 	e := newTaggedEdge(t)
 	const site = "/dash/demo/hhui.top?range=today"
 	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "news.example 1 1", "Direct 1 1"}, e.tagsOn(site, "from"))
-	assert.Equal(t, []string{"<b>spring 5 5", "unknown 1 1"}, e.tagsOn(site+"&from_by=campaign", "from"))
-	assert.Equal(t, []string{"Germany 3 2", "Japan 2 2", "unknown 1 2"}, e.tagsOn(site+"&from_by=country", "from"))
-	assert.Equal(t, []string{"unknown 6 6"}, e.tagsOn(site, "with"))
+	assert.Equal(t, []string{"<b>spring 5 5", "Unknown 1 1"}, e.tagsOn(site+"&from_by=campaign", "from"))
+	assert.Equal(t, []string{"Germany 3 2", "Japan 2 2", "Unknown 1 2"}, e.tagsOn(site+"&from_by=country", "from"))
+	assert.Equal(t, []string{"Unknown 6 6"}, e.tagsOn(site, "with"))
 	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "Direct 1 1"},
 		e.tagsOn(site+"&page=/home&from_by=country", "from"), "pages have no country")
 	assert.Equal(t, []string{"<b>spring 5 5"}, e.tagsOn(site+"&page=/home&from_by=campaign", "from"), "nobody came without")
@@ -84,7 +84,7 @@ func TestDashboardShowsTags(t *testing.T) {
 	assert.Empty(t, e.tagsOn("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&from_by=language", "with")[1:])
 
 	body := e.get(site).body
-	assert.Contains(t, body, "add up to the visits, exactly")
+	assert.Contains(t, body, "add up exactly to the visits")
 	of := regexp.MustCompile(`<a href="([^"]*)"><bdi>google`).FindStringSubmatch(body)
 	require.NotNil(t, of)
 	under := e.get(html.UnescapeString(of[1])).body
@@ -115,7 +115,7 @@ func TestDashboardShowsTags(t *testing.T) {
 
 	// If not all rows fit, a link leads to all of them.
 	assert.NotRegexp(t, `All [0-9]+<`, e.get(site).body)
-	assert.Contains(t, e.get(site+"&from_by=language").body, "unknown")
+	assert.Contains(t, e.get(site+"&from_by=language").body, "Unknown")
 	conn := e.Conn(t)
 	_, err := conn.Exec(t.Context(), `
 		WITH made AS (INSERT INTO footfall.tags (app_id, name, value) SELECT app_id, 'source', 'h' || n || '.example'
@@ -130,9 +130,9 @@ func TestDashboardShowsTags(t *testing.T) {
 	require.NotNil(t, all)
 	list := html.UnescapeString(all[1])
 	assert.Len(t, e.tagsOn(list, "from"), 100)
-	assert.Contains(t, e.get(list).body, "1 – 100 of 155")
+	assert.Contains(t, e.get(list).body, "1–100 of 155")
 	assert.Nil(t, e.tagsOn(list, "with"))
-	assert.Contains(t, e.get(list).body, "To the numbers")
+	assert.Contains(t, e.get(list).body, "Go to the numbers")
 	assert.Len(t, e.tagsOn(list+"&skip=100", "from"), 54+1)
 	assert.Equal(t, 1+155, strings.Count(e.get(site+"&panel=from&format=csv").body, "\n"))
 	assert.Contains(t, e.get(site+"&from_by=country").body, "tor-geoipdb", "none is known")
@@ -161,17 +161,17 @@ func TestDashboardShowsHours(t *testing.T) {
 	const today = "/dash/demo/hhui.top?range=today"
 	chart := e.get(today).body
 	for _, said := range []string{
-		"So far, up to 15:00, 4 visitors; 7 days earlier 3. Most came first in 10:00 – 11:00: 3 visitors.",
+		"4 visitors so far, up to 15:00; 7 days earlier, 3. Busiest hour, by each visitor’s first visit of the day: 10:00 – 11:00, 3 visitors.",
 		`title="from 3 to 4"><span class="change up">`, ">by 15:00<",
 		`<th scope="row" data-n="3">03:00 – 04:00</th><td class="n">0</td><td class="n">0</td><td class="n">1</td>`,
 		`<th scope="row" data-n="10"><a href="/dash/demo/hhui.top?where=hour%3A10&amp;range=today">10:00 – 11:00</a></th><td class="n">3</td>` +
 			`<td class="n">3</td><td class="n">0</td>`,
 		`<th scope="row" data-n="15">15:00 – 16:00</th><td class="n">0</td><td class="n">0</td><td class="n">–</td>`,
-		"10:00 – 11:00: 3 visitors, 3 of them new; 7 days earlier: 0</title>", "22:00 – 23:00: 0 visitors, 0 of them new</title>",
+		"10:00 – 11:00: 3 visitors, 3 new; 7 days earlier: 0</title>", "22:00 – 23:00: 0 visitors, 0 new</title>",
 	} {
 		assert.Contains(t, chart, said)
 	}
-	assert.Contains(t, e.get(today+"&compare=none").body, "10:00 – 11:00: 3 visitors.</p>")
+	assert.Contains(t, e.get(today+"&compare=none").body, "10:00 – 11:00, 3 visitors.</p>")
 	first := e.get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29").body
 	assert.Contains(t, first, "Sat 29 June 2019</strong>, counted since 12:00</p>", "the site was first counted later: the visits' hour")
 	for at, since := range map[string]string{
@@ -184,7 +184,7 @@ func TestDashboardShowsHours(t *testing.T) {
 		assert.NotContains(t, never, "days earlier", "with the first day nothing is compared, nor it with others")
 	}
 	assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-06-30&to=2019-06-30").body,
-		"Most came first in 09:00 – 10:00: 2 visitors.</p>", "no day before it was counted")
+		"Busiest hour, by each visitor’s first visit of the day: 09:00 – 10:00, 2 visitors.</p>", "no day before it was counted")
 	assert.Contains(t, e.get(today+"&panel=hours&format=csv").body, "15,0,0,2,0,20190629\r\n")
 	assert.Contains(t, e.get("/dash/demo/hhui.top?range=today").body, `period=day">day</a>`)
 	for _, wrong := range []string{today + "&panel=chart&format=csv", today + "&page=/home&panel=hours&format=csv",
@@ -224,7 +224,7 @@ func TestTagsThatAreNotCountedAreNotOffered(t *testing.T) {
 	counts("source", "plan")
 	e.brings(2, "http://hhui.top/home", "https://wiki.example/")
 	for _, path := range []string{site, e.share("demo", "hhui.top") + "?range=today"} {
-		assert.Equal(t, []string{"unknown 2 2"}, e.tagsOn(path+"&with_by=plan", "with"))
+		assert.Equal(t, []string{"Unknown 2 2"}, e.tagsOn(path+"&with_by=plan", "with"))
 		assert.NotContains(t, e.get(path).body, "tor-geoipdb")
 	}
 	assert.Equal(t, http.StatusBadRequest, e.get(site+"&with_by=browser").status)

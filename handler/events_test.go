@@ -198,14 +198,14 @@ func TestEventsOfASite(t *testing.T) {
 		return a.SetApp(ctx, "demo", app.Settings{Goals: goals})
 	})
 	shown = e.shown(site)
-	assert.Regexp(t, `(?s)id="goals".*signup</bdi></a></th><td class="n">1</td><td class="n">50.0 %.*/home</bdi></a></th>`+
-		`<td class="n">2</td><td class="n">100.0 %.*never</bdi></a></th><td class="n">0</td><td class="n">0.0 %`, shown)
+	assert.Regexp(t, `(?s)id="goals".*signup</bdi></a></th><td class="n">1</td><td class="n">50.0%.*/home</bdi></a></th>`+
+		`<td class="n">2</td><td class="n">100.0%.*never</bdi></a></th><td class="n">0</td><td class="n">0.0%`, shown)
 	assert.NotContains(t, shown, `id="events"`, "signup is a goal, and shown there")
 	require.Equal(t, http.StatusOK, e.get("/visit?app=demo&event=download&ip=192.0.2.2").status)
 	shown = e.shown(site)
 	_, events, _ := strings.Cut(shown, `id="events"`)
 	assert.Equal(t, 1, strings.Count(shown, "<bdi>signup</bdi>"))
-	assert.Contains(t, events, "CSV and JSON have all.")
+	assert.Contains(t, events, "CSV and JSON have them all.")
 	bars := regexp.MustCompile(`<rect width="([0-9]+)[.0-9]*%".*?<bdi>(signup|/home|download)</bdi></a></th>` +
 		`<td class="n">.</td><td class="n">([0-9]+)\.0`)
 	_, did, _ := strings.Cut(shown, `id="goals"`)
@@ -232,11 +232,11 @@ func TestEventsOfASite(t *testing.T) {
 	e.brings(4, "http://hhui.top/home", "")
 	asked := e.shown(site)
 	assert.Contains(t, asked, `range=today&one#pages"`)
-	assert.NotContains(t, asked, "Saw one page only")
-	assert.Contains(t, e.shown(site+"&one"), "Saw one page only: <b>2</b> of 3, 66.7 %")
-	assert.Contains(t, e.shown(site+"&one&where=event:signup"), "Saw one page only: <b>1</b> of 1, 100.0 %")
+	assert.NotContains(t, asked, "Saw only one page")
+	assert.Contains(t, e.shown(site+"&one"), "Saw only one page: <b>2</b> of 3, 66.7%")
+	assert.Contains(t, e.shown(site+"&one&where=event:signup"), "Saw only one page: <b>1</b> of 1, 100.0%")
 	e.Exec(t, `UPDATE footfall.pages SET uri = 'hhui.top/(other)' WHERE uri = 'hhui.top/home'`)
-	assert.Contains(t, e.shown(site+"&one"), "<b>0</b> of 3, 0.0 %, each visitor on each of their days. Of 2 more it is not known")
+	assert.Contains(t, e.shown(site+"&one"), "<b>0</b> of 3, 0.0%, counting each visitor once a day. Not available for 2 more")
 	e.Exec(t, `UPDATE footfall.pages SET uri = 'hhui.top/home' WHERE uri = 'hhui.top/(other)'`)
 
 	const whole = "/dash/demo?range=today"
@@ -248,7 +248,7 @@ func TestEventsOfASite(t *testing.T) {
 	shown = e.shown(whole)
 	assert.Regexp(t, `(?s)Visitors by day.*4 visitors so far.*<bdi>hhui.top/home</bdi>.*<bdi>other.example/</bdi>.*`+
 		`id="from".*>Direct</bdi></th><td class="n">4<`, shown)
-	assert.Regexp(t, `(?s)<h2 id="events">.*<bdi>signup</bdi></th><td class="n">1</td><td class="n">25.0 %`, shown)
+	assert.Regexp(t, `(?s)<h2 id="events">.*<bdi>signup</bdi></th><td class="n">1</td><td class="n">25.0%`, shown)
 	assert.NotContains(t, shown, `type="search"`)
 	assert.Equal(t, http.StatusOK, e.get(whole+"&find=x&columns=more&by=change&chart=views&where=new").status)
 	for ask, told := range map[string]string{
@@ -268,7 +268,7 @@ func TestEventsOfASite(t *testing.T) {
 	hasty := e.options
 	hasty.panelWithin, hasty.Metrics = 1, prometheus.NewRegistry()
 	slow := e.do(http.MethodGet, serve(t, publicHandler(hasty), hasty.Log).URL+whole, "", "")
-	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*Page views</dt><dd class="big">7<.*takes too long to read of so many days.*`+
+	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*Page views</dt><dd class="big">7<.*Reading this many days takes too long.*`+
 		`Page views by day.*<bdi>hhui.top/home</bdi>`, slow.body, "the rest of the page is shown")
 
 	for _, of := range [][2]int{{9, 2}, {16, 3}} { // in this order, because days never go backwards
@@ -279,17 +279,17 @@ func TestEventsOfASite(t *testing.T) {
 		}
 	}
 	e.Clock.Set(noon.AddDate(0, 0, 20))
-	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">3<.*50 %</span> <span class="was">from 2<.*Page views</dt><dd class="big">6<.*from 4<`,
+	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">3<.*50%</span> <span class="was">from 2<.*Page views</dt><dd class="big">6<.*from 4<`,
 		e.shown("/dash/demo?from=2019-07-15&to=2019-07-15"))
 	e.Clock.Set(noon)
 
 	e.Exec(t, `INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`)
 	shown = e.shown(site)
-	assert.Contains(t, shown, "Of days before 2019-06-30 it is not kept who came")
+	assert.Contains(t, shown, "Visitors before 2019-06-30 are not on record")
 	assert.NotContains(t, shown, "<bdi>signup</bdi>")
-	assert.Contains(t, e.shown(site+"&one"), "Saw one page only: –. Of days before 2019-06-30")
+	assert.Contains(t, e.shown(site+"&one"), "Saw only one page: –. Visitors before 2019-06-30")
 	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*Page views</dt><dd class="big">7<.*`+
-		`Of days before 2019-06-30 it is not kept who came.*Page views by day.*<bdi>hhui.top/home</bdi>`, e.shown(whole))
+		`Visitors before 2019-06-30 are not on record.*Page views by day.*<bdi>hhui.top/home</bdi>`, e.shown(whole))
 	assert.NotContains(t, e.shown(whole), `id="from"`)
 	for _, of := range []string{"", "hhui.top"} {
 		assert.Equal(t, []int32{20190630}, dbtest.Column[int32](t, e.Conn(t),
@@ -311,7 +311,7 @@ func TestEventsHaveWordsOfTheirOwn(t *testing.T) {
 	for path, has := range map[string][]string{
 		"/dash/demo": {`title="(events)"><bdi>Events</bdi></a>`},
 		"/dash/demo/(events)": {`<title>Events · demo</title>`, `title="(events)"><bdi>Events</bdi></h1>`, `<dt>Events</dt>`,
-			"each time somebody did one", "never did it before", `<h2 id="pages">Events</h2>`, `<th scope="col">Name</th>`, "<bdi>signup</bdi>",
+			"each time someone triggers one", "never triggered it before", `<h2 id="pages">Events</h2>`, `<th scope="col">Name</th>`, "<bdi>signup</bdi>",
 			"<bdi>download/a.pdf</bdi>"},
 		"/dash/demo/(events)?columns=more&chart=views": {`<h2 id="pages">Events</h2>`},
 		"/dash/demo/(events)?all":                      {"<bdi>signup</bdi>"},

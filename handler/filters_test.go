@@ -151,10 +151,10 @@ func TestFiltersNamePossibleConditions(t *testing.T) {
 	e.Close()
 	const site, api = "/dash/demo/hhui.top?range=today", "/api/apps/demo/numbers?site=hhui.top&"
 	for where, says := range map[string]string{
-		"source:bing": "there are google", "x": "is no condition", "colour:red": "there are page, event, new, returning, source",
+		"source:bing": "there are google", "x": "is not a condition", "colour:red": "there are page, event, new, returning, source",
 		"page:/none":   "has no page /none",
-		"page:.evil/x": "is no path", "event:signup": "there are no events", "!source:": "is no condition",
-		"page:/none/*": "has no page", ":x": "is no condition",
+		"page:.evil/x": "is not a path", "event:signup": "there are no events", "!source:": "is not a condition",
+		"page:/none/*": "has no page", ":x": "is not a condition",
 		"page:/home|/none": "has no page /none",
 	} {
 		for _, at := range []string{site + "&where=", api + "where="} {
@@ -188,7 +188,7 @@ func TestFiltersNamePossibleConditions(t *testing.T) {
 		assert.Equal(t, 2, strings.Count(shown, `<a href="/dash/demo/hhui.top`+bar+`"`), "drawn, and in the table")
 	}
 
-	for pv, says := range map[int]string{2_000_000: `class="big">1<`, 2_000_001: "too many for one answer: choose fewer days"} {
+	for pv, says := range map[int]string{2_000_000: `class="big">1<`, 2_000_001: "too many for one response: choose fewer days"} {
 		e.Exec(t, `UPDATE footfall.days SET pv = $1, hot = $1 WHERE site_id IS NULL`, pv)
 		assert.Contains(t, e.get(site+"&where=source:google").body, says)
 	}

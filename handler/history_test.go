@@ -47,18 +47,18 @@ func TestHistoryBeforeVisits(t *testing.T) {
 			assertAccessible(t, b, script)
 			b.shot("history-first-" + map[bool]string{true: "page", false: "site"}[at[len(at)-1] == '&'] + "-" + in[6:9])
 		}
-		assert.Regexp(t, `(?i)Page views\s+300\s+300 of them counted by others`, text(at+"range=30d"))
-		assert.Contains(t, text(at+"from=20190601&to=20190601"), "10 of them counted by others")
+		assert.Regexp(t, `(?i)Page views\s+300\s+300 counted elsewhere`, text(at+"range=30d"))
+		assert.Contains(t, text(at+"from=20190601&to=20190601"), "10 counted elsewhere")
 		assert.Contains(t, text(at+"from=20190101&to=20190102"), "22 May 2019", "where it begins")
 	}
 	// Pages, with the imported numbers of each.
-	const pages = `Pages, as others have counted them\s+Page\s+Visits\s+Page views\s+`
+	const pages = `Pages, as counted elsewhere\s+Page\s+Visits\s+Page views\s+`
 	assert.Regexp(t, pages+`/home\s+120\s+300\s+Data`, text("/dash/demo/hhui.top?range=30d"))
 	assert.NotRegexp(t, pages, text("/dash/demo/hhui.top?from=20190630&to=20190701"))
 	e.Exec(t, `INSERT INTO history (day, uri, page_views) SELECT max(id), 'hhui.top/' || n, n
 		FROM history_days, generate_series(1, 120) AS n GROUP BY n`)
 	assert.Regexp(t, pages+`/home\s+156\s+390\s+/120\s+–\s+120\s+/119\s`, text("/dash/demo/hhui.top?range=all"))
-	assert.Regexp(t, `Page views\s+/21\s+–\s+21\s(.|\s)*/1\s+–\s+1\s+101 – 121 of 121`,
+	assert.Regexp(t, `Page views\s+/21\s+–\s+21\s(.|\s)*/1\s+–\s+1\s+101–121 of 121`,
 		text("/dash/demo/hhui.top?range=all&all=told&skip=100"))
 	assertAccessible(t, b, script)
 	for _, path := range []string{"/dash/demo/hhui.top?page=/never", "/dash/demo/never.example?"} {
@@ -116,12 +116,12 @@ func TestHistoryIsUploaded(t *testing.T) {
 	const text = "day,page,page_views\n2019-05-03,/a,9\n2019-05-04,/<b>,3\n"
 	a := send(max, text, "do", "import history", "from", "csv", "site", "example.com", "try", "true")
 	require.Equal(t, 200, a.status, a.body)
-	assert.Contains(t, a.body, "Nothing is imported yet. 2 lines read; days of sites: 2 added")
+	assert.Contains(t, a.body, "Nothing has been imported yet. 2 lines read; days of sites: 2 added")
 	assert.Contains(t, a.body, "<bdi>example.com/%3Cb%3E</bdi>")
 	assert.Zero(t, days())
 	a = send(max, text, "do", "import history", "from", "csv", "site", "example.com", "offsets", "true")
 	assert.Contains(t, a.body, "Imported. 2 lines read")
-	assert.Contains(t, a.body, "offsets: 3 added, 0 changed; 0 as they were")
+	assert.Contains(t, a.body, "offsets: 3 added, 0 changed, 0 unchanged")
 	assert.Contains(t, a.body, "another counter")
 	assert.Equal(t, []int64{2, 3}, []int64{days(), e.One(t, `SELECT count(*) FROM offsets`)})
 	for _, wrong := range []struct {
@@ -129,7 +129,7 @@ func TestHistoryIsUploaded(t *testing.T) {
 	}{
 		{"day,page,page_views\n2019-05-03,/a,<i>\n", "csv", "example.com",
 			"a.csv, line 2, column page_views: &#34;&lt;i&gt;&#34; is not a number"},
-		{text, "nobody", "example.com", "&#34;nobody&#34; is not known"}, {text, "csv", "other.example", "app shop does not count other.example"},
+		{text, "nobody", "example.com", "&#34;nobody&#34; is not possible"}, {text, "csv", "other.example", "app shop does not count other.example"},
 		{"PK\x03\x04", "csv", "", "it is damaged, or ends early"}, {"", "csv", "", "choose a file"},
 	} {
 		a = send(max, wrong.text, "do", "import history", "from", wrong.from, "site", wrong.site)
@@ -138,29 +138,29 @@ func TestHistoryIsUploaded(t *testing.T) {
 	}
 	a = send(max, "date,nb_hits,nb_uniq_visitors,metadata_url\n2019-05-05,20,2,https://example.com/a\n", "do", "import history", "from",
 		"matomo", "offsets", "true", "try", "true")
-	assert.Regexp(t, `<th scope="row"><bdi>example.com/a</bdi></th><td data-of="Was"><bdi>hot 9, pv 0, uv 0</bdi></td>`+
-		`<td data-of="Becomes"><bdi>hot 29, pv 2, uv 0</bdi></td>`, a.body)
-	assert.Contains(t, a.body, `<bdi>hot 12, pv 0, uv 0</bdi></td><td data-of="Becomes"><bdi>hot 32, pv 0, uv 0</bdi></td>`)
+	assert.Regexp(t, `<th scope="row"><bdi>example.com/a</bdi></th><td data-of="Before"><bdi>hot 9, pv 0, uv 0</bdi></td>`+
+		`<td data-of="After"><bdi>hot 29, pv 2, uv 0</bdi></td>`, a.body)
+	assert.Contains(t, a.body, `<bdi>hot 12, pv 0, uv 0</bdi></td><td data-of="After"><bdi>hot 32, pv 0, uv 0</bdi></td>`)
 	a = send(max, "uri,hot\nexample.com,7\nexample.com/new,5\n", "do", "import history", "from", "vercount", "try", "true")
-	assert.Contains(t, a.body, "Nothing is imported yet. offsets: 1 added, 1 changed; 0 as they were")
-	assert.Contains(t, a.body, `<bdi>hot 12, pv 0, uv 0</bdi></td><td data-of="Becomes"><bdi>hot 19, pv 0, uv 0</bdi></td>`)
+	assert.Contains(t, a.body, "Nothing has been imported yet. offsets: 1 added, 1 changed, 0 unchanged")
+	assert.Contains(t, a.body, `<bdi>hot 12, pv 0, uv 0</bdi></td><td data-of="After"><bdi>hot 19, pv 0, uv 0</bdi></td>`)
 	assert.NotContains(t, a.body, "The first days")
 	a = send(max, "uri,hot\nexample.com,7\n", "do", "import history", "from", "vercount")
-	assert.Contains(t, a.body, "Imported. offsets: 0 added, 1 changed; 0 as they were")
+	assert.Contains(t, a.body, "Imported. offsets: 0 added, 1 changed, 0 unchanged")
 	const lean = `{"url":"/lean/","time":7}` + "\n" + `{"target":"site-pv","time":9}`
 	a = send(max, lean, "do", "import history", "from", "leancloud", "site", "example.com")
-	assert.Contains(t, a.body, "Imported. offsets: 1 added, 1 changed; 0 as they were")
+	assert.Contains(t, a.body, "Imported. offsets: 1 added, 1 changed, 0 unchanged")
 	a = send(max, `{"url":"/lean/"}`, "do", "import history", "from", "leancloud", "site", "example.com")
 	assert.Contains(t, a.body, "line 1, column time: it is missing")
 	a = send(max, text, "do", "import history", "from", "busuanzi", "site", "example.com")
-	assert.Contains(t, a.body, "tells totals, which become offsets")
+	assert.Contains(t, a.body, "has totals, which become offsets")
 	assert.Equal(t, 403, send(e.member("Lena", "shop"), text, "do", "import history", "from", "csv").status)
 	assert.Equal(t, int64(2), days())
 	assert.Equal(t, []string{"account Max | history | a.csv, 2 days added, 0 days replaced"},
 		e.texts(`SELECT concat_ws(' | ', who, what, is_now) FROM changes WHERE what = 'history'`))
 	asked := max.sends("/settings/shop", "do", "remove history", "one", "2").body
-	assert.Contains(t, asked, "All days that this import has brought go.")
-	assert.Contains(t, asked, `<bdi>hot 21, pv 0, uv 0</bdi></td><td data-of="Becomes"><bdi>hot 9, pv 0, uv 0</bdi></td>`)
+	assert.Contains(t, asked, "All days that this import brought will be removed.")
+	assert.Contains(t, asked, `<bdi>hot 21, pv 0, uv 0</bdi></td><td data-of="After"><bdi>hot 9, pv 0, uv 0</bdi></td>`)
 	assert.Equal(t, 400, max.sends("/settings/shop", "do", "remove history", "one", "1").status, "the trial has taken number 1")
 	assert.Equal(t, 303, max.sends("/settings/shop", "do", "remove history", "one", "2", "sure", "yes").status)
 	assert.Zero(t, days())
@@ -184,9 +184,9 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	for _, path := range []string{"/dash/demo/hhui.top", "/dash/demo/hhui.top?path=/home"} {
 		is := text(path + map[bool]string{true: "?", false: "&"}[path[len(path)-1] == 'p'] + "range=30d")
 		assert.Contains(t, is, until, path)
-		assert.Regexp(t, `(?i)Visitors\s+–\s+others have counted some of these days: who came again nobody can tell`, is, path)
-		assert.Regexp(t, `(?i)Visits\s+115\s+112 of them counted by others`, is, path)
-		assert.Regexp(t, `(?i)new\s+–\s+not told by others`, is, path)
+		assert.Regexp(t, `(?i)Visitors\s+–\s+some days were counted elsewhere, so returning visitors cannot be recognised`, is, path)
+		assert.Regexp(t, `(?i)Visits\s+115\s+112 counted elsewhere`, is, path)
+		assert.Regexp(t, `(?i)new\s+–\s+not reported by the tool`, is, path)
 		assert.Equal(t, 28, drawn(), path)
 		assertAccessible(t, b, script)
 	}
@@ -207,10 +207,10 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 
 	// A single day has visitors, also without counts of our own.
 	is := text("/dash/demo/hhui.top?from=20190620&to=20190620")
-	assert.Regexp(t, `(?i)Visitors\s+4\s+4 of them counted by others`, is)
+	assert.Regexp(t, `(?i)Visitors\s+4\s+4 counted elsewhere`, is)
 	is = text("/dash/demo/hhui.top?from=20190601&to=20190620")
 	assert.Contains(t, is, "Counted by GoatCounter until 20 June 2019.")
-	assert.Regexp(t, `(?i)Page views\s+200\s+200 of them counted by others`, is)
+	assert.Regexp(t, `(?i)Page views\s+200\s+200 counted elsewhere`, is)
 	// The chart's file has days of both, with their source.
 	file := e.get("/dash/demo/hhui.top?range=30d&panel=chart&format=csv").body
 	assert.Contains(t, file, "\n20190628,4,,10,,goatcounter\r\n20190629,2,2,5,,\r\n")
@@ -221,16 +221,16 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	// A filter excludes history, and days counted here are unchanged.
 	assert.NotContains(t, text("/dash/demo/hhui.top?range=30d&where=page:/home"), "GoatCounter")
 	is = text("/dash/demo/hhui.top?from=20190629&to=20190630")
-	assert.NotContains(t, is, "of them counted by others")
+	assert.NotRegexp(t, `\d counted elsewhere`, is)
 	assert.Contains(t, is, until, "next to them")
-	assert.Regexp(t, `Pages, as others have counted them\s(.|\s)*All that stands below is of what was counted here\.\s(.|\s)*`+
+	assert.Regexp(t, `Pages, as counted elsewhere\s(.|\s)*Everything below was counted here\.\s(.|\s)*`+
 		`Pages\s+Page`, text("/dash/demo/hhui.top?range=30d"))
 
 	// The total is never less than a part of it, whatever the offsets are.
 	e.Exec(t, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'hhui.top', 400, 0, 0 FROM apps WHERE name = 'demo'`)
-	tiles := regexp.MustCompile(`(?s)Visitors\n.*?of them counted by others\n\n`)
+	tiles := regexp.MustCompile(`(?s)Visitors\n.*?counted elsewhere\n\n`)
 	is = text("/dash/demo/hhui.top?range=all")
-	assert.Regexp(t, `(?i)Page views\s+386\s+380 of them counted by others`, is)
+	assert.Regexp(t, `(?i)Page views\s+386\s+380 counted elsewhere`, is)
 	assert.Equal(t, tiles.FindString(text("/dash/demo/hhui.top?range=year")), tiles.FindString(is), "all of history is of this year")
 	assert.Contains(t, is, "406 page views")
 	assert.Contains(t, is, until)
@@ -238,7 +238,7 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	// If the import has no visitors, the page states this.
 	e.Exec(t, `UPDATE history SET visitors = NULL`)
 	is = text("/dash/demo/hhui.top?range=30d")
-	assert.Contains(t, is, "Of visitors it tells nothing: page views.")
+	assert.Contains(t, is, "It says nothing about visitors: page views.")
 	assert.Zero(t, drawn())
 	text("/dash/demo/hhui.top?range=30d&chart=views")
 	assert.Equal(t, 28, drawn())
@@ -277,10 +277,10 @@ func TestHistoryHasGaps(t *testing.T) {
 	}
 	for _, c := range []struct{ period, history, gap, legend string }{
 		{"day", "Tue 5 March 2019 4 1 10", "Wed 6 March 2019 – – –",
-			"new | returning, counted again in each bar | counted by others | no count"},
-		{"week", "4 – 10 March 2019 – 2 20", "11 – 17 March 2019 – – –",
-			"new | counted by others: visitors of each day, added up | no count"},
-		{"month", "March 2019 – 5 50", "April 2019 – – –", "new | counted by others: visitors of each day, added up | no count"},
+			"new | returning, counted again in each bar | counted elsewhere | no count"},
+		{"week", "4–10 March 2019 – 2 20", "11–17 March 2019 – – –",
+			"new | counted elsewhere: visitors of each day, added up | no count"},
+		{"month", "March 2019 – 5 50", "April 2019 – – –", "new | counted elsewhere: visitors of each day, added up | no count"},
 	} {
 		is := b.text("/dash/demo/hhui.top?range=all&period=" + c.period)
 		assert.Contains(t, is, "Counted by GoatCounter until 5 March 2019. Counted by Plausible until 5 May 2019.", c.period)
@@ -301,23 +301,23 @@ func TestHistoryHasGaps(t *testing.T) {
 	// A day of history has no hours, and a day without counts has no numbers.
 	for _, query := range []string{"", "&period=hour"} {
 		is := b.text("/dash/demo/hhui.top?from=2019-05-03&to=2019-05-03" + query)
-		assert.Contains(t, is, "Visitors by day, and the days before")
-		assert.Contains(t, is, "The hours of days that others counted are not known.")
-		assert.NotRegexp(t, "Nobody|No page was visited|All that stands below", is)
-		assert.Equal(t, "counted by others", legend())
+		assert.Contains(t, is, "Visitors by day, with earlier days")
+		assert.Contains(t, is, "The hours of days counted elsewhere are not recorded.")
+		assert.NotRegexp(t, "No visitors|No page was visited|Everything below", is)
+		assert.Equal(t, "counted elsewhere", legend())
 		b.shot("history-gaps-one-day")
 		assertAccessible(t, b, script)
 	}
 	for _, query := range []string{"from=2019-05-04&to=2019-05-05", "from=2019-05-05&to=2019-05-06"} {
-		assert.NotContains(t, b.text("/dash/demo/hhui.top?"+query), "There is no count", query)
+		assert.NotContains(t, b.text("/dash/demo/hhui.top?"+query), "Nothing was counted on these days", query)
 	}
 	for _, query := range []string{"from=2019-03-06&to=2019-03-06", "from=2019-03-06&to=2019-04-30",
 		"from=2019-04-01&to=2019-04-30&period=week"} {
 		is := b.text("/dash/demo/hhui.top?" + query)
-		assert.Regexp(t, "There is no count for these days.|Counting began on 29 June 2019, after these days.", is, query)
+		assert.Regexp(t, "Nothing was counted on these days.|Counting began on 29 June 2019, after these days.", is, query)
 		assert.NotRegexp(t, `\s0\s|Nobody`, is, query)
 	}
-	assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-03-06&to=2019-03-06&panel=hours&format=csv").body, "no count for these days")
+	assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-03-06&to=2019-03-06&panel=hours&format=csv").body, "nothing was counted on these days")
 }
 
 // counted counts the bytes that are read.

@@ -81,7 +81,7 @@ func TestTestCallsShowNoNetwork(t *testing.T) {
 	}
 	for _, one := range []string{"1", "2"} {
 		a := max.sends("/settings/shop", "do", "test", "of", "webhooks", "one", one)
-		assert.Contains(t, a.body, "The test call was not taken: its host is not reached, or no public one.")
+		assert.Contains(t, a.body, "The test call was not accepted: its host cannot be reached, or is not public.")
 		assert.NotRegexp(t, `dial|lookup|127\.0\.0\.1|\[::1\]`, a.body)
 	}
 	owner.sends("/settings/shop", "do", "add", "of", "webhooks", "url", hook.URL, "site", "example.com", "private", "true")
@@ -95,8 +95,8 @@ func TestTestCallsShowNoNetwork(t *testing.T) {
 		assert.Equal(t, 429, max.sends("/settings/shop", "do", "test", "of", "webhooks", "one", one).status)
 	}
 	close(release)
-	assert.Contains(t, (<-first).body, "The test call was taken (200).")
-	assert.Contains(t, max.sends("/settings/shop", "do", "test", "of", "webhooks", "one", "1").body, "not taken", "the next one")
+	assert.Contains(t, (<-first).body, "The test call was accepted (200).")
+	assert.Contains(t, max.sends("/settings/shop", "do", "test", "of", "webhooks", "one", "1").body, "not accepted", "the next one")
 	e.close()
-	assert.Regexp(t, `(?s)no public address.*lookup no-such-name.invalid`, e.log.String(), "the log has the details")
+	assert.Regexp(t, `(?s)not a public address.*lookup no-such-name.invalid`, e.log.String(), "the log has the details")
 }

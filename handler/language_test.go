@@ -183,7 +183,7 @@ func TestLanguageIsKept(t *testing.T) {
 	assert.Contains(t, html.UnescapeString(owner.get("/embed?app=demo&lang=de").body), `<a href="/hello">Hallo</a>`,
 		"the rest of the address stays")
 	led := newPerson(e).do(http.MethodPost, "/enter?lang=de", url.Values{"to": {"/dash/shop"}, "name": {"nobody"}, "password": {"x"}})
-	assert.Contains(t, led.body, "Name und Passwort gehören nicht zusammen.")
+	assert.Contains(t, led.body, "Name oder Passwort ist falsch.")
 	done := owner.sends("/settings?lang=de", "do", "language", "language", "browser")
 	assert.Equal(t, "/settings?done=yes&lang=de", done.header.Get("Location"))
 	for _, l := range words.All()[1:] {

@@ -147,7 +147,7 @@ func TestUploadsLeaveTheServiceAvailable(t *testing.T) {
 	a, err := max.upload(t.Context(), body, contentType)
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, a.status, "slots are free again")
-	assert.Contains(t, a.body, "Nothing is imported yet. 20,000 lines read")
+	assert.Contains(t, a.body, "Nothing has been imported yet. 20,000 lines read")
 }
 
 // An import that has started finishes, although its caller has disconnected.
@@ -209,7 +209,7 @@ func TestUploadsAreBounded(t *testing.T) {
 		a, err := max.upload(t.Context(), body, contentType)
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusBadRequest, a.status)
-		assert.Contains(t, a.body, says+": import it in the shell by footfall history import, which accepts more")
+		assert.Contains(t, a.body, says+": import it in the shell with footfall history import, which accepts more")
 	}
 }
 

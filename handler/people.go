@@ -22,7 +22,7 @@ func (s *service) people(c echo.Context) error {
 		return s.putPeople(c, &f)
 	}
 	if !f.id.given && f.parseErr == nil {
-		f.parseErr = invalid("id", "it is missing: give the id by which you know the visitor")
+		f.parseErr = invalid("id", "it is missing: give your own id of the visitor")
 	}
 	found, err := s.findPeople(c, &f, []string{f.id.value})
 	if err == nil && found[0].Fault != nil {

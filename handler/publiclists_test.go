@@ -240,7 +240,7 @@ func TestPublicEvents(t *testing.T) {
 		many[i] = fmt.Sprint("e", i)
 	}
 	err := e.Admin.SetApp(t.Context(), "shop", app.Settings{PublicEvents: many})
-	require.ErrorContains(t, err, "public-events: they are 21: 20 are the most")
+	require.ErrorContains(t, err, "public-events: there are 21: at most 20 are possible")
 	e.sets(app.Settings{PublicEvents: []string{"like/文/*", "like/%e6%96%87/*"}})
 	assert.Equal(t, []string{"like/%E6%96%87/*"}, e.texts(`SELECT unnest(public_events) FROM apps WHERE name = 'shop'`))
 }

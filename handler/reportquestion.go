@@ -198,7 +198,7 @@ func (q *question) compared(l report.Look) visit.Range {
 func (q *question) among(name string, words ...string) string {
 	word := cmp.Or(q.value(name), words[0])
 	if !slices.Contains(words, word) {
-		q.wrong(name, "%.64q is none: use %s", word, strings.Join(words, ", "))
+		q.wrong(name, "%.64q is not possible: use %s", word, strings.Join(words, ", "))
 	}
 	return word
 }

@@ -366,7 +366,7 @@ func TestDeletedPagesAcrossHashing(t *testing.T) {
 	})
 	check(1)
 	shown := e.shown("/dash/demo/hhui.top?page=/(deleted)&from=2019-06-29&to=2019-06-30")
-	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*not known: addresses were hashed in these days`, shown)
+	assert.Regexp(t, `(?s)Visitors</dt><dd class="big">–<.*not available: addresses were hashed during this period`, shown)
 	assert.Regexp(t, `(?s)\(deleted\)</bdi></a></th><td[^>]*>–</td>`, e.shown("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-30"))
 }
 
@@ -610,7 +610,7 @@ func TestReportsWithoutVisits(t *testing.T) {
 	for range 2 { // without any site, and next to a visited one
 		for ask, told := range map[string]string{
 			"numbers": `"uniques":0,"new_visitors":0,"pv":0`, "events": `"events":[]`, "tags": `"tags":[`, "chart?from=today&to=today": `"chart":[`,
-			"goals?site=new.example&goal=event:signup": "nobody ever did", "funnel?site=new.example&step=page:/": `"visitors":0`,
+			"goals?site=new.example&goal=event:signup": "nobody ever triggered", "funnel?site=new.example&step=page:/": `"visitors":0`,
 			"one-page?site=new.example": `"visits":0`, "events?site=new.example": `"events":[]`, "goals?site=new.example": `"goals":[]`,
 			"events?site=new.example&where=source:google": "where: nothing was counted for new.example yet",
 		} {

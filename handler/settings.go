@@ -82,12 +82,12 @@ func (p *changing) answer(do func() (string, error), show func() error) error {
 		fault, is := errors.AsType[*visit.Error](err)
 		switch {
 		case p.asks != nil:
-			p.page.Title, p.page.Sections = "Is this meant?", []web.Section{*p.asks}
+			p.page.Title, p.page.Sections = "Are you sure?", []web.Section{*p.asks}
 			return p.write(http.StatusOK)
 		case err == nil && done != "":
 			return d.lead(c, http.StatusSeeOther, done)
 		case admin.IsBehind(err):
-			p.page.Said, p.form = "Done. Some instance has not answered yet: it will know of it as soon as it can.", nil
+			p.page.Said, p.form = "Done. One instance has not responded yet: it will follow as soon as it can.", nil
 		case err == nil:
 			p.form = nil
 		case !is || !slices.Contains([]visit.Kind{visit.Invalid, visit.Forbidden, visit.NotFound}, fault.Kind), fault == errOwners:

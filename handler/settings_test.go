@@ -113,7 +113,7 @@ func TestSettingsInChromium(t *testing.T) {
 		send("kept")
 		if scripts { // fewer days than before
 			says("This cannot be undone")
-			says("all but the last 50 days are deleted")
+			says("except the last 50 days will be deleted")
 			b.shot("sure")
 			send("yes")
 		}
@@ -142,7 +142,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 		`is not a time zone`, last.body)
 	assert.Contains(t, last.body, " p \r\nq</textarea>")
 	assert.Regexp(t, `list="set-counting-tz-list".*<option value="Europe/Berlin">`, last.body)
-	assert.Contains(t, last.body, "IANA time zone whose natural days are counted")
+	assert.Contains(t, last.body, "IANA time zone whose calendar days are counted")
 	assert.NotContains(t, last.body, "the app demo has", "a note for the command line only")
 	send(400, "do", "set", "of", "kept", "retain-days", "x", "was.retain-days", "35", "forget-days", "-", "was.forget-days", "0")
 	assert.Regexp(t, `(?s)&#34;x&#34; is not a number.*&#34;-&#34; is not a number`, last.body)
@@ -176,11 +176,11 @@ func TestSettingsOfAnApp(t *testing.T) {
 
 	// Deleting data for ever needs a confirmation.
 	send(200, "do", "set", "of", "kept", "titles", "off", "was.titles", "on")
-	assert.Contains(t, last.body, "The titles of its pages are deleted.")
+	assert.Contains(t, last.body, "The titles of its pages will be deleted.")
 	send(303, "do", "set", "of", "kept", "titles", "off", "was.titles", "on", "sure", "yes")
 	assert.Equal(t, "false", one(`SELECT titles::text FROM apps WHERE name = 'shop'`))
 	send(200, "do", "set", "of", "kept", "retain-days", "7", "was.retain-days", "20")
-	assert.Contains(t, last.body, "all but the last 7 days are deleted")
+	assert.Contains(t, last.body, "except the last 7 days will be deleted")
 	assert.Equal(t, "20", one(`SELECT retain_days::text FROM apps WHERE name = 'shop'`))
 	send(303, "do", "set", "of", "kept", "retain-days", "7", "was.retain-days", "20", "sure", "yes")
 	assert.Equal(t, "7", one(`SELECT retain_days::text FROM apps WHERE name = 'shop'`))
@@ -193,11 +193,11 @@ func TestSettingsOfAnApp(t *testing.T) {
 	assert.Contains(t, last.body, "admin is for those alone who may change all apps")
 	send(200, "do", "add", "of", "keys", "scope", "read", "scope", "count")
 	key := regexp.MustCompile(`footfall_(\w|-)+`).FindString(last.body)
-	assert.Contains(t, last.body, "It is shown this once")
+	assert.Contains(t, last.body, "This is shown only once")
 	assert.NotContains(t, max.get(page).body, key)
 	assert.Equal(t, 200, e.manage("GET", "/api/apps/shop/sites", key, "").status)
 	send(200, "do", "remove", "of", "keys", "one", key[:17])
-	assert.Contains(t, last.body, "refused for ever")
+	assert.Contains(t, last.body, "will be refused")
 	send(303, "do", "remove", "of", "keys", "one", key[:17], "sure", "yes")
 	assert.Equal(t, 401, e.manage("GET", "/api/apps/shop/sites", key, "").status)
 	send(200, "do", "add", "of", "links", "until", "2030-01-01")
@@ -221,7 +221,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 	}))
 	defer hook.Close()
 	send(400, "do", "add", "of", "webhooks", "url", hook.URL, "site", "example.com")
-	assert.Contains(t, last.body, "is no public address")
+	assert.Contains(t, last.body, "is not a public address")
 	assert.NotContains(t, last.body, `name="private"`)
 	send(400, "do", "add", "of", "webhooks", "url", hook.URL, "site", "example.com", "private", "true")
 	assert.Contains(t, last.body, "true is for those alone who may change all apps")
@@ -229,7 +229,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 	last = e.owner().sends(page, "do", "add", "of", "webhooks", "url", hook.URL, "site", "example.com", "private", "true")
 	assert.Contains(t, last.body, "whsec_")
 	send(200, "do", "test", "of", "webhooks", "one", "1")
-	assert.Contains(t, last.body, "The test call was taken (200).")
+	assert.Contains(t, last.body, "The test call was accepted (200).")
 
 	// A visitor, a page, the app: of demo, which has counts.
 	page, max = "/settings/demo", e.owner()
@@ -246,7 +246,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 	send(303, "do", "delete page", "uri", "hhui.top/home", "sure", "yes")
 	send(400, "do", "set", "of", "visitors", "visitor", "daily", "was.visitor", "address", "sure", "yes")
 	send(200, "do", "set", "of", "visitors", "visitor", "hashed", "was.visitor", "address")
-	assert.Contains(t, last.body, "Hashes take the place of all addresses")
+	assert.Contains(t, last.body, "addresses will be replaced by hashes")
 	e.hashesWhereNobodyWaits(page, max)
 	send(200, "do", "delete", "sure", "yes", "word", "shop")
 	assert.Contains(t, last.body, "This is not demo")
@@ -263,7 +263,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 // hashesWhereNobodyWaits has a browser, or its proxy, disconnect before addresses are hashed: the hashing continues
 // to its end, and the page shows this in the meantime.
 func (e *edge) hashesWhereNobodyWaits(page string, who *person) {
-	const hashing = "are being hashed, and its visits answered 503"
+	const hashing = "are being hashed; visits are answered with 503"
 	release := e.hold(`SELECT FROM footfall.epochs WHERE name = 'erasures' FOR UPDATE`)
 	ctx, leave := context.WithCancel(context.Background())
 	form := url.Values{"do": {"set"}, "of": {"visitors"}, "visitor": {"hashed"}, "was.visitor": {"address"}, "sure": {"yes"}}
@@ -307,7 +307,7 @@ func TestSettingsOfTheService(t *testing.T) {
 	send(400, "do", "invite", "name", "Max", "app.nobody", "look")
 	assert.Contains(t, last.body, "there is no app")
 	send(400, "do", "invite", "name", "Max", "app.docs", "none", "was.app.docs", "none", "app.shop", "none", "was.app.shop", "none")
-	assert.Contains(t, last.body, "sees nothing: choose one below, or an owner")
+	assert.Contains(t, last.body, "sees nothing: choose an app below, or make it an owner")
 	assert.NotContains(t, olga.get(page).body, "Max")
 	send(200, "do", "invite", "name", "Max", "app.docs", "look", "was.app.docs", "none", "app.shop", "change", "was.app.shop", "none")
 	link := regexp.MustCompile(e.public + `/start/(\w|-)+`).FindString(last.body)
@@ -320,7 +320,7 @@ func TestSettingsOfTheService(t *testing.T) {
 	assert.Contains(t, max.get("/settings").body, `id="apps"`)
 	assert.NotContains(t, e.member("Lena", "shop").get("/settings").body, `id="apps"`, "who may change none")
 	one := e.texts(`SELECT id::text FROM accounts WHERE name = 'Max'`)[0]
-	assert.Contains(t, olga.get("/settings?account="+one).body, "What Max may do")
+	assert.Contains(t, olga.get("/settings?account="+one).body, "Permissions of Max")
 	assert.Regexp(t, `(?s)id="people".*account=1#account.*everything.*Max.*change.*settings\?invite=shop#accounts`,
 		olga.get("/settings/shop").body)
 	assert.NotContains(t, max.get("/settings/shop").body, `id="people"`, "owners alone see who has an account")

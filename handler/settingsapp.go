@@ -36,8 +36,8 @@ func (p *changing) doInApp() (then string, err error) {
 	case do == "show":
 		return "", p.showVisitor()
 	case do == "erase":
-		if !p.sure("Erase the visitor", "", visit.Textf("The address or id of this visitor goes from all that is stored."),
-			visit.Textf("Sums, and the ranks of others, stay. One who is erased and comes again is new.")) {
+		if !p.sure("Erase the visitor", "", visit.Textf("The address or id of this visitor is removed from everything that is stored."),
+			visit.Textf("Sums, and the ranks of others, stay. An erased visitor who comes back is new.")) {
 			return "", nil
 		}
 		_, err = p.admin.EraseVisitor(ctx, p.app, strings.TrimSpace(p.form.Get("visitor")))
@@ -49,7 +49,8 @@ func (p *changing) doInApp() (then string, err error) {
 	case do == "delete page":
 		return p.deletePage()
 	case do == "delete":
-		if !p.sure("Delete the app", p.app, visit.Textf("All that was counted for app %s, its keys, links and notes are deleted.", p.app)) {
+		if !p.sure("Delete the app", p.app, visit.Textf(
+			"Everything that was counted for app %s, its keys, links and notes will be deleted.", p.app)) {
 			return "", nil
 		}
 		if err = p.admin.DeleteApp(ctx, p.app); admin.IsBehind(err) {
@@ -57,7 +58,7 @@ func (p *changing) doInApp() (then string, err error) {
 		}
 		return p.root + "/settings?done=deleted", err
 	}
-	return "", visit.Errorf(visit.Invalid, "form", "it says nothing that can be done here")
+	return "", visit.Errorf(visit.Invalid, "form", "it asks for nothing that can be done here")
 }
 
 // set changes only the settings that differ from the values the form was shown with, so that concurrent changes by others are
@@ -107,9 +108,10 @@ func (p *changing) add(thing *admin.Thing) (then string, err error) {
 		p.page.Secret = secret
 		switch thing.Name {
 		case "links":
-			p.page.Said, p.page.Secret = "Added. Whoever has this link sees numbers, and nobody's address.", p.origin(p.c.Request())+"/share/"+secret
+			p.page.Said = "Added. Anyone with this link sees the numbers, but nobody's address."
+			p.page.Secret = p.origin(p.c.Request()) + "/share/" + secret
 		case "webhooks":
-			p.page.Said = "Added. Its receiver needs this key, by which each call is signed."
+			p.page.Said = "Added. Its receiver needs this key: each call is signed with it."
 		default:
 			p.page.Said = "Added. Programs send this key as a header, Authorization: Bearer KEY."
 		}
@@ -125,10 +127,12 @@ func (p *changing) showVisitor() error {
 	if err != nil {
 		return err
 	}
-	s := web.Section{ID: "stored", Title: p.of("What is stored of %s", typed),
+	s := web.Section{ID: "stored", Title: p.of("Stored data about %s", typed),
 		Columns: []string{"Page or site", "Stored as", "Rank", "First day", "Last day"}}
-	if found.Person.IsValid() {
-		s.Text = p.of("A person with %d ids and the tags: %s.", len(found.StoredAs), cmp.Or(strings.Join(found.Tags, ", "), "none"))
+	if ids := len(found.StoredAs); found.Person.IsValid() && len(found.Tags) > 0 {
+		s.Text = p.of("A person with %d ids and the tags: %s.", ids, strings.Join(found.Tags, p.page.Words.Say("sentences.comma")))
+	} else if found.Person.IsValid() {
+		s.Text = p.of("A person with %d ids and no tags.", ids)
 	}
 	for _, t := range found.Targets {
 		s.Rows = append(s.Rows, web.Row{Cells: []string{visit.Shown(t.Uri), t.Ip.String(), fmt.Sprint(t.Rank), visit.DayText(t.FirstDay),
@@ -150,10 +154,11 @@ func (p *changing) deletePage() (then string, err error) {
 	if err != nil {
 		return "", err
 	}
-	lost := visit.Textf("What was counted for %s (hot %d, pv %d, uv %d) is moved to the page (deleted) of its site. It counts from 1 then.",
+	lost := visit.Textf(
+		"The numbers of %s (hot %d, pv %d, uv %d) are moved to the page (deleted) of its site. After that it counts from 1 again.",
 		visit.Shown(page.URI), page.Hot, page.PV, page.UV)
 	if !page.Counted {
-		lost = visit.Textf("%s has numbers from elsewhere alone, which go.", visit.Shown(page.URI))
+		lost = visit.Textf("%s has only numbers from elsewhere, which will be deleted.", visit.Shown(page.URI))
 	}
 	if !p.sure("Delete the page", "", lost) {
 		return "", nil
@@ -166,10 +171,10 @@ var groups = []struct {
 	of, title string
 	names     []string
 }{
-	{"counting", "Who counts, and what", []string{"site", "access", "public-counts", "public-top", "public-events", "tz", "bots",
+	{"counting", "Counting", []string{"site", "access", "public-counts", "public-top", "public-events", "tz", "bots",
 		"respect-dnt", "ignore", "keep-query"}},
 	{"visitors", "Visitors", []string{"visitor", "ipv6-prefix"}},
-	{"kept", "What is kept", []string{"retain-days", "forget-days", "tags", "filters", "titles", "goal"}},
+	{"kept", "Storage", []string{"retain-days", "forget-days", "tags", "filters", "titles", "goal"}},
 	{"limits", "Limits", []string{"max-requests", "max-new-pages"}},
 }
 
@@ -180,10 +185,10 @@ func (p *changing) showApp() error {
 	if err != nil {
 		return err
 	}
-	p.page.Title, p.page.When = p.of("Settings of %s", p.app), "What is saved holds at once, for every instance."
+	p.page.Title, p.page.When = p.of("Settings of %s", p.app), "Changes take effect at once, on every instance."
 	if row.HeldUntil != nil && row.HeldUntil.After(time.Now()) {
-		p.page.Said = p.of("The addresses of its visitors are being hashed, and its visits answered 503 until that is done, or until "+
-			"%s where it was cut off: then nothing has changed. Load this page again to see.", row.HeldUntil.UTC().Format("15:04 UTC"))
+		p.page.Said = p.of("The addresses of its visitors are being hashed; visits are answered with 503 until that is done or, if it was "+
+			"interrupted, until %s, in which case nothing has changed. Reload this page to see.", row.HeldUntil.UTC().Format("15:04 UTC"))
 	}
 	p.page.Crumbs = [][2]string{{"Settings", p.root + "/settings"}, {p.app, p.root + "/dash/" + p.app}}
 	fields := map[string]web.Field{}
@@ -192,7 +197,7 @@ func (p *changing) showApp() error {
 		f := web.Field{Name: s.Name, Label: web.Label(s.Name), Help: p.helpFor("app --" + s.Name), Value: text, Was: &text, Kind: "text",
 			Complete: "off"}
 		if s.Many {
-			f.Kind, f.Help = "lines", f.Help+p.page.Words.Say("sentences.gap")+p.of("One a line.")
+			f.Kind, f.Help = "lines", f.Help+p.page.Words.Say("sentences.gap")+p.of("One per line.")
 		}
 		if s.Name == "tz" {
 			f.Offered = web.Zones()
@@ -247,7 +252,7 @@ func (p *changing) showThings() error {
 		return err
 	}
 	p.page.Sections = append(p.page.Sections, history,
-		web.Section{ID: "visitor", Title: "A visitor", Forms: []web.Form{p.newForm("Show what is stored", "show", "", "",
+		web.Section{ID: "visitor", Title: "A visitor", Forms: []web.Form{p.newForm("Show stored data", "show", "", "",
 			web.Field{Name: "visitor", Label: "Address or id", Help: p.helpFor("visitor <visitor>"), Kind: "text"})}},
 		web.Section{ID: "delete", Title: "Delete", Forms: []web.Form{
 			p.newForm("Delete a page …", "delete page", "", "",
@@ -261,8 +266,8 @@ func (p *changing) showThings() error {
 // people lists the accounts that may see the app. Only owners see this list.
 func (p *changing) people() (s web.Section, err error) {
 	list, err := p.Accounts.List(p.c.Request().Context())
-	s = web.Section{ID: "people", Title: "People", Columns: []string{"Name", "May"},
-		Lead: [2]string{p.root + "/settings?invite=" + p.app + "#accounts", p.of("Invite somebody to look at %s", p.app)}}
+	s = web.Section{ID: "people", Title: "People", Columns: []string{"Name", "Permissions"},
+		Lead: [2]string{p.root + "/settings?invite=" + p.app + "#accounts", p.of("Invite someone to view %s", p.app)}}
 	for _, e := range list {
 		may := cmp.Or(string(e.Apps[p.app]), "everything")
 		if e.Owner || e.Apps[p.app] != "" {
@@ -275,7 +280,7 @@ func (p *changing) people() (s web.Section, err error) {
 // changes shows the last changes to an app, or to everything ("").
 func (p *changing) changes(of string, most int32) (s web.Section, err error) {
 	ctx := p.c.Request().Context()
-	s = web.Section{ID: "changes", Title: "What was changed", Columns: []string{"When", "Who", "App", "What", "Was", "Is"}}
+	s = web.Section{ID: "changes", Title: "Changes", Columns: []string{"When", "Who", "App", "Item", "Before", "After"}}
 	var list []admin.ChangesListRow
 	if here, _ := p.Cells.All(); of == "" && len(here) > 1 {
 		lists := make([][]admin.ChangesListRow, len(here))
@@ -288,7 +293,7 @@ func (p *changing) changes(of string, most int32) (s web.Section, err error) {
 		slices.SortStableFunc(list, func(a, b admin.ChangesListRow) int { return b.At.Compare(a.At) })
 		list = list[:min(len(list), int(most))]
 		if len(away) > 0 {
-			s.Text = p.page.Words.Say("home.away", "cells", strings.Join(away, ", "))
+			s.Text = p.page.Words.Say("home.away", "cells", strings.Join(away, p.page.Words.Say("sentences.comma")))
 		}
 	} else if of == "" {
 		list, err = p.admin.Changes(ctx, of, most)

@@ -33,7 +33,7 @@ func readUpload(w http.ResponseWriter, r *http.Request) error {
 		if here := (*fs.PathError)(nil); errors.As(err, &here) {
 			return fmt.Errorf("keep an upload in a temporary file: %w", err)
 		}
-		return visit.Errorf(visit.Invalid, "file", "it could not be read, or has more than %d MB: import it by footfall history import",
+		return visit.Errorf(visit.Invalid, "file", "it could not be read, or has more than %d MB: import it with footfall history import",
 			mostUploaded>>20)
 	}
 	_, _ = io.Copy(io.Discard, r.Body) // only after reading to the end does net/http detect that the caller has left
@@ -67,7 +67,7 @@ func (p *changing) importHistory() error {
 		return err
 	}
 	if p.page.Said = p.of("Imported. %s", h.Said(&done, p.page.Words.Say)); into.Try {
-		p.page.Said = p.of("Nothing is imported yet. %s", h.Said(&done, p.page.Words.Say))
+		p.page.Said = p.of("Nothing has been imported yet. %s", h.Said(&done, p.page.Words.Say))
 		s := web.Section{ID: "first", Title: "The first days", Columns: []string{"Day", "Page or site", "Page views", "Visits", "Visitors",
 			"New"}}
 		for _, d := range done.First {
@@ -87,7 +87,7 @@ func (p *changing) importHistory() error {
 
 // showTotals shows the first offsets that would change.
 func (p *changing) showTotals(first []admin.OffsetsPutRow) {
-	s := web.Section{ID: "totals", Title: "Totals", Columns: []string{"Page or site", "Was", "Becomes"}}
+	s := web.Section{ID: "totals", Title: "Totals", Columns: []string{"Page or site", "Before", "After"}}
 	for _, o := range first {
 		s.Rows = append(s.Rows, web.Row{Cells: []string{visit.Shown(o.Uri), fmt.Sprintf("hot %d, pv %d, uv %d", o.WasHot, o.WasPv, o.WasUv),
 			fmt.Sprintf("hot %d, pv %d, uv %d", o.Hot, o.Pv, o.Uv)}})
@@ -103,7 +103,7 @@ func (p *changing) removeHistory(one string) (then string, err error) {
 	if err != nil {
 		return "", visit.Errorf(visit.Invalid, "one", "%.64q is not a number", one)
 	}
-	if !p.sure("Remove it", "", visit.Textf("All days that this import has brought go. It can be imported again.")) {
+	if !p.sure("Remove it", "", visit.Textf("All days that this import brought will be removed. It can be imported again.")) {
 		done, err := p.admin.TakeBackHistory(atLength(p.c), p.app, true, []int32{int32(number)})
 		if p.showTotals(done.Totals); err != nil {
 			p.asks = nil
@@ -139,10 +139,10 @@ func (p *changing) history() (s web.Section, err error) {
 		web.Field{Name: "file", Label: "Files", Kind: "file", Help: p.of(p.service.helpFor("history import")+" Up to %d MB.",
 			mostUploaded>>20)},
 		web.Field{Name: "site", Label: "Host", Kind: "text", Optional: true, Help: p.helpFor("history import --site")},
-		web.Field{Name: "offsets", Label: "Totals, too", Kind: "check", Help: p.helpFor("history import --offsets")},
-		web.Field{Name: "skip", Label: "Leave out what is not understood", Kind: "check", Help: p.helpFor("history import --skip")},
-		web.Field{Name: "try", Label: "Try first", Kind: "check", Help: p.helpFor("history import --dry-run")})
-	f.Folded = "Import what others have counted"
+		web.Field{Name: "offsets", Label: "Also add to the totals", Kind: "check", Help: p.helpFor("history import --offsets")},
+		web.Field{Name: "skip", Label: "Leave out lines that cannot be read", Kind: "check", Help: p.helpFor("history import --skip")},
+		web.Field{Name: "try", Label: "Try it first", Kind: "check", Help: p.helpFor("history import --dry-run")})
+	f.Folded = "Import numbers from elsewhere"
 	s.Forms = []web.Form{f}
 	return s, err
 }

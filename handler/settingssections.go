@@ -24,7 +24,7 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 		s.Columns = append(s.Columns, web.Label(column))
 	}
 	if len(rows) > mostListed {
-		s.Text += " " + p.of("The first %d of %d are listed.", mostListed, len(rows))
+		s.Text += p.page.Words.Say("sentences.gap") + p.of("The first %d of %d are listed.", mostListed, len(rows))
 		rows = rows[:mostListed]
 	}
 	for _, row := range rows {

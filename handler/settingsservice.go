@@ -53,7 +53,8 @@ func (p *changing) doInService() (then string, err error) {
 	case "invite":
 		rights := p.rights()
 		if p.form.Get("owner") != "true" && len(rights.Apps) == 0 {
-			return "", visit.Errorf(visit.Invalid, "owner", "an account without an app sees nothing: choose one below, or an owner")
+			return "", visit.Errorf(visit.Invalid, "owner",
+				"an account without an app sees nothing: choose an app below, or make it an owner")
 		}
 		_, token, err := accounts.Add(ctx, strings.TrimSpace(p.form.Get("name")), rights)
 		return "", p.tellLink(token, err)
@@ -63,15 +64,15 @@ func (p *changing) doInService() (then string, err error) {
 	case "rights":
 		return p.done("yes"), accounts.Set(ctx, id, p.rights())
 	case "remove account":
-		if !p.sure("Remove the account", "", visit.Textf("Whoever has this account is signed out everywhere, and signs in no more.")) {
+		if !p.sure("Remove the account", "", visit.Textf("This account is signed out everywhere and can no longer sign in.")) {
 			return "", nil
 		}
 		return p.done("removed"), accounts.Remove(ctx, id)
 	}
-	return "", visit.Errorf(visit.Invalid, "form", "it says nothing that can be done here")
+	return "", visit.Errorf(visit.Invalid, "form", "it asks for nothing that can be done here")
 }
 
-var errOwners = visit.Errorf(visit.Forbidden, "", "an owner of this service alone does this")
+var errOwners = visit.Errorf(visit.Forbidden, "", "only an owner of this service can do this")
 
 func (p *changing) setPassword() (then string, err error) {
 	session := ""
@@ -92,7 +93,8 @@ func (p *changing) setPassword() (then string, err error) {
 // tellLink shows the link to an account. It cannot be shown again.
 func (p *changing) tellLink(token string, err error) error {
 	if err == nil {
-		p.page.Said = p.of("Whoever opens this link first chooses the password. It holds for %d days.", int(account.LinkFor.Hours()/24))
+		p.page.Said = p.of(
+			"The first person to open this link chooses the password. It is valid for %d days.", int(account.LinkFor.Hours()/24))
 		p.page.Secret = p.startLink(p.c, token)
 	}
 	return err
@@ -122,7 +124,7 @@ func (p *changing) rights() account.Rights {
 func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
 	owner := strconv.FormatBool(e.Owner)
 	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: owner, Was: &owner,
-		Help: "An owner may do everything, for all apps and accounts. Somebody else may, with each app:"}}
+		Help: "An owner may do everything, for all apps and accounts. Anyone else may, for each app:"}}
 	for _, name := range p.apps {
 		has := cmp.Or(e.Apps[name], account.None)
 		f := web.Field{Name: ofApp + name, Label: name, Kind: "beside", Was: ptrTo(string(has))}
@@ -147,7 +149,7 @@ func (p *changing) showService() error {
 	}
 	apps := web.Section{ID: "apps", Title: "Apps", Columns: []string{"App", "Hosts", "Time zone"}}
 	if len(away) > 0 {
-		apps.Text = p.page.Words.Say("home.away", "cells", strings.Join(away, ", "))
+		apps.Text = p.page.Words.Say("home.away", "cells", strings.Join(away, p.page.Words.Say("sentences.comma")))
 	}
 	for i := range all {
 		if row := &all[i]; p.reader.MayChange(row.Name) && row.DeletedAt == nil {
@@ -176,7 +178,7 @@ func (p *changing) showAccounts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := web.Section{ID: "accounts", Title: "Accounts", Columns: []string{"Name", "May", "Last used", "Link holds until"}}
+	s := web.Section{ID: "accounts", Title: "Accounts", Columns: []string{"Name", "Permissions", "Last used", "Link valid until"}}
 	for _, e := range list {
 		one := strconv.Itoa(int(e.ID))
 		may := "everything"
@@ -188,16 +190,16 @@ func (p *changing) showAccounts(ctx context.Context) error {
 		s.Rows = append(s.Rows, web.Row{Link: p.path + "?account=" + one + "#account", Forms: []web.Form{link, remove},
 			Cells: []string{orNumber(e), may, cellOf(e.Used), cellOf(e.LinkUntil)}})
 		if p.c.QueryParam("account") == one || p.form.Get("do") == "rights" && p.form.Get("one") == one {
-			p.shown = append(p.shown, web.Section{ID: "account", Title: p.of("What %s may do", orNumber(e)),
+			p.shown = append(p.shown, web.Section{ID: "account", Title: p.of("Permissions of %s", orNumber(e)),
 				Forms: []web.Form{p.newForm("Save", "rights", "", one, p.rightsFields(e, "")...)}})
 		}
 	}
 	name := web.Field{Name: "name", Label: "Name", Kind: "text", Optional: true,
-		Help: "An address of mail, or any word: what is typed to sign in. Without one whoever follows the link chooses it."}
+		Help: "An email address, or any word, to sign in with. If left empty, the person who follows the link chooses it."}
 	at := p.c.QueryParam("invite")
 	invite := p.newForm("Make a link", "invite", "", "", append([]web.Field{name}, p.rightsFields(account.Entry{}, at)...)...)
 	if at == "" {
-		invite.Folded = "Invite somebody"
+		invite.Folded = "Invite someone"
 	}
 	s.Forms = []web.Form{invite}
 	p.page.Sections = append(p.page.Sections, s)
@@ -208,14 +210,15 @@ func (p *changing) showAccounts(ctx context.Context) error {
 func (p *changing) mayOf(e account.Entry) string {
 	looks, changes := e.With(account.Look), e.With(account.Change)
 	if len(e.Apps) > 5 {
-		return p.of("look at %d apps, change %d of them", len(e.Apps), len(changes))
+		return p.of("view %d apps, change %d", len(e.Apps), len(changes))
 	}
-	look, change := strings.Join(looks, ", "), strings.Join(changes, ", ")
+	comma := p.page.Words.Say("sentences.comma")
+	look, change := strings.Join(looks, comma), strings.Join(changes, comma)
 	switch {
 	case look != "" && change != "":
-		return p.of("look at %s; change %s", look, change)
+		return p.of("view %s; change %s", look, change)
 	case look != "":
-		return p.of("look at %s", look)
+		return p.of("view %s", look)
 	case change != "":
 		return p.of("change %s", change)
 	}
@@ -235,7 +238,7 @@ const browserLanguage = "browser"
 func (p *changing) setLanguage(accounts *account.Accounts) (then string, err error) {
 	chosen := p.form.Get("language")
 	if l := words.Named(chosen); chosen != browserLanguage && l == nil {
-		return "", visit.Errorf(visit.Invalid, "language", "%.64q is no language of these pages", chosen)
+		return "", visit.Errorf(visit.Invalid, "language", "%.64q is not a language of these pages", chosen)
 	} else if l == nil {
 		chosen = ""
 	}
@@ -245,8 +248,8 @@ func (p *changing) setLanguage(accounts *account.Accounts) (then string, err err
 // languageSection returns the form for the reader's language.
 func (p *changing) languageSection() web.Section {
 	f := web.Field{Name: "language", Label: "Language", Kind: "select",
-		Help:    "Of all pages that you see here. An address with lang= goes before it.",
-		Choices: []web.Choice{{Value: browserLanguage, Shown: p.of("That of the browser"), Chosen: p.reader.Language == ""}}}
+		Help:    "For all pages that you see here. An address with lang= takes precedence.",
+		Choices: []web.Choice{{Value: browserLanguage, Shown: p.of("As in the browser"), Chosen: p.reader.Language == ""}}}
 	for _, l := range words.All() {
 		f.Choices = append(f.Choices, web.Choice{Value: l.Tag, Shown: l.Name, Chosen: p.reader.Language == l.Tag})
 	}
@@ -265,22 +268,23 @@ func (p *changing) showOwn(ctx context.Context) error {
 	}
 	s := web.Section{ID: "sessions", Title: "Where you are signed in", Columns: []string{"Browser", "Since", "Last used"}}
 	for _, one := range sessions {
-		row := web.Row{Cells: []string{one.Browser, cellOf(one.CreatedAt), cellOf(one.UsedAt)}}
+		browser := p.of(one.Browser) // if it is a text, and not a name
+		row := web.Row{Cells: []string{browser, cellOf(one.CreatedAt), cellOf(one.UsedAt)}}
 		if one.ID == p.reader.Session {
-			row.Cells[0] = p.of("%s (this one)", row.Cells[0])
+			row.Cells[0] = p.of("%s (this one)", browser)
 		} else {
 			row.Forms = []web.Form{p.newForm("End", "end", "", strconv.Itoa(int(one.ID)))}
-			row.Forms[0].Of = one.Browser
+			row.Forms[0].Of = browser
 		}
 		s.Rows = append(s.Rows, row)
 	}
 	if len(sessions) > 1 {
-		s.Forms = []web.Form{p.newForm("End all others", "end others", "", "")}
+		s.Forms = []web.Form{p.newForm("Sign out everywhere else", "end others", "", "")}
 	}
 	password := p.newForm("Change it", "password", "", "",
-		web.Field{Name: "old", Label: "Present password", Kind: "password", Complete: "current-password"},
+		web.Field{Name: "old", Label: "Current password", Kind: "password", Complete: "current-password"},
 		web.Field{Name: "password", Label: "New password", Kind: "password", Complete: "new-password",
-			Help: "At least 10 characters. All other sessions end."})
+			Help: "At least 10 characters. All other sessions will end."})
 	p.page.Sections = append(p.page.Sections, web.Section{ID: "password", Title: "Your password", Forms: []web.Form{password}}, s)
 	return nil
 }
@@ -291,7 +295,7 @@ func (p *changing) showState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys.Title, keys.Text = "Keys of all apps", p.helpFor("key")
+	keys.Title, keys.Text = "Keys for all apps", p.helpFor("key")
 	changes, err := p.changes("", 50)
 	if err != nil {
 		return err
@@ -307,9 +311,9 @@ func (p *changing) showState(ctx context.Context) error {
 		return errors.Join(errors.New("read the state"), err)
 	}
 	for i, cell := range here {
-		s := web.Section{ID: "state", Title: "State", Text: "As footfall status has it.", Pre: states[i]}
+		s := web.Section{ID: "state", Title: "State", Text: "As shown by footfall status.", Pre: states[i]}
 		if cell.Name != "" {
-			s.ID, s.Title = "state-"+cell.Name, "State: "+cell.Name
+			s.ID, s.Title = "state-"+cell.Name, p.of("State: %s", cell.Name)
 		}
 		p.page.Sections = append(p.page.Sections, s)
 	}

@@ -165,7 +165,7 @@ func (r *Reader) uniquesWhere(ctx context.Context, l Look) (Uniques, error) {
 		return Uniques{}, err
 	}
 	if read.rows[0].Visitors == Unknown {
-		return Uniques{}, visit.Errorf(visit.Invalid, "where", "of some of these days it is not kept who came: ask for later ones")
+		return Uniques{}, visit.Errorf(visit.Invalid, "where", "visitors of some days are no longer on record: choose later days")
 	}
 	return Uniques{Uniques: read.rows[0].Visitors, Exact: true, Erased: read.Erased}, nil
 }

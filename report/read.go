@@ -103,7 +103,7 @@ func ask[Params, Answer any](ctx context.Context, r *Reader, what string,
 	})
 	if db.IsTooMuch(err) {
 		err = visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: "+
-			"ask for fewer days, for fewer pages, or for a whole site").Because(err)
+			"choose fewer days, fewer pages, or a whole site").Because(err)
 	}
 	if err = refused(err); err != nil {
 		err = fmt.Errorf("read %s: %w", what, err)

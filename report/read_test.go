@@ -445,7 +445,7 @@ func TestUniquesOfTooManyPages(t *testing.T) {
 	var told *visit.Error
 	require.ErrorAs(t, err, &told)
 	assert.Equal(t, visit.Invalid, told.Kind)
-	assert.Contains(t, told.Message(), "ask for fewer days, for fewer pages, or for a whole site")
+	assert.Contains(t, told.Message(), "choose fewer days, fewer pages, or a whole site")
 	for _, prefix := range []string{"a.example/p1", "a.example/", "a.ex"} {
 		u, err := r.UniquesOf(t.Context(), report.Look{App: "demo", Prefix: prefix, In: visit.AllDays})
 		require.NoError(t, err, prefix)

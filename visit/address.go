@@ -49,7 +49,7 @@ func addressProblem(address string) string {
 	case strings.TrimSpace(address) != address:
 		return "it has space around it: give the address alone"
 	case notPort == nil:
-		return "it has a port: give the address alone"
+		return "it has a port: give only the address"
 	case notNetwork == nil:
 		return "it is a network: give one address"
 	}

@@ -65,7 +65,7 @@ func ParseRange(from, to string, today int32) (in Range, err error) {
 		return in, Errorf(Invalid, "from", "%v, 30d for the last 30 days, or all", err)
 	}
 	if in.From > in.To {
-		return in, Errorf(Invalid, "from", "%s is after the last day, %s: exchange them", from, cmp.Or(to, "today"))
+		return in, Errorf(Invalid, "from", "%s is after the last day, %s: swap them", from, cmp.Or(to, "today"))
 	}
 	return in, nil
 }

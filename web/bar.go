@@ -141,12 +141,13 @@ func (h heading) When() template.HTML {
 
 // beginning returns when counting began. If the page shows only that day, this is a time.
 func (v view) beginning(alone bool) string {
-	day, at := v.app.words().LongDay(v.began), fmt.Sprintf("%02d:%02d", v.minute/60, v.minute%60)
+	l := v.app.words()
+	day, at := l.LongDay(v.began), fmt.Sprintf("%02d:%02d", v.minute/60, v.minute%60)
 	switch {
 	case v.minute < 0:
 		return day
 	case alone:
 		return at
 	}
-	return day + ", " + at
+	return l.Say("days.moment", "day", day, "time", at)
 }

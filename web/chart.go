@@ -86,7 +86,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 			full += l.Say("chart.bar-before", "when", c.Before, "visitors", b.Before)
 		}
 		for _, n := range notes {
-			full += "; " + n.Text
+			full += v.say("sentences.semicolon") + n.Text
 		}
 		bar := draw.PlotBar{
 			Name: barName(l, b.Period, by), Label: full, Link: b.Link, Visitors: max(b.Visitors, 0), New: max(b.NewVisitors, 0),
@@ -127,7 +127,8 @@ func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 		if b.Compared {
 			c.Before = v.earlier()
 		}
-		row := barRow{Label: periodText(l, b, by), Period: b, Before: v.counted().before(l, b), Noted: strings.Join(b.Notes, "; ")}
+		row := barRow{Label: periodText(l, b, by), Period: b, Before: v.counted().before(l, b),
+			Noted: strings.Join(b.Notes, v.say("sentences.semicolon"))}
 		if days := (visit.Range{From: b.FirstDay, To: b.LastDay}); days != v.in && !v.uncounted(days) {
 			row.Link = v.with(func(o *view) { o.span, o.in, o.period = "", days, "" }).link()
 		}

@@ -57,7 +57,7 @@ func (v *view) readWhere(given []string) error {
 			v.where = append(v.where, c)
 		}
 		if !mayBeCondition(c) {
-			return visit.Errorf(visit.Invalid, "where", "it is no condition: write one like country:de")
+			return visit.Errorf(visit.Invalid, "where", "it is not a condition: write one like country:de")
 		}
 	}
 	if v.site == "" || v.who || len(v.where) == 0 {
@@ -69,7 +69,7 @@ func (v *view) readWhere(given []string) error {
 	}
 	for _, c := range v.where {
 		if v.app.Shared != nil && !v.sharesCondition(c) {
-			return visit.Errorf(visit.Forbidden, "where", "a link leads to conditions of pages and built-in tags alone")
+			return visit.Errorf(visit.Forbidden, "where", "through a link, only conditions on pages and built-in tags are possible")
 		}
 	}
 	v.find, v.value, v.by, v.chart = "", "", orders[0], charts[0]

@@ -54,14 +54,14 @@ func (v *view) readReached(q map[string][]string) error {
 	if by := v.goalsBy(); v.goalBy == "" {
 		v.goalBy = byDay
 	} else if !slices.Contains(by, v.goalBy) {
-		return visit.Errorf(visit.Invalid, "goal_by", "%.64q is none: use %s", v.goalBy, strings.Join(by, ", "))
+		return visit.Errorf(visit.Invalid, "goal_by", "%.64q is not possible: use %s", v.goalBy, strings.Join(by, ", "))
 	}
 	for _, c := range slices.Concat(v.steps, []string{v.goal}) {
 		switch {
 		case !mayBeCondition(c):
 			return visit.Errorf(visit.Invalid, "step", "it is not a condition: write one like page:/pricing or event:signup")
 		case c != "" && v.app.Shared != nil && !v.sharesCondition(c):
-			return visit.Errorf(visit.Forbidden, "step", "a link leads to conditions of pages and built-in tags alone")
+			return visit.Errorf(visit.Forbidden, "step", "through a link, only conditions on pages and built-in tags are possible")
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ func Home(p Place, apps []App, rows report.Panel[report.AppToday], away []string
 	for _, app := range apps {
 		today[app.Name] = app.Today
 	}
-	page.Away = strings.Join(away, ", ")
+	page.Away = strings.Join(away, p.say("sentences.comma"))
 	slices.SortFunc(rows.Rows, func(a, b report.AppToday) int { return cmp.Compare(a.App, b.App) })
 	v := view{app: App{Place: p}}
 	page.Apps = list{Kind: "sites", From: source{SQL: rows.SQL}, Columns: v.columnsOf(p.say("home.app"), "spark", "ranges.30d",

@@ -69,13 +69,13 @@ type Choice struct {
 // labels replaces names of fields that are unclear on their own.
 var labels = map[string]string{
 	"tz": "Time zone", "ipv6-prefix": "IPv6 prefix", "respect-dnt": "Respect Do Not Track", "uri": "Page", "url": "Address", "site": "Host",
-	"access": "Who may count", "visitor": "What tells visitors apart", "public-counts": "Public numbers",
+	"access": "Who may count", "visitor": "How visitors are distinguished", "public-counts": "Public numbers",
 	"public-top":    "Public lists of pages",
 	"public-events": "Public events", "retain-days": "Keep visits for (days)",
-	"forget-days": "Forget visitors after (days)", "keep-query": "Query parameters that make pages", "ignore": "Do not count",
-	"max-requests": "Requests a minute", "max-new-pages": "New pages a day", "bots": "Crawlers", "goal": "Goals", "scope": "What it opens",
-	"offsets": "Numbers from elsewhere", "used": "Last used", "old": "Present password", "one": "Name",
-	"private": "It may have a private address", "hot": "Page views (hot)", "pv": "Visits (pv)", "uv": "Visitors (uv)",
+	"forget-days": "Forget visitors after (days)", "keep-query": "Query parameters that distinguish pages", "ignore": "Do not count",
+	"max-requests": "Requests per minute", "max-new-pages": "New pages per day", "bots": "Crawlers", "goal": "Goals", "scope": "Allows",
+	"offsets": "Numbers from elsewhere", "used": "Last used", "answers": "Responses", "made": "Created", "old": "Current password", "one": "Name",
+	"private": "Allow a private address", "hot": "Page views (hot)", "pv": "Visits (pv)", "uv": "Visitors (uv)",
 }
 
 // Label returns the label of a field or a column.
@@ -137,7 +137,7 @@ func (s *Settings) speak(l *words.Language) {
 }
 
 // ofWords are columns whose cells are translated.
-var ofWords = []string{"May", "Browser", Label("site"), Label("private")}
+var ofWords = []string{"Permissions", "Browser", "Counted by", Label("site"), Label("private")}
 
 func speakForms(forms []Form, say func(...*string)) {
 	for i := range forms {

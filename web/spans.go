@@ -55,7 +55,7 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 		}
 	}
 	return name, in, visit.Errorf(visit.Invalid, "range",
-		"%.64q is none: use today, yesterday, 7d, 30d, 90d, month, last-month, year or all, or from and to", name)
+		"%.64q is not a range: use today, yesterday, 7d, 30d, 90d, month, last-month, year or all, or from and to", name)
 }
 
 // mostDays is the maximum length of a typed range: a century.

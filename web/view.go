@@ -123,7 +123,7 @@ func (v *view) readWho(q url.Values) error {
 		return nil
 	}
 	if v.after = q.Get("after"); !v.app.Names {
-		return visit.Errorf(visit.Forbidden, "who", "who came is shown to those alone who have signed in")
+		return visit.Errorf(visit.Forbidden, "who", "only people who are signed in can see the visitors")
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (v view) number(n int64) string { return number(v.app.words(), n) }
 func newView(app App, site string, q url.Values) (v view, err error) {
 	v = view{app: app, site: site, path: q.Get("page"), minute: -1, more: q.Get("columns") == "more"}
 	if v.path != "" && (v.path[0] != '/' || len(v.path) > mostPath || !utf8.ValidString(v.path) || strings.ContainsRune(v.path, 0)) {
-		return v, visit.Errorf(visit.Invalid, "page", "it is not the path of a page: it begins with a slash, like /home")
+		return v, visit.Errorf(visit.Invalid, "page", "it is not the path of a page: it must begin with a slash, like /home")
 	}
 	if v.path != "" && site == "" {
 		return v, visit.Errorf(visit.Invalid, "page", "only a site has pages: open the site first")
@@ -157,11 +157,11 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 			*choice.into = choice.of[0]
 		}
 		if !slices.Contains(choice.of, *choice.into) {
-			return v, visit.Errorf(visit.Invalid, choice.name, "%.64q is none: use %s", *choice.into, strings.Join(choice.of, ", "))
+			return v, visit.Errorf(visit.Invalid, choice.name, "%.64q is not possible: use %s", *choice.into, strings.Join(choice.of, ", "))
 		}
 	}
 	if v.find = strings.TrimSpace(q.Get("find")); len(v.find) > mostFind || !utf8.ValidString(v.find) || strings.ContainsRune(v.find, 0) {
-		return v, visit.Errorf(visit.Invalid, "find", "it is not part of a path of at most %d letters, like blog", mostFind)
+		return v, visit.Errorf(visit.Invalid, "find", "it is not part of a path: write at most %d letters, like blog", mostFind)
 	}
 	if err := cmp.Or(v.readWho(q), v.readWhere(q["where"]), v.readReached(q)); err != nil {
 		return v, err
@@ -186,7 +186,7 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 		}
 	}
 	if v.period = q.Get("period"); v.period != "" && !slices.Contains(periods, v.period) {
-		return v, visit.Errorf(visit.Invalid, "period", "%.64q is none: use %s", v.period, strings.Join(periods, ", "))
+		return v, visit.Errorf(visit.Invalid, "period", "%.64q is not possible: use %s", v.period, strings.Join(periods, ", "))
 	}
 	v.span, v.in, err = readSpan(q.Get("range"), q.Get("from"), q.Get("to"), app.Today)
 	if v.span == "all" {
@@ -199,12 +199,12 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 func (v view) checkValue() error {
 	switch {
 	case v.app.Shared != nil:
-		return visit.Errorf(visit.Forbidden, "value", "what brought visitors to pages is shown to those alone who may look at the app")
+		return visit.Errorf(visit.Forbidden, "value", "only people who may view the app can see the sources of its pages' visitors")
 	case !v.leadsToPages(v.fromBy) || v.site == "" || v.path != "" || v.find != "":
 		return visit.Errorf(visit.Invalid, "value",
-			"pages of a site are listed by source or campaign alone, and not by part of their path, too")
+			"pages of a site can be listed by source or by campaign, but not by part of their path at the same time")
 	case len(v.value) > mostFind || !utf8.ValidString(v.value) || strings.ContainsRune(v.value, 0):
-		return visit.Errorf(visit.Invalid, "value", "it is no value of a tag")
+		return visit.Errorf(visit.Invalid, "value", "it is not a value of a tag")
 	}
 	return nil
 }

@@ -120,8 +120,8 @@ func TestWordsForNumbers(t *testing.T) {
 		now, before int64
 		way, text   string
 	}{
-		{0, 0, "same", "0 %"}, {5, 0, "up", "from 0"}, {0, 5, "down", "100 %"}, {110, 100, "up", "10 %"}, {1011, 1000, "up", "1.1 %"},
-		{9999, 10000, "same", "0 %"}, {12, 1, "up", "× 12"}, {1, 2, "down", "50 %"},
+		{0, 0, "same", "0%"}, {5, 0, "up", "from 0"}, {0, 5, "down", "100%"}, {110, 100, "up", "10%"}, {1011, 1000, "up", "1.1%"},
+		{9999, 10000, "same", "0%"}, {12, 1, "up", "× 12"}, {1, 2, "down", "50%"},
 	} {
 		got := changeOf(words.English(), c.now, c.before, true)
 		assert.Equal(t, []string{c.way, c.text}, []string{got.Way, plain(got.Text)})
@@ -133,7 +133,7 @@ func TestWordsForNumbers(t *testing.T) {
 	assert.Equal(t, "from 0", tiles[1].Before)
 	tiles = v.tiles([]report.Numbers{{Uniques: 9, Pv: 9}, {Uniques: 6}, {Uniques: 8}})
 	first := tiles[0]
-	assert.Equal(t, "9 down 25 % from 8 to 6 without today",
+	assert.Equal(t, "9 down 25% from 8 to 6 without today",
 		plain(first.Number+" "+first.Change.Way+" "+first.Change.Text+" "+first.Full+" "+first.Before),
 		"without today")
 	assert.Equal(t, "from 0 to 0", tiles[2].Full)
@@ -144,7 +144,7 @@ func TestWordsForNumbers(t *testing.T) {
 		}
 		return names
 	}
-	assert.Equal(t, []string{"Visitors: each counted once", "New: never here before", "Visits: one a visitor and day",
+	assert.Equal(t, []string{"Visitors: each counted once", "New: never here before", "Visits: one per visitor and day",
 		"Page views: each page opened"}, names("range=7d"))
 	assert.Equal(t, []string{"Visitors: each counted once", "New: never on this page before", "Page views: each page opened"},
 		names("range=today&page=/x"), "no number twice")
@@ -153,10 +153,10 @@ func TestWordsForNumbers(t *testing.T) {
 		from, to int32
 		want     string
 	}{
-		{20261101, 20261130, "November 2026"}, {20261101, 20261122, "1 – 22 November 2026"},
+		{20261101, 20261130, "November 2026"}, {20261101, 20261122, "1–22 November 2026"},
 		{20261024, 20261122, "24 October – 22 November 2026"},
 		{20251224, 20260106, "24 December 2025 – 6 January 2026"}, {20261122, 20261122, "Sun 22 November 2026"},
-		{0, 20261122, "all days up to 22 November 2026"},
+		{0, 20261122, "All time, up to 22 November 2026"},
 	} {
 		assert.Equal(t, c.want, rangeText(words.English(), visit.Range{From: c.from, To: c.to}))
 	}
@@ -201,29 +201,29 @@ func TestChartsAreSummedUp(t *testing.T) {
 		return all
 	}
 	for want, of := range map[string][]report.Period{
-		"Nothing was counted.":              nil,
-		"Nobody came.":                      bars(0, 0, 0),
-		"1 visitor on Sun 1 November 2026.": bars(1),
-		"3 visitors a day on average: most Wed 4 November 2026 (6), fewest Sun 1 November 2026 (1). Rising: the second half has 200 % more " +
+		"Nothing was counted.":            nil,
+		"No visitors.":                    bars(0, 0, 0),
+		"Sun 1 November 2026: 1 visitor.": bars(1),
+		"3 visitors a day on average. Most: Wed 4 November 2026 (6); fewest: Sun 1 November 2026 (1). Rising: the second half has 200% more " +
 			"than the first.": bars(1, 2, 3, 6),
-		"2.5 visitors a day on average: most Sun 1 November 2026 (6), fewest Tue 3 November 2026 (0). Falling: the second half has 75 % fewer " +
+		"2.5 visitors a day on average. Most: Sun 1 November 2026 (6); fewest: Tue 3 November 2026 (0). Falling: the second half has 75% fewer " +
 			"than the first.": bars(6, 2, 0, 2),
-		"99 visitors a day on average: most Sun 1 November 2026 (100), fewest Mon 2 November 2026 (97). Level: the second half has 3.0 % fewer " +
+		"99 visitors a day on average. Most: Sun 1 November 2026 (100); fewest: Mon 2 November 2026 (97). Steady: the second half has 3.0% fewer " +
 			"than the first.": bars(100, 97),
-		"1 visitor a day on average: most Sun 1 November 2026 (1), fewest Sun 1 November 2026 (1). Level: both halves " +
-			"have as many.": bars(1, 1),
-		"0.33 visitors a day on average: most Sun 1 November 2026 (1), fewest Mon 2 November 2026 (0). Falling: the second half has 100 % " +
+		"1 visitor a day on average. Most: Sun 1 November 2026 (1); fewest: Sun 1 November 2026 (1). Steady: both halves " +
+			"have the same number.": bars(1, 1),
+		"0.33 visitors a day on average. Most: Sun 1 November 2026 (1); fewest: Mon 2 November 2026 (0). Falling: the second half has 100% " +
 			"fewer than the first.": bars(1, 0, 0),
-		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the " +
+		"2 visitors a day on average. Most: Mon 2 November 2026 (4); fewest: Sun 1 November 2026 (0). No visitors in the " +
 			"first half.": bars(0, 4),
 	} {
 		assert.Equal(t, want, strings.ReplaceAll(chartSummary(words.English(), of, "day", counted{today: 20261122}), "\u202f", " "))
 	}
 	for want, of := range map[string][]report.Period{
-		"1 visitor so far.":                               bars(1),
-		"7 visitors on Sun 1 November 2026.":              bars(7, 1),
-		"Nobody came before this day, which is not over.": bars(0, 0, 1),
-		"4 visitors a day on average: most Sun 1 November 2026 (4), fewest Sun 1 November 2026 (4). Level: both halves have as many.": bars(4, 4,
+		"1 visitor so far.":                                   bars(1),
+		"Sun 1 November 2026: 7 visitors.":                    bars(7, 1),
+		"No visitors before this day, which is not over yet.": bars(0, 0, 1),
+		"4 visitors a day on average. Most: Sun 1 November 2026 (4); fewest: Sun 1 November 2026 (4). Steady: both halves have the same number.": bars(4, 4,
 			1),
 	} {
 		last := of[len(of)-1].LastDay

@@ -26,6 +26,7 @@ type change struct {
 	Text string
 	// FromNothing is set if the earlier number was 0.
 	FromNothing bool
+	Times       string // how many times as many, if that takes the place of a percentage; "": it does not
 }
 
 func changeOf(l *words.Language, now, before int64, compared bool) change {
@@ -35,7 +36,7 @@ func changeOf(l *words.Language, now, before int64, compared bool) change {
 	case before == 0 && now == 0:
 		return change{Way: "same", Text: l.Percent(0, 0)}
 	case before == 0: // there is no percentage
-		return change{"up", l.Say("numbers.from-nothing"), true}
+		return change{Way: "up", Text: l.Say("numbers.from-nothing"), FromNothing: true}
 	}
 	percent := 100 * float64(now-before) / float64(before)
 	way := "up"
@@ -44,7 +45,8 @@ func changeOf(l *words.Language, now, before int64, compared bool) change {
 	}
 	switch {
 	case percent >= 1000:
-		return change{Way: way, Text: "× " + number(l, now/before)}
+		times := number(l, now/before)
+		return change{Way: way, Text: "× " + times, Times: times}
 	case percent >= 9.95:
 		return change{Way: way, Text: l.Percent(percent, 0)}
 	case percent >= 0.05:
@@ -165,6 +167,8 @@ func trend(l *words.Language, halves [2]int64) string {
 	switch c := changeOf(l, halves[1], halves[0], true); {
 	case c.FromNothing:
 		return l.Say("chart.rising-from-nothing")
+	case c.Times != "":
+		return l.Say("chart.rising-times", "times", c.Times)
 	case c.Way == "up" && level:
 		return l.Say("chart.level-more", "change", c.Text)
 	case c.Way == "up":

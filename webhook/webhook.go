@@ -116,7 +116,7 @@ func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 // the service's own network.
 type unreached struct{ error }
 
-func (unreached) Error() string { return "its host is not reached, or no public one" }
+func (unreached) Error() string { return "its host cannot be reached, or is not public" }
 
 func detailed(err error) error {
 	if hidden, is := errors.AsType[unreached](err); is {
@@ -128,7 +128,7 @@ func detailed(err error) error {
 // said describes the result of a call. It replaces unprintable characters, because receivers can write anything.
 func said(status int, failed error) string {
 	if failed == nil {
-		return fmt.Sprintf("taken (%d)", status)
+		return fmt.Sprintf("accepted (%d)", status)
 	}
 	return strings.ToValidUTF8(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -139,20 +139,24 @@ func said(status int, failed error) string {
 }
 
 // Test makes a test call to a webhook and returns the result.
-func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, private bool) string {
+func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, private bool) visit.Text {
 	call := fmt.Sprintf("%d/test-%d", id, time.Now().UnixNano()) // receivers accept each id once
 	body := fmt.Sprintf(`{"test":true,"id":%q}`, call)
 	status, err := s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Salt: salt, Body: body, Call: call})
 	if err != nil {
-		s.log.Warn("a test call of a webhook was not taken", "webhook", id, "error", detailed(err))
-		return "not taken: " + said(status, err)
+		s.log.Warn("a test call of a webhook was not accepted", "webhook", id, "error", detailed(err))
+		if of, is := errors.AsType[*visit.Error](err); is {
+			return visit.Textf("The test call was not accepted: %v.", of)
+		}
+		return visit.Textf("The test call was not accepted: %s.", said(status, err))
 	}
-	return said(status, nil)
+	return visit.Textf("The test call was accepted (%d).", status)
 }
 
 // call makes one call. Any status 2xx means that it was accepted.
 func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("its receiver has not answered in %v", s.within))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.within,
+		visit.Errorf(visit.Unavailable, "", "its receiver did not respond within %v", s.within))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Url, strings.NewReader(w.Body))
 	if err != nil {
@@ -169,12 +173,14 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err er
 	answer, err := transport(w.Private).RoundTrip(request)
 	if _, network := errors.AsType[*net.OpError](err); network && !w.Private {
 		return 0, unreached{err}
+	} else if of, is := errors.AsType[*visit.Error](err); is {
+		return 0, of
 	} else if err != nil {
 		return 0, fmt.Errorf("%.200s", err.Error()) // it may quote the whole response
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode/100 != 2 {
-		return 0, fmt.Errorf("its receiver answered %d, and not 2xx", answer.StatusCode)
+		return 0, visit.Errorf(visit.Invalid, "", "its receiver responded with %d, and not with 2xx", answer.StatusCode)
 	}
 	return answer.StatusCode, nil
 }
@@ -203,7 +209,7 @@ func transport(private bool) *http.Transport {
 func checkPublic(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err == nil && !isPublic(at.Addr()) {
-		return fmt.Errorf("its host is at %v, which is no public address: if it is meant to be, add it again with --private", at.Addr())
+		return fmt.Errorf("its host is at %v, which is not a public address: if that is intended, add it again with --private", at.Addr())
 	}
 	return err
 }
@@ -227,14 +233,15 @@ func CheckURL(text string, private bool) error {
 	at, err := url.Parse(text)
 	switch {
 	case err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" || at.Fragment != "":
-		return visit.Errorf(visit.Invalid, "url", "%.128q is no address that can be called: write one like https://hook.example/footfall", text)
+		return visit.Errorf(visit.Invalid, "url",
+			"%.128q is not an address that can be called: write one like https://hook.example/footfall", text)
 	case at.User != nil:
-		return visit.Errorf(visit.Invalid, "url", "it has a name or a password: leave them out, since each call is signed")
+		return visit.Errorf(visit.Invalid, "url", "it has a name or a password: leave them out, because each call is signed")
 	case len(text) > longestURL:
 		return visit.Errorf(visit.Invalid, "url", "it is longer than %d bytes: shorten it", longestURL)
 	}
 	if a, err := netip.ParseAddr(at.Hostname()); err == nil && !private && !isPublic(a) {
-		return visit.Errorf(visit.Invalid, "url", "%v is no public address: if it is meant to be, add it with --private", a)
+		return visit.Errorf(visit.Invalid, "url", "%v is not a public address: if that is intended, add it with --private", a)
 	}
 	return nil
 }

@@ -413,7 +413,7 @@ func TestPrivateAddressesAreNotCalled(t *testing.T) {
 	w.Exec(w.t, `UPDATE webhooks SET private = false`)
 	w.come(1)
 	w.send(0)
-	require.Eventually(t, func() bool { return strings.Count(w.logged.String(), "no public address") == 2 }, dbtest.Patience, dbtest.Tick)
+	require.Eventually(t, func() bool { return strings.Count(w.logged.String(), "not a public address") == 2 }, dbtest.Patience, dbtest.Tick)
 	require.Empty(t, r.ids(t))
 	w.Exec(w.t, `UPDATE webhooks SET private = true, try_at = now()`)
 	w.awaitAllTaken()
@@ -421,7 +421,7 @@ func TestPrivateAddressesAreNotCalled(t *testing.T) {
 	answers := desk.Column[[]string](t, w.Desk, `SELECT answers FROM webhooks`)[0]
 	require.Len(t, answers, 2)
 	assert.Regexp(t, `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: taken \(200\)$`, answers[0], "the last first")
-	assert.Regexp(t, `UTC: its host is not reached, or no public one$`, answers[1], "the address of a name is only in the log")
+	assert.Regexp(t, `UTC: its host cannot be reached, or is not public$`, answers[1], "the address of a name is only in the log")
 }
 
 func TestCheckURL(t *testing.T) {

@@ -208,7 +208,7 @@ func TestServeWithFewRights(t *testing.T) {
 	require.NoError(t, err)
 	said, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	assert.Contains(t, string(said), "may count and change nothing", response.StatusCode)
+	assert.Contains(t, string(said), "may count, but not change anything", response.StatusCode)
 	assert.NoError(t, response.Body.Close())
 	assert.Zero(t, s.stop(), s.said())
 	assert.NotContains(t, s.said(), "permission denied")
@@ -275,12 +275,12 @@ func TestAccounts(t *testing.T) {
 	assert.Error(t, err)
 
 	for says, args := range map[string][]string{
-		"there is none that is called \"Bob\"":  {"link", "Bob"},
-		"it is the only owner":                  {"remove", "Olga"},
-		"it is the only owner, without":         {"set", "OLGA", "--no-owner"},
-		"there is no app \"none\"":              {"set", "Ann Smith", "--look", "none"},
-		"\"olga\" is another account's already": {"add", "olga"},
-		"its letters are of several scripts":    {"add", "Оlga"},
+		"there is none that is called \"Bob\"":        {"link", "Bob"},
+		"it is the only owner":                        {"remove", "Olga"},
+		"it is the only owner, and nobody else":       {"set", "OLGA", "--no-owner"},
+		"there is no app \"none\"":                    {"set", "Ann Smith", "--look", "none"},
+		"\"olga\" already belongs to another account": {"add", "olga"},
+		"its letters are of several scripts":          {"add", "Оlga"},
 	} {
 		r := footfall(t, append(append([]string{"account"}, args...), database)...)
 		assert.NotZero(t, r.code, says)
@@ -330,10 +330,10 @@ func TestWebhookOutlivesTheService(t *testing.T) {
 	assert.Contains(t, r.stderr, "footfall: --secret-file: it is missing")
 	r = footfall(t, "app", "webhook", "add", "demo", receiver.URL, database, secret)
 	assert.Equal(t, exitUsage, r.code)
-	assert.Contains(t, r.stderr, "footfall: url: 127.0.0.1 is no public address")
+	assert.Contains(t, r.stderr, "footfall: url: 127.0.0.1 is not a public address")
 	r = footfall(t, "app", "webhook", "add", "demo", "https://hook.example", database, secret)
 	assert.Equal(t, exitUsage, r.code)
-	assert.Contains(t, r.stderr, "footfall: --site: name a site, or else a page with --uri")
+	assert.Contains(t, r.stderr, "footfall: --site: name a site, or a page with --uri")
 	r = footfall(t, append(add, secret)...)
 	require.Zero(t, r.code, r.stderr)
 	assert.Contains(t, r.stderr, "Added webhook 1 of a.example.")

@@ -99,7 +99,7 @@ func (p *program) opened(name string) (*os.File, error) {
 // print prints the result of an import.
 func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.HistoryDone) error {
 	for _, fault := range h.Faults {
-		fmt.Fprintln(p.stdout, "left out: "+fault)
+		fmt.Fprintln(p.stdout, "left out: "+fault.Message())
 	}
 	said := h.Said(done, words.English().Say)
 	if c.DryRun {

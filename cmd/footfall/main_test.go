@@ -59,10 +59,10 @@ func TestFirstSteps(t *testing.T) {
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusOK, status)
 	for says, args := range map[string][]string{
-		"app shop would list no site any more":                    {"remove", "shop", "example.com"},
-		"app shop does not list a.example, but example.com":       {"remove", "shop", "a.example"},
-		"app demo counts any site, and would count no other then": {"add", "demo", "a.example"},
-		`"a/b" is not a site`:                                     {"add", "shop", "a/b"},
+		"app shop would no longer list any site":                   {"remove", "shop", "example.com"},
+		"app shop does not list a.example, but example.com":        {"remove", "shop", "a.example"},
+		"app demo counts any site, and would then count no others": {"add", "demo", "a.example"},
+		`"a/b" is not a site`:                                      {"add", "shop", "a/b"},
 	} {
 		assert.Contains(t, footfall(t, append(append([]string{"app", "site"}, args...), "--data", data)...).stderr, says)
 	}

@@ -70,7 +70,7 @@ func setOffsets(ctx context.Context, p *program, a *admin.Admin, app string, lis
 	if try && err == nil {
 		tried, err = "would be ", printTotals(p, first)
 	}
-	return p.done(err, "offsets: %s%s added, %s changed; %s as they were",
+	return p.done(err, "offsets: %s%s added, %s changed, %s unchanged",
 		tried, draw.Number(done.Added), draw.Number(done.Changed), draw.Number(done.Same))
 }
 

@@ -34,21 +34,21 @@ func TestHistory(t *testing.T) {
 	first := writeFile(t, "day,page,page_views,visits,visitors,new\n2024-05-03,/a,9,5,4,1\n2024-05-04,http://a.example/a,3,,,\n")
 	do := func(args ...string) result { return footfall(t, append(args, database)...) }
 	assert.Contains(t, do("history", "import", "--app=demo", "--from=csv", first).stderr,
-		"line 2: it names no host: say of which site it is (--site)")
+		"line 2: it names no host: name its site with --site")
 	trial := do("history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", "--dry-run", first)
 	assert.Equal(t, "DAY         PAGE OR SITE  PAGE VIEWS  VISITS  VISITORS  NEW\n"+
 		"2024-05-03  a.example     9           –       –         –\n2024-05-03  a.example/a   9           5       4         1\n"+
 		"2024-05-04  a.example     3           –       –         –\n2024-05-04  a.example/a   3           –       –         –\n"+
 		"\nPAGE OR SITE  TOTALS WERE        BECOME\n"+
 		"a.example     hot 0, pv 0, uv 0  hot 12, pv 0, uv 0\na.example/a   hot 0, pv 0, uv 0  hot 12, pv 4, uv 0\n"+
-		"it would be: 2 lines read; days of sites: 2 added, 0 replaced, 0 as they were, from 2024-05-03 to 2024-05-04\n"+
-		"offsets: 2 added, 0 changed; 0 as they were\n", trial.stdout, trial.stderr)
+		"it would be: 2 lines read; days of sites: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
+		"offsets: 2 added, 0 changed, 0 unchanged\n", trial.stdout, trial.stderr)
 	assert.Equal(t, 1, strings.Count(do("history", "list", "--app=demo").stdout, "\n"))
 	well(t, "history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", first, database)
 	assert.Equal(t, "PAGE OR SITE  HOT  PV  UV  HOT FROM HISTORY\na.example     12   0   0   12\na.example/a   12   4   0   12\n",
 		well(t, "offset", "list", "demo", database))
 	assert.Contains(t, well(t, "history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", first, database),
-		"0 added, 0 replaced, 2 as they were, from 2024-05-03 to 2024-05-04\noffsets: 0 added, 0 changed; 2 as they were\n")
+		"0 added, 0 replaced, 2 unchanged, from 2024-05-03 to 2024-05-04\noffsets: 0 added, 0 changed, 2 unchanged\n")
 	assert.Regexp(t, `\n2 .* another counter +a\.example +2 +2024-05-03 +2024-05-04 +`, well(t, "history", "list", "--app=demo", database))
 	days := do("report", "days", "a.example/a", "--from=all", "--history", "--csv").stdout
 	assert.Equal(t, "day,pv,new_visitors,hot,visits,source\n20240503,4,1,9,5,csv\n20240504,,,3,,csv\n", days)
@@ -89,7 +89,7 @@ func TestHistory(t *testing.T) {
 	assert.Contains(t, do("history", "list", "--app=demo").stdout, "standard input")
 	well(t, "history", "remove", "--app=demo", "3", database)
 	totals := writeFile(t, "uri,hot\na.example,7\n")
-	assert.Equal(t, "offsets: 1 added, 0 changed; 0 as they were\n", well(t, "history", "import", "--app=demo", "--from=vercount", totals,
+	assert.Equal(t, "offsets: 1 added, 0 changed, 0 unchanged\n", well(t, "history", "import", "--app=demo", "--from=vercount", totals,
 		database))
 	assert.Contains(t, well(t, "changes", database), "history")
 }
@@ -160,24 +160,24 @@ func TestOffset(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, body)
 	set := []string{"offset", "set", "demo", "http://a.example/", "--hot=1000", "--uv=200", "--pv=300", database}
-	assert.Equal(t, "offsets: 1 added, 0 changed; 0 as they were\n", well(t, set...))
-	assert.Equal(t, "offsets: 0 added, 0 changed; 1 as they were\n", well(t, set...))
+	assert.Equal(t, "offsets: 1 added, 0 changed, 0 unchanged\n", well(t, set...))
+	assert.Equal(t, "offsets: 0 added, 0 changed, 1 unchanged\n", well(t, set...))
 	_, body = get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
 	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":2},"page":{"pv":301,"uv":201,"rank":201,"hot":1002}}`, body,
 		"in force when the command returns")
 
 	file := writeFile(t, "uri,hot,uv\na.example,5000,400\na.example/new,7,\n")
 	assert.Equal(t, "PAGE OR SITE   TOTALS WERE        BECOME\na.example      hot 0, pv 0, uv 0  hot 5000, pv 400, uv 400\n"+
-		"a.example/new  hot 0, pv 0, uv 0  hot 7, pv 0, uv 0\noffsets: would be 2 added, 0 changed; 0 as they were\n",
+		"a.example/new  hot 0, pv 0, uv 0  hot 7, pv 0, uv 0\noffsets: would be 2 added, 0 changed, 0 unchanged\n",
 		well(t, "offset", "import", "demo", file, "--dry-run", database))
-	assert.Equal(t, "offsets: 2 added, 0 changed; 0 as they were\n", well(t, "offset", "import", "demo", file, database))
-	assert.Equal(t, "offsets: 0 added, 0 changed; 2 as they were\n", well(t, "offset", "import", "demo", file, database))
+	assert.Equal(t, "offsets: 2 added, 0 changed, 0 unchanged\n", well(t, "offset", "import", "demo", file, database))
+	assert.Equal(t, "offsets: 0 added, 0 changed, 2 unchanged\n", well(t, "offset", "import", "demo", file, database))
 	assert.Equal(t, "PAGE OR SITE   HOT   PV   UV   HOT FROM HISTORY\na.example      5000  400  400  0\n"+
 		"a.example/     1000  300  200  0\na.example/new  7     0    0    0\n", well(t, "offset", "list", "demo", database))
 	listed := well(t, "offset", "list", "demo", "--csv", database)
 	assert.Equal(t, "uri,hot,uv,pv\na.example,5000,400,400\na.example/,1000,200,300\na.example/new,7,0,0\n", listed)
 	again := footfallTyped(t, listed, "offset", "import", "demo", "-", database)
-	assert.Equal(t, "offsets: 0 added, 0 changed; 3 as they were\n", again.stdout, again.stderr)
+	assert.Equal(t, "offsets: 0 added, 0 changed, 3 unchanged\n", again.stdout, again.stderr)
 	_, body = get(s.url + "/visit?app=demo&ip=192.0.2.2&uri=http://a.example/new")
 	assert.Equal(t, `{"site":{"pv":402,"uv":402,"rank":402,"hot":5003},"page":{"pv":1,"uv":1,"rank":1,"hot":8}}`, body)
 
@@ -425,7 +425,7 @@ func TestMovingIsAsWritten(t *testing.T) {
 	assert.Contains(t, said["A busuanzi of your own"], "offsets: would be 2 added")
 	assert.Contains(t, said["Access logs"], "visits counted   1\n")
 	assert.Contains(t, said["Days that others have counted"],
-		"days of sites: 2 added, 0 replaced, 0 as they were, from 2026-08-04 to 2026-08-05")
+		"days of sites: 2 added, 0 replaced, 0 unchanged, from 2026-08-04 to 2026-08-05")
 }
 
 // TestMovingInChineseIsAsWritten does the same with docs/moving.zh-CN.md.

@@ -387,7 +387,7 @@ func TestZoneIsReported(t *testing.T) {
 	require.Equal(t, 200, status, body)
 	refused := footfall(t, "app", "set", "shop", "--tz=Asia/Shanghai", url)
 	assert.Equal(t, exitUsage, refused.code)
-	assert.Contains(t, refused.stderr, "has counted days of Europe/Berlin, which stay what they are")
+	assert.Contains(t, refused.stderr, "has counted days of Europe/Berlin, and that cannot change")
 	assert.Zero(t, s.stop())
 	assert.Contains(t, well(t, "app", "list", url), "shop  open    address  Europe/Berlin ")
 }

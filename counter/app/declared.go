@@ -117,7 +117,7 @@ func (s *Setting) Give(to *Settings, typed []string) error {
 	case **bool:
 		is, err := strconv.ParseBool(typed[0])
 		if err != nil {
-			return visit.Errorf(visit.Invalid, s.Name, "%.64q is not known: write true or false", typed[0])
+			return visit.Errorf(visit.Invalid, s.Name, "%.64q is not possible: write true or false", typed[0])
 		}
 		*field = &is
 	}

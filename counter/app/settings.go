@@ -95,7 +95,8 @@ func (s Settings) make(row *db.App) error {
 		return err
 	}
 	if row.Access != AccessOpen && len(row.Sites) == 0 {
-		return visit.Errorf(visit.Invalid, "site", "app %s would count nothing: list its sites, or let anybody count any site with access %s",
+		return visit.Errorf(visit.Invalid, "site",
+			"app %s would count nothing: list its sites, or let anyone count any site with access %s",
 			row.Name, AccessOpen)
 	}
 	if row.Access == accessKey && row.PublicCounts == publicCount {
@@ -126,14 +127,14 @@ func (s Settings) Apply(row *db.App, secret Secret) error {
 func CheckFixed(was, row *db.App) error {
 	var f faults
 	if row.Tz != was.Tz {
-		f.add("tz", "app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)
+		f.add("tz", "app %s has counted days of %s, and that cannot change: add another app for %s", row.Name, was.Tz, row.Tz)
 	}
 	if row.Visitor != was.Visitor && (was.Visitor != ByAddress || row.Visitor != ByHash) { // hashing can be turned on later
-		f.add("visitor", "app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor,
+		f.add("visitor", "app %s has distinguished visitors by %s, and that cannot change: add another app for %s", row.Name, was.Visitor,
 			row.Visitor)
 	}
 	if row.Ipv6Prefix != was.Ipv6Prefix {
-		f.add("ipv6-prefix", "app %s has told visitors apart by /%d networks, and they stay what they are: add another app for /%d", row.Name,
+		f.add("ipv6-prefix", "app %s has distinguished visitors by /%d networks, and that cannot change: add another app for /%d", row.Name,
 			was.Ipv6Prefix, row.Ipv6Prefix)
 	}
 	return visit.Join(f...)
@@ -171,7 +172,7 @@ func (s Settings) apply(row *db.App) error {
 		}
 	}
 	applyWord(&f, "access", s.Access, &row.Access, accesses, notKnown)
-	applyWord(&f, "visitor", s.Visitor, &row.Visitor, visitorModes, "%.64q is not a way to tell visitors apart: write %s")
+	applyWord(&f, "visitor", s.Visitor, &row.Visitor, visitorModes, "%.64q is not a way to distinguish visitors: write %s")
 	applyWord(&f, "public-counts", s.PublicCounts, &row.PublicCounts, publicCounts, notKnown)
 	if s.Bots != nil {
 		bots := *s.Bots
@@ -197,8 +198,9 @@ func (s Settings) apply(row *db.App) error {
 	applyDays(&f, "retain-days", s.RetainDays, &row.RetainDays, "%d is not a number of days: write one up to %d, or 0: for ever")
 	applyDays(&f, "forget-days", s.ForgetDays, &row.ForgetDays, "%d is not a number of days: write one up to %d, or 0: never")
 	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
-		f.add("forget-days", "visits would be kept for longer than their visitors, and name them: give --retain-days from 1 to %d, or "+
-			"--forget-days 0", row.ForgetDays)
+		f.add("forget-days",
+			"visits would be kept for longer than their visitors, and would still name them: give --retain-days from 1 to %d, or "+
+				"--forget-days 0", row.ForgetDays)
 	}
 	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests)
 	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages)
@@ -206,10 +208,10 @@ func (s Settings) apply(row *db.App) error {
 		row.Tags = readTags(&f, s.Tags)
 	}
 	if applyList(&f, "goal", s.Goals, &row.Goals, readGoal); len(row.Goals) > mostGoals {
-		f.add("goal", "they are %d: %d are the most", len(row.Goals), mostGoals)
+		f.add("goal", "there are %d: at most %d are possible", len(row.Goals), mostGoals)
 	}
 	if applyList(&f, "public-events", s.PublicEvents, &row.PublicEvents, readPublicEvent); len(row.PublicEvents) > mostGoals {
-		f.add("public-events", "they are %d: %d are the most", len(row.PublicEvents), mostGoals)
+		f.add("public-events", "there are %d: at most %d are possible", len(row.PublicEvents), mostGoals)
 	}
 	applySwitch(&f, "public-top", s.PublicTop, &row.PublicTop)
 	applySwitch(&f, "filters", s.Filters, &row.Filters)

@@ -12,7 +12,7 @@ import (
 	"footfall/visit/tag"
 )
 
-const notKnown = "%.64q is not known: write %s"
+const notKnown = "%.64q is not possible: write %s"
 
 // applyWord sets a setting that allows only certain words. refusal is the format of the error for any other word: it gets
 // that word and the list of allowed words.
@@ -117,7 +117,7 @@ func readGoal(text string) (string, error) {
 	if name == "event" && err == nil || name == "page" && strings.HasPrefix(value, "/") && len(value) <= mostGoal && utf8.ValidString(value) {
 		return text, nil
 	}
-	return "", invalid("%.64q is none: write one like event:signup, page:/thanks or page:/docs/*", text)
+	return "", invalid("%.64q is not a goal: write one like event:signup, page:/thanks or page:/docs/*", text)
 }
 
 const mostGoal = 500 // bytes
@@ -168,7 +168,7 @@ func readTags(f *faults, given []string) (names []string) {
 		switch err := tag.CheckName(name); {
 		case name == byDefault, name == noTags && len(given) == 1, slices.Contains(tag.Names, name), slices.Contains(own, name):
 		case name == noTags:
-			f.add("tags", "%s stands alone: leave it, or the other names, out", noTags)
+			f.add("tags", "%s must stand alone: remove it, or the other names", noTags)
 		case err != nil:
 			*f = append(*f, visit.InField("tags", err))
 		default:
@@ -176,7 +176,7 @@ func readTags(f *faults, given []string) (names []string) {
 		}
 	}
 	if len(own) > tag.MostNames {
-		f.add("tags", "%d names are the app's own: leave out all but %d", len(own), tag.MostNames)
+		f.add("tags", "there are %d names of your own: keep at most %d", len(own), tag.MostNames)
 	}
 	for _, name := range tag.Names {
 		if name == tag.Hour || slices.Contains(given, name) || slices.Contains(given, byDefault) {

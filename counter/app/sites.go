@@ -75,7 +75,8 @@ func readSubdomains(raw, host string) (string, error) {
 		return "", visit.Errorf(visit.Invalid, "site", "%.128q is not a site: write *.example.com for every subdomain of example.com", raw)
 	}
 	if !strings.Contains(name, ".") && name != "localhost" {
-		return "", visit.Errorf(visit.Invalid, "site", "%.128q would count anybody's domains: write more of it, like *.example.%s", raw, name)
+		return "", visit.Errorf(visit.Invalid, "site",
+			"%.128q would count anyone's domains: be more specific, like *.example.%s", raw, name)
 	}
 	return visit.Subdomains + below, nil
 }

@@ -40,7 +40,7 @@ var BadgeVisitor = netip.MustParseAddr("fd00::ba:d9e")
 // checkVisitor validates a visitor's id in a field of a request.
 func checkVisitor(field, id string) error {
 	if id == "" {
-		return visit.Errorf(visit.Invalid, field, "it is missing: give the id by which you know the visitor")
+		return visit.Errorf(visit.Invalid, field, "it is missing: give your own id of the visitor")
 	}
 	return checkID(field, id, longestID)
 }
@@ -237,7 +237,7 @@ func readIgnored(raw string) (string, error) {
 	case err == nil && network.Addr().Is4In6():
 		return "", invalid("%.64q is a network of IPv4 addresses written as IPv6: write it like 192.0.2.0/24", raw)
 	case err == nil && network != network.Masked():
-		return "", invalid("%.64q is an address within a network: write the network, %v, or the address alone", raw, network.Masked())
+		return "", invalid("%.64q is an address within a network: write the network, %v, or only the address", raw, network.Masked())
 	case err == nil:
 		return network.String(), nil
 	case strings.Contains(raw, "/"):

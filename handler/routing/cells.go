@@ -216,7 +216,7 @@ func (c *Cells) lookAgain() {
 			t.at[name] = cell
 		} else {
 			delete(t.at, name) // an app that has the same name: the one in the missing cell may still exist
-			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "app %s is in the cell %s, which is away", name, of)
+			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "app %s is in cell %s, which cannot be reached", name, of)
 		}
 	}
 	for name, of := range in {

@@ -37,7 +37,7 @@ func (c *Cells) Ready(ctx context.Context) (h Health, err error) {
 	var asked sync.WaitGroup
 	for name, cell := range t.cells {
 		asked.Go(func() {
-			failed := error(visit.Errorf(visit.Unavailable, "", "the cell %s is away", name))
+			failed := error(visit.Errorf(visit.Unavailable, "", "cell %s cannot be reached", name))
 			if cell != nil {
 				failed = cell.Counter.Ready(ctx)
 			}

@@ -173,7 +173,7 @@ func (c *Cells) seek(t *table, name string) (*Cell, error) {
 		}
 	}
 	if held := c.home.Counter.Held(); name != "" && len(unseen) > 0 && (held == nil || held.Apps[name] == nil && held.Cells[name] == "") {
-		return nil, visit.Errorf(visit.Unavailable, "app", "there is no app %.64q but in a cell that is away, if at all: %s", name,
+		return nil, visit.Errorf(visit.Unavailable, "app", "there is no app %.64q, unless it is in a cell that cannot be reached: %s", name,
 			strings.Join(unseen, ", "))
 	}
 	return c.home, nil
@@ -192,10 +192,10 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	here, _ := c.All()
 	here = slices.DeleteFunc(here, func(cell *Cell) bool { return cell == c.home || in != "" && cell.Name != in })
 	if len(here) == 0 && in != "" {
-		return nil, visit.Errorf(visit.Invalid, "cell", "there is no cell %.64q, or it is away", in)
+		return nil, visit.Errorf(visit.Invalid, "cell", "there is no cell %.64q, or it cannot be reached", in)
 	}
 	if len(here) == 0 {
-		return nil, visit.Errorf(visit.Unavailable, "", "all cells are away; try again")
+		return nil, visit.Errorf(visit.Unavailable, "", "no cell can be reached: try again")
 	}
 	for _, cell := range t.cells {
 		if cell != nil && cell.register().Apps[name] != nil { // it may be new, so that the table does not list it yet
@@ -298,7 +298,7 @@ func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, 
 	case first != nil:
 		return first.Name, nil
 	case away:
-		return "", visit.Errorf(visit.Unavailable, "uri", "no app lists the site %s but in a cell that is away, if at all", page.Site)
+		return "", visit.Errorf(visit.Unavailable, "uri", "no app lists the site %s, unless it is in a cell that cannot be reached", page.Site)
 	}
 	return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
 }
@@ -314,7 +314,7 @@ func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(
 		}
 	}
 	if err == nil && away {
-		err = visit.Errorf(visit.Unavailable, "", "a cell is away, whose apps may list the host; try again")
+		err = visit.Errorf(visit.Unavailable, "", "a cell whose apps may list the host cannot be reached: try again")
 	}
 	return false, err
 }
@@ -349,7 +349,7 @@ func (c *Cells) OfLink(token string) (*Cell, error) {
 		}
 	}
 	if len(away) > 0 {
-		return nil, visit.Errorf(visit.Unavailable, "", "this link shows nothing but of a cell that is away, if at all: %s",
+		return nil, visit.Errorf(visit.Unavailable, "", "this link shows nothing, unless it is of a cell that cannot be reached: %s",
 			strings.Join(away, ", "))
 	}
 	return c.home, nil

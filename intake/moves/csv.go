@@ -64,7 +64,7 @@ func fault(format string, args ...any) error {
 
 func unread(err error) error {
 	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
-		return fault("line %d: it is no CSV: %v", wrong.Line, wrong.Err)
+		return fault("line %d: it is not CSV: %v", wrong.Line, wrong.Err)
 	}
 	return err
 }

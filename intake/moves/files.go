@@ -308,10 +308,10 @@ func (l *limited) Read(into []byte) (int, error) {
 	switch {
 	case h.MostBytes > 0 && h.unpacked > h.MostBytes:
 		return 0, visit.Errorf(visit.Invalid, "file",
-			"it unpacks to more than %d MB: import it in the shell by footfall history import, which accepts more", h.MostBytes>>20)
+			"it unpacks to more than %d MB: import it in the shell with footfall history import, which accepts more", h.MostBytes>>20)
 	case h.MostLines > 0 && h.newlines > h.MostLines:
 		return 0, visit.Errorf(visit.Invalid, "file",
-			"it has more than %d lines: import it in the shell by footfall history import, which accepts more", h.MostLines)
+			"it has more than %d lines: import it in the shell with footfall history import, which accepts more", h.MostLines)
 	}
 	return n, err
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -30,7 +29,7 @@ type History struct {
 
 	Lines   int64            // lines read
 	LeftOut map[string]int64 // lines left out, by reason: the last part of the key of a page text
-	Faults  []string         // the first lines that were not understood
+	Faults  []*visit.Error   // the first lines that were not understood
 	Wrong   int64            // number of all such lines
 
 	form form
@@ -52,13 +51,13 @@ func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History
 		into.AreParts = h.form.parts
 		return a.ImportHistory(ctx, into, func(to *admin.HistoryTo) error { return h.read(ctx, to) })
 	case !slices.Contains(ofTotals, h.Source):
-		return admin.HistoryDone{}, visit.Errorf(visit.Invalid, "from", "%.64q is not known: it is one of %s", h.Source,
+		return admin.HistoryDone{}, visit.Errorf(visit.Invalid, "from", "%.64q is not possible: write %s", h.Source,
 			strings.Join(Sources(), ", "))
 	case h.Source == fromLeanCloud:
 		list, err := h.leanCloud(ctx, into.Site)
 		return setOffsets(ctx, a, into, list, err)
 	case len(h.Files) > 1 || into.Site != "" || h.Skip:
-		return admin.HistoryDone{}, fault("%s tells totals, which become offsets: give one file, and neither a site nor --skip", h.Source)
+		return admin.HistoryDone{}, fault("%s has totals, which become offsets: give one file, and neither a site nor --skip", h.Source)
 	}
 	list, err := ReadCSV(&limited{h.Files[0].From, h})
 	return setOffsets(ctx, a, into, list, err)
@@ -86,7 +85,7 @@ func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	for i, f := range h.Files {
 		for _, other := range h.Files[:i] {
 			if other.Name == f.Name {
-				return fault("%s: it is named twice", f.Name)
+				return fault("%s: it is given twice", f.Name)
 			}
 		}
 		if err := h.file(ctx, f, to); err != nil {
@@ -95,34 +94,38 @@ func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	}
 	switch {
 	case h.Wrong > 0 && !h.Skip:
-		return fault("%s\nNothing was imported. Leave out what is not understood (--skip), to import the rest", h.faults())
+		return h.refused(visit.Errorf(visit.Invalid, "",
+			"Nothing was imported. To import the rest, leave out lines that cannot be read (--skip)"))
 	case h.Lines == h.Wrong:
 		return fault("there is no line of numbers: is it an export of %s?", visit.CountedBy(h.Source))
 	}
 	return nil
 }
 
-// faults lists the faults as text.
-func (h *History) faults() string {
-	text := strings.Join(h.Faults, "\n")
+// refused returns an error with the lines that are wrong, and a last part.
+func (h *History) refused(last *visit.Error) error {
+	all := &visit.Error{Kind: visit.Invalid, Parts: slices.Clone(h.Faults)}
 	if more := h.Wrong - int64(len(h.Faults)); more > 0 {
-		text += fmt.Sprintf("\nand %d more", more)
+		all.Parts = append(all.Parts, visit.Errorf(visit.Invalid, "", "and %d more", more))
 	}
-	return text
+	all.Parts = append(all.Parts, last)
+	return all
 }
 
 // wrong records the fault of a line. It returns errors that do not concern a line.
 func (h *History) wrong(file string, line int, column string, err error) error {
-	if _, ofLine := errors.AsType[*visit.Error](err); !ofLine {
+	of, ofLine := errors.AsType[*visit.Error](err)
+	if !ofLine {
 		return err
 	}
-	h.Wrong++
-	if len(h.Faults) < mostFaults {
-		if column != "" {
-			column = ", column " + column
-		}
-		h.Faults = append(h.Faults, fmt.Sprintf("%s, line %d%s: %v", file, line, column, err))
+	if h.Wrong++; len(h.Faults) == mostFaults {
+		return nil
 	}
+	fault := visit.Errorf(visit.Invalid, "", "%s, line %d: %v", file, line, of)
+	if column != "" {
+		fault = visit.Errorf(visit.Invalid, "", "%s, line %d, column %s: %v", file, line, column, of)
+	}
+	h.Faults = append(h.Faults, fault)
 	return nil
 }
 
@@ -170,7 +173,7 @@ func unreadTable(name string, err error) error {
 	case errors.Is(err, io.EOF):
 		return fault("%s: it is empty: its first line names the columns", name)
 	case errors.As(err, &wrong):
-		return fault("%s, line %d, character %d: it is no CSV: %v", name, wrong.Line, wrong.Column, wrong.Err)
+		return fault("%s, line %d, character %d: it is not CSV: %v", name, wrong.Line, wrong.Column, wrong.Err)
 	}
 	return unreadFile(name, err)
 }
@@ -224,7 +227,7 @@ func (h *History) places(name string, header []string) (*places, error) {
 	default:
 		return p, nil
 	}
-	return nil, fault("%s, line 1: column %s is missing: what is read of %s is %s", name, missing, visit.CountedBy(h.Source), h.form.what)
+	return nil, fault("%s, line 1: column %s is missing: from %s, this can be read: %s", name, missing, visit.CountedBy(h.Source), h.form.what)
 }
 
 // line reads a line of a table.
@@ -270,7 +273,7 @@ func (h *History) line(ctx context.Context, name string, line int, record []stri
 		t.Day, err = parseDay(at(p.day))
 	}
 	if err != nil {
-		return h.wrong(name, line, "of the day", err)
+		return h.wrong(name, line, "day", err)
 	}
 	if p.isOfSession {
 		t.ByVisit, t.ByVisitor = hash(at(p.visit)), hash(at(p.visitor))
@@ -296,7 +299,7 @@ func parseNumber(text string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, fault("%.64q is not a number: write digits alone, like 1204", text)
+		return 0, fault("%.64q is not a number: write only digits, like 1204", text)
 	}
 	return int64(n), nil //nolint:gosec // at most 63 bits
 }
@@ -307,7 +310,7 @@ func parseDay(text string) (int32, error) {
 			return visit.DayOf(date, time.UTC), nil
 		}
 	}
-	return 0, fault("%.64q is not a day: write year, month and day, like 2024-05-03, since 03/05/2024 may be two days", text)
+	return 0, fault("%.64q is not a day: write year, month and day, like 2024-05-03, because 03/05/2024 may be either of two days", text)
 }
 
 // moments are the layouts of times in exports. Without a zone they are in UTC.
@@ -319,7 +322,7 @@ func parseMoment(text string) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fault("%.64q is not a time: it is written like 2024-05-03T12:00:00Z", text)
+	return time.Time{}, fault("%.64q is not a time: write one like 2024-05-03T12:00:00Z", text)
 }
 
 // hash returns 0 only for an empty text.

@@ -202,18 +202,18 @@ func TestBadFiles(t *testing.T) {
 		{"csv", head + "2024-05-02,/a,9,,1,\n2024-05-03,/a,9,,1,9\n", `a.csv, line 3, column new: 9 is more than visitors, 1: new visitors are`},
 		{"csv", head + "2024-05-03,/a,9,,\"1,204\",\n", `a.csv, line 2, column visitors: "1,204" is not a number`},
 		{"csv", head + "2024-05-03,/a,9,,,\n03/05/2024,/a,9,,,\n",
-			`a.csv, line 3, column of the day: "03/05/2024" is not a day: write year, month and day`},
-		{"csv", head + "2024-02-30,/a,9,,,\n", `line 2, column of the day: "2024-02-30" is not a day`},
-		{"csv", head + "2999-01-01,/a,9,,,\n", "line 2: 2999-01-01 is yet to come: in Europe/Berlin it is 20"},
-		{"csv", head + "1980-01-01,/a,9,,,\n", "line 2: 1980-01-01 lies before 1991"},
+			`a.csv, line 3, column day: "03/05/2024" is not a day: write year, month and day`},
+		{"csv", head + "2024-02-30,/a,9,,,\n", `line 2, column day: "2024-02-30" is not a day`},
+		{"csv", head + "2999-01-01,/a,9,,,\n", "line 2: 2999-01-01 is in the future: in Europe/Berlin it is 20"},
+		{"csv", head + "1980-01-01,/a,9,,,\n", "line 2: 1980-01-01 is before 1991"},
 		{"csv", head + "2024-05-03,https://other.example/a,9,,,\n", "line 2: app blog does not count other.example"},
-		{"csv", head + "2024-05-03,(events)/a,9,,,\n", "line 2: it is no page"},
-		{"csv", head + "2024-05-03,blog.example/(deleted),9,,,\n", "line 2: it is no page"},
+		{"csv", head + "2024-05-03,(events)/a,9,,,\n", "line 2: it is not a page"},
+		{"csv", head + "2024-05-03,blog.example/(deleted),9,,,\n", "line 2: it is not a page"},
 		{"csv", head + "2024-05-03,/a\x01,9,,,\n", "line 2: it contains a control character"},
 		{"csv", head + "2024-05-03,/a,9000000000000,,,\n", "line 2: 9000000000000 is more than 1000000000000"},
 		{"csv", head + "2024-05-03,/a,9\n", "line 2: it has 3 columns, and the first line names 6"},
 		{"csv", head + "2024-05-03,/\xfc,9,,,\n", "line 2, column 2: it is not UTF-8"},
-		{"csv", head + "2024-05-03,\"/a,9,,,\n", "it is no CSV"},
+		{"csv", head + "2024-05-03,\"/a,9,,,\n", "it is not CSV"},
 		{"csv", head + "2024-05-03,\"" + strings.Repeat("a", 3<<20), "a line is longer than 1 MB"},
 		{"csv", "", "it is empty"},
 		{"csv", head, "there is no line of numbers"},
@@ -226,7 +226,7 @@ func TestBadFiles(t *testing.T) {
 			"it ends early"},
 		{"umami", zipped(file{"other.csv", "x"}),
 			"the zip has none of the files that it should, website_event.csv: what is read of Umami is its table"},
-		{"umami", "url_path,created_at,session_id\n/a,03.05.2024,s\n", `line 2, column of the day: "03.05.2024" is not a time`},
+		{"umami", "url_path,created_at,session_id\n/a,03.05.2024,s\n", `line 2, column day: "03.05.2024" is not a time`},
 		{"plausible", "date,browser,visitors,bounces\n", "there is no line of numbers: is it an export of Plausible?"},
 		{"goatcounter", zipped(file{"paths.jsonl", "{"}), "line 1: it is no JSON of GoatCounter"},
 		{"goatcounter", zipped(file{"hit_stats.jsonl", `{"hour":"2024-05-03T10:00:00Z","path_id":1,"count":1}`}),
@@ -240,14 +240,14 @@ func TestBadFiles(t *testing.T) {
 		require.Empty(t, i.rows(), c.says)
 	}
 	_, err := i.read(admin.History{App: "open", Source: "csv"}, file{"a.csv", plain})
-	require.ErrorContains(t, err, "a.csv, line 2: it names no host: say of which site it is (--site)")
+	require.ErrorContains(t, err, "a.csv, line 2: it names no host: name its site with --site")
 	_, err = i.read(admin.History{App: "open", Source: "csv", Site: "blog.example"}, file{"a.csv", head +
 		"2024-05-03,https://b.example/a,9,,,\n"})
 	require.ErrorContains(t, err, "a.csv, line 2: it is of another host, b.example")
 	_, err = i.read(admin.History{Source: "csv", Site: "b.example"}, file{"a.csv", plain})
 	require.ErrorContains(t, err, "app blog does not count b.example")
 	_, err = i.read(admin.History{Source: "csv"}, file{"a.csv", plain}, file{"a.csv", plain})
-	require.ErrorContains(t, err, "a.csv: it is named twice")
+	require.ErrorContains(t, err, "a.csv: it is given twice")
 	_, err = i.read(admin.History{Source: "csv"}, file{"a.csv", plain}, file{"b.csv", plain})
 	require.ErrorContains(t, err, "b.csv: it is the same as a.csv: name it once")
 	require.Empty(t, i.rows())
@@ -260,7 +260,7 @@ func TestBadFiles(t *testing.T) {
 	i.h.Skip = true
 	done := i.well("csv", file{"a.csv", text})
 	assert.Equal(t, int64(2), done.Added)
-	assert.Equal(t, "203 lines read; days of sites: 2 added, 0 replaced, 0 as they were, from 2024-05-03 to 2024-05-04\n"+
+	assert.Equal(t, "203 lines read; days of sites: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
 		"left out, not understood: 200",
 		i.h.Said(&done, words.English().Say))
 }
@@ -276,7 +276,7 @@ func TestDaysAreOfOneSource(t *testing.T) {
 
 	_, err := i.read(admin.History{Source: "matomo"}, file{"m.csv",
 		"date,nb_visits,nb_hits,metadata_url\n2024-05-04,1,1,https://blog.example/z\n2024-05-05,1,1,https://blog.example/z\n"})
-	require.ErrorContains(t, err, "blog.example has 1 day from another counter, on 2024-05-04, already: a day is of one source.")
+	require.ErrorContains(t, err, "blog.example already has days from another counter (2024-05-04 to 2024-05-04): a day can have only one source.")
 	assert.Equal(t, before, i.rows())
 
 	// A day that lacks a page, or has another number, is replaced completely.
@@ -471,7 +471,7 @@ func TestImportsAtOnce(t *testing.T) {
 	refused := 0
 	for range cap(fails) {
 		if err := <-fails; err != nil {
-			require.ErrorContains(t, err, "a day is of one source")
+			require.ErrorContains(t, err, "a day can have only one source")
 			refused++
 		}
 	}
@@ -560,7 +560,7 @@ func TestImportDuringAMove(t *testing.T) {
 		{`UPDATE apps SET cell = 'there', moving_to = NULL WHERE name = 'blog'`, "app blog is in the cell there"},
 		{`UPDATE apps SET deleted_at = now(), cell = NULL WHERE name = 'blog'`, "this app is being deleted"},
 		{`UPDATE apps SET name = 'former' WHERE name = 'blog'`, `there is no app "blog"`},
-		{`UPDATE apps SET tz = 'UTC' WHERE name = 'blog'`, "tz: the time zone of app blog was changed meanwhile"},
+		{`UPDATE apps SET tz = 'UTC' WHERE name = 'blog'`, "tz: the time zone of app blog was changed in the meantime"},
 	} {
 		for _, offsets := range []bool{false, true} {
 			require.ErrorContains(t, bring(offsets, c.within), c.says)
@@ -571,7 +571,7 @@ func TestImportDuringAMove(t *testing.T) {
 	}
 	require.NoError(t, bring(false, `SELECT 1`))
 	utc := app.Settings{TZ: new("UTC")}
-	require.ErrorContains(t, i.Admin.SetApp(t.Context(), "blog", utc), "tz: app blog has history, by days of Europe/Berlin: remove it first")
+	require.ErrorContains(t, i.Admin.SetApp(t.Context(), "blog", utc), "tz: app blog has a history with days of Europe/Berlin: remove it first")
 	removing := func() error { _, err := i.Admin.RemoveHistory(context.Background(), "blog", 1); return err }
 	for _, do := range []func() error{func() error { return bring(false, `SELECT 1`) }, removing} {
 		tx, err := i.Conn(t).Begin(t.Context())

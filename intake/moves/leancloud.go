@@ -44,7 +44,7 @@ func (h *History) leanCloud(ctx context.Context, site string) ([]admin.Offset, e
 	t := &h.lean
 	switch {
 	case h.Wrong > 0:
-		return nil, fault("%s\nNothing was imported", h.faults())
+		return nil, h.refused(visit.Errorf(visit.Invalid, "", "Nothing was imported"))
 	case t.records == 0:
 		return nil, fault("there is no record: is it an export of LeanCloud's class Counter?")
 	case t.siteUV > t.siteHot:

@@ -40,7 +40,7 @@ func TestReadCSV(t *testing.T) {
 		"another separator": {"uri;hot\na/;9\n", nil, `line 1: "uri;hot" is no column`},
 		"twice":             {"uri,hot,hot\n", nil, "line 1: column hot is there twice"},
 		"missing":           {"uri,uv\n", nil, "line 1: column hot is missing"},
-		"no CSV":            {"uri,hot\na/,9\n\"b/,1\n", nil, "line 3: it is no CSV"},
+		"no CSV":            {"uri,hot\na/,9\n\"b/,1\n", nil, "line 3: it is not CSV"},
 	} {
 		got, err := moves.ReadCSV(strings.NewReader(c.file))
 		if c.says != "" {

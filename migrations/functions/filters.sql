@@ -35,7 +35,7 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     IF unknown IS NOT NULL THEN
-        PERFORM filter_fault('of %s and before it is not known of everybody with what they came: ask for days after it', day_date(unknown)::text);
+        PERFORM filter_fault('for %s and before, the tags of some visitors are not on record: choose later days', day_date(unknown)::text);
     END IF;
     RETURN true;
 END
@@ -104,7 +104,7 @@ DECLARE
     found   integer[];
 BEGIN
     IF NOT EXISTS (SELECT FROM report.tag_names(app) AS n WHERE n.name = filter_tags.name) THEN
-        PERFORM filter_fault('%s is nothing to ask for: there are page, event, new, returning, %s', quote_ident(name),
+        PERFORM filter_fault('%s is not a possible condition: there are page, event, new, returning, %s', quote_ident(name),
                              (SELECT string_agg(n.name, ', ') FROM report.tag_names(app) AS n));
     END IF;
     ids := '{}';
@@ -142,7 +142,7 @@ DECLARE
 BEGIN
     FOREACH part IN ARRAY string_to_array(written, '|') LOOP
         IF NOT is_event AND part NOT LIKE '/%' THEN
-            PERFORM filter_fault('%s is no path: a page is asked for as in page:/home', quote_ident(part));
+            PERFORM filter_fault('%s is not a path: a page is written like page:/home', quote_ident(part));
         ELSIF NOT is_event AND site = '' THEN
             PERFORM filter_fault('page:%s needs a site: name one, since each site has its own pages', part);
         END IF;
@@ -162,17 +162,17 @@ BEGIN
             found := ARRAY(SELECT p.id FROM pages AS p WHERE p.app_id = of_app AND p.key = page_key(wanted) AND p.site_id IS NOT NULL);
         END IF;
         IF found = '{}' AND is_event THEN
-            PERFORM filter_fault('nobody ever did "%s": there are %s', part,
+            PERFORM filter_fault('nobody ever triggered "%s": there are %s', part,
                                  coalesce((SELECT string_agg(substr(e.uri, 10), ', ') FROM (
                                      SELECT e.uri FROM pages AS s JOIN pages AS e ON e.site_id = s.id
                                      WHERE s.app_id = of_app AND s.key = page_key('(events)') ORDER BY e.id LIMIT 10) AS e), 'no events'));
         ELSIF found = '{}' THEN
-            PERFORM filter_fault('%s has no page %s: a page is asked for by its path, as in page:/home, all below one as in page:/docs/*', site, part);
+            PERFORM filter_fault('%s has no page %s: a page is written as its path, like page:/home, and everything below one like page:/docs/*', site, part);
         END IF;
         ids := ids || found;
     END LOOP;
     IF cardinality(ids) > 100000 THEN
-        PERFORM filter_fault('these are more than 100,000 pages: ask for fewer');
+        PERFORM filter_fault('these are more than 100,000 pages: choose fewer');
     END IF;
     RETURN ids;
 END
@@ -207,7 +207,7 @@ CREATE FUNCTION filter_kept(app text, of_app integer) RETURNS void
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
 AS $$
-    SELECT filter_fault('of days before %s it is not kept who came: ask for days from then on; footfall app set %s --retain-days keeps more',
+    SELECT filter_fault('visitors before %s are not on record: choose later days; footfall app set %s --retain-days keeps more',
                         day_date(visits_kept_from(of_app))::text, app)
 $$;
 
@@ -235,7 +235,7 @@ BEGIN
     IF rest IN ('new', 'returning') THEN
         asks := CASE WHEN (rest = 'new') <> negated THEN 'v.previous_day = 0' ELSE 'v.previous_day > 0' END;
     ELSIF name = '' OR written = '' THEN
-        PERFORM filter_fault('"%s" is no condition: write one like source:google, country:de|at, !device:phone, page:/home, event:signup, new or returning',
+        PERFORM filter_fault('"%s" is not a condition: write one like source:google, country:de|at, !device:phone, page:/home, event:signup, new or returning',
                              condition);
     ELSIF name IN ('page', 'event') THEN
         pages := filter_pages(of_app, site, name = 'event', written);
@@ -328,7 +328,7 @@ DECLARE
     everybody boolean;
 BEGIN
     IF cardinality(conditions) > 8 THEN
-        PERFORM filter_fault('there are %s conditions: 8 are the most', cardinality(conditions)::text);
+        PERFORM filter_fault('there are %s conditions: at most 8 are possible', cardinality(conditions)::text);
     END IF;
     SELECT a.id, a.filters, CASE
                WHEN filter_query.site = '' THEN ARRAY(SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.site_id IS NULL AND p.uri <> '(events)' LIMIT 1001)
@@ -371,7 +371,7 @@ BEGIN
     END IF;
     read := (SELECT sum(d.pv) FROM days AS d WHERE d.page_id = ANY (sites) AND d.day_id BETWEEN from_day AND to_day);
     IF read > most THEN
-        PERFORM filter_fault('these days have more than 2,000,000 visitors, each on each of their days, too many for one answer: choose fewer days');
+        PERFORM filter_fault('these days have more than 2,000,000 visitors, counting each once a day, too many for one response: choose fewer days');
     END IF;
     query := format('SELECT v.day_id, v.ip, v.previous_day, v.tags FROM %s WHERE %s(%s)',
                     CASE

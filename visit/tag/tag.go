@@ -168,7 +168,7 @@ func misleads(r rune) bool {
 // CheckName returns an error unless an app may have its own tag with this name.
 func CheckName(name string) error {
 	if slices.Contains(Names, name) {
-		return visit.Errorf(visit.Invalid, "", "%s is there for every app: choose another name", name)
+		return visit.Errorf(visit.Invalid, "", "%s exists for every app: choose another name", name)
 	}
 	if name == "" || len(name) > MostNameBytes || name[0] < 'a' || name[0] > 'z' ||
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
