@@ -18,25 +18,24 @@ import (
 	"footfall/record/feed"
 )
 
-// Logs that 0.2 has counted are in the table logs, which does not have their lines. So the hours up to
-// the last line that 0.2 has counted of a server are closed for that server. Only a file that begins with
-// the counted part of a log may count there. The lines of that part are recorded as counted, once. 0.4
-// removes this file.
+// The table logs describes logs that 0.2 counted, but does not contain their lines. So the time up to the last
+// line that 0.2 counted of a server is closed for this server: only a file that begins with the counted part of a
+// log may count there. The lines of that part are recorded as counted. Version 0.4 removes this file.
 
-// closed are the logs of 0.2 whose lines may be in the files of an import.
+// closed contains the logs of 0.2 whose lines may be in the imported files.
 type closed struct {
-	logs  []ClosedLogsRow // in the order of how much of each is counted
-	until time.Time       // the last counted line of all of them
-	auto  bool            // lines up to then are left out without --after, as 0.2 was told
+	logs  []ClosedLogsRow // sorted by bytes
+	until time.Time       // the time of the last counted line of all logs
+	auto  bool            // leave out lines up to then without --after, because 0.2 was configured to
 }
 
-// beginning is how far a file is a log that 0.2 has counted.
+// beginning is the part of a file that 0.2 counted.
 type beginning struct {
-	known int64          // so many bytes of it are counted
-	log   *ClosedLogsRow // nil: it begins with no log
+	known int64          // its length in bytes
+	log   *ClosedLogsRow // nil: 0.2 counted no part
 }
 
-// findClosed finds the logs of 0.2, and waits until none of its imports counts.
+// findClosed loads the logs of 0.2. It waits for batches of 0.2 that are under way.
 func (r *run) findClosed(ctx context.Context) error {
 	return r.tx(ctx, func(q *Queries) error {
 		rows, err := q.ClosedLogs(ctx, r.app.App().ID)
@@ -61,10 +60,10 @@ func (r *run) findClosed(ctx context.Context) error {
 	})
 }
 
-// has reports whether a time is one up to which 0.2 has counted.
+// has reports whether a time is not after the last line that 0.2 counted.
 func (c *closed) has(at time.Time) bool { return c != nil && !at.Truncate(time.Second).After(c.until) }
 
-// bytes is how many bytes of a file show whether it begins with the log; 0: none do.
+// bytes returns the length of the hashed part of the log, or 0 if it has no hash.
 func (l *ClosedLogsRow) bytes() int64 {
 	switch {
 	case l.CountedHash != nil:
@@ -75,8 +74,8 @@ func (l *ClosedLogsRow) bytes() int64 {
 	return 0
 }
 
-// decide02 finds out whether a line that was not counted yet may have been counted by 0.2. If it was, it is
-// only recorded; if that is not known, the file is refused.
+// decide02 handles a line that 0.2 may have counted. If 0.2 did, the line is only recorded. If this is unknown,
+// decide02 refuses the file.
 func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *read) error {
 	c, at := d.closed, s.line.Time.Truncate(time.Second)
 	if !c.has(at) {
@@ -100,7 +99,7 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *read)
 		return nil
 	case s.old.log != nil && !c.othersHave(s.old.log, of.hour):
 		return nil
-	case after.Equal(c.until) && at.Equal(after): // of that second, 0.2 has counted some lines
+	case after.Equal(c.until) && at.Equal(after): // 0.2 counted only some lines of that second
 		of.recorded = s.tails02(c).take(d.app.hashes, &s.line, text)
 		return nil
 	case !after.IsZero() && at.Before(after):
@@ -121,7 +120,7 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *read)
 	return nil
 }
 
-// othersHave reports whether another log than one has lines of an hour.
+// othersHave reports whether any log except one has lines of an hour.
 func (c *closed) othersHave(log *ClosedLogsRow, hour int32) bool {
 	for i := range c.logs {
 		if l := &c.logs[i]; l != log && slices.Contains(l.Hours, hour) {
@@ -131,10 +130,10 @@ func (c *closed) othersHave(log *ClosedLogsRow, hour int32) bool {
 	return false
 }
 
-// match finds the log of which most is counted that a file begins with.
+// match finds the longest counted part of a log that a file begins with.
 func (c *closed) match(f *file, h *hashes) (found beginning, err error) {
 	if f.stdin != nil {
-		return found, nil // it is being read
+		return found, nil // it can be read only once
 	}
 	reader, done, err := f.read(0)
 	if err != nil {
@@ -167,10 +166,10 @@ func (c *closed) match(f *file, h *hashes) (found beginning, err error) {
 	return found, nil
 }
 
-// tails are the lines of the last second that 0.2 has counted, by its own hashes.
+// tails count the lines of the last second that 0.2 counted, by the hashes of 0.2.
 type tails map[uint64]int
 
-// tails02 returns those of a source, from which each line is taken once.
+// tails02 returns the tails of a source, which takes each line once.
 func (s *source) tails02(c *closed) tails {
 	if s.tails == nil {
 		s.tails = tails{}
@@ -188,7 +187,7 @@ func (s *source) tails02(c *closed) tails {
 	return s.tails
 }
 
-// take takes a line; false: 0.2 has not counted it.
+// take takes a line, or returns false if 0.2 did not count it.
 func (t tails) take(h *hashes, l *logs.Line, text []byte) bool {
 	block := blockOf(h.key, "lines")
 	if h.halves != nil {

@@ -19,29 +19,29 @@ import (
 	"footfall/visit"
 )
 
-// read is a line that was read.
+// read is a line of a log.
 type read struct {
 	counter.Item
-	wrong  string // why it has no visit
+	wrong  string // the problem of a line that cannot be read
 	source *source
 	line   int64
-	before int64 // lines of the file before it that were counted before this import
+	before int64 // earlier lines of the file that were already counted
 
-	// The number tells how often the line has been in its file; 0: it cannot count.
+	// number is how often the line has been in its file so far, or 0 if wrong is set.
 	hour         int32
 	hash         uint64
 	number       int
-	countedFirst bool // as Choose found it: before this import
-	recorded     bool // without a visit: --after leaves it out, or 0.2 has counted it
+	countedFirst bool // it was counted before this import
+	recorded     bool // record it without a visit: --after leaves it out, or 0.2 counted it
 }
 
-// reader reads the lines of some sources, in the order of their times.
+// reader reads the lines of sources in the order of their times. It implements feed.Source.
 type reader struct {
 	*run
-	timeline []*source // in the order of their next lines' times. A source is opened when its time comes
+	timeline []*source // by the times of their next lines. A source is opened when it becomes the first one
 }
 
-// count counts what is new in some sources.
+// count counts the new lines of sources.
 func (r *run) count(ctx context.Context, sources []*source) error {
 	if len(sources) == 0 {
 		return nil
@@ -69,7 +69,6 @@ func (r *run) count(ctx context.Context, sources []*source) error {
 	return f.Run(ctx)
 }
 
-// Read is for the feed.
 func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error) {
 	if err := d.hold(ctx); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 	if err := d.refreshed(ctx); err != nil {
 		return nil, err
 	}
-	// Some of the visits will be left out, and the feed adds as many.
+	// The feed reads again for visits that do not count, and appends to these entries.
 	entries := make([]feed.Entry[read], 0, most+most/8)
 	for len(entries) < most && len(d.timeline) > 0 {
 		s := d.timeline[0]
@@ -106,7 +105,7 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 	return entries, nil
 }
 
-// fill reads the next line of a source that may count, unless one is waiting.
+// fill reads a source until a line is queued or it ends.
 func (d *reader) fill(ctx context.Context, s *source) error {
 	for len(s.queue) == 0 && !s.ended {
 		if err := d.readLine(ctx, s); err != nil {
@@ -122,7 +121,7 @@ func (d *reader) fill(ctx context.Context, s *source) error {
 	return nil
 }
 
-// readLine reads a line of a source, and adds it to the queue unless it cannot count.
+// readLine reads a line of a source, and queues it unless it cannot count.
 func (d *reader) readLine(ctx context.Context, s *source) error {
 	if s.lines == nil {
 		if err := s.begin(d.Rules.Format, d.app.hashes.seed); err != nil {
@@ -167,7 +166,7 @@ func (s *source) add(of read) {
 	s.queue = append(s.queue, feed.Entry[read]{Of: of})
 }
 
-// take takes a line that could be read: it is left out, or was counted before, or may count.
+// take queues a parsed line unless the rules leave it out or it was already counted.
 func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	l := &s.line
 	why := d.Rules.leavesOut(l, d.app.App().Zone)
@@ -210,7 +209,7 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	}
 	of.Item = counter.Item{URI: uri, IP: string(l.Client), At: l.Time, Referrer: string(l.Referer), Bots: d.Rules.Bots}
 	if l.TellsAgent {
-		of.Agent = cmp.Or(string(l.Agent), "-") // as servers write it; every browser sends one
+		of.Agent = cmp.Or(string(l.Agent), "-") // servers write an empty one like this
 	}
 	if err := d.decide02(ctx, s, text, &of); err != nil || s.refused {
 		return err
@@ -219,10 +218,10 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	return nil
 }
 
-// keyDelay is how long it takes, at most, until the key of a day that has just begun is made and read.
+// keyDelay is the longest time until the key of a new day is created and read.
 const keyDelay = 15 * time.Minute
 
-// hash returns the hash of a line; false: its day has no key.
+// hash returns the hash of a line, or false if its day has no key.
 func (d *reader) hash(l *logs.Line) (hash uint64, ok bool) {
 	site, day := "", int32(0)
 	if !l.NamesHost() {
@@ -234,7 +233,7 @@ func (d *reader) hash(l *logs.Line) (hash uint64, ok bool) {
 	return d.app.hashes.of(day, l.Text, site)
 }
 
-// choose decides which lines of a chunk count, by the tables as they are now.
+// choose decides which lines of a chunk count, after it has updated their hours from the database.
 func (d *reader) choose(ctx context.Context, entries []feed.Entry[read]) error {
 	c := d.counted
 	c.mu.Lock()
@@ -278,7 +277,6 @@ func (d *reader) choose(ctx context.Context, entries []feed.Entry[read]) error {
 	return nil
 }
 
-// Decide is for the feed.
 func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[read]) error, error) {
 	g, err := d.permit(ctx)
 	return func(ctx context.Context, e *feed.Entry[read]) error {
@@ -293,15 +291,13 @@ func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[
 	}, err
 }
 
-// Unaccepted is for the feed.
 func (d *reader) Unaccepted(e *feed.Entry[read], err error) error {
 	return fmt.Errorf("%s, line %d cannot be counted: %w", e.Of.source.file.name, e.Of.line, err)
 }
 
-// Keep is for the feed: lines stay in their log.
+// Keep stores nothing, because lines stay in their log.
 func (d *reader) Keep(*feed.Entry[read], bool) []record.Refusal { return nil }
 
-// Settled is for the feed.
 func (d *reader) Settled(entries []*feed.Entry[read]) {
 	counted := int64(0)
 	for _, e := range entries {

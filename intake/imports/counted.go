@@ -10,21 +10,19 @@ import (
 	"footfall/visit"
 )
 
-// counted knows which lines of an app were counted, as the tables had them when it last looked. It is
-// safe for concurrent use.
+// counted contains an app's counted lines, as of the last load of their hours. It is safe for concurrent use.
 type counted struct {
 	db     *db.DB
 	app    int32
-	server string // only its lines and those of no server are compared; "": those of all servers
+	server string // compare only lines of this server and of no server; "": of all servers
 
 	mu    sync.Mutex // guards everything below
 	hours map[int32]*hourLines
-	lines int   // that are in memory
-	ahead int32 // hours to load at once
-	clock int64 // rises with each load
+	lines int   // in memory
+	ahead int32 // number of hours to load at once
+	clock int64 // increases with each load
 }
 
-// hourLines are the counted lines of an hour.
 type hourLines struct {
 	seen    bool  // loaded at least once
 	loaded  bool  // the lines are in memory
@@ -33,23 +31,23 @@ type hourLines struct {
 	dry     hashSet // lines that a dry run would have counted
 }
 
-// serverLines are the counted lines of an hour and a server, up to a version.
+// serverLines are the counted lines of a server in an hour, up to a version.
 type serverLines struct {
 	version, gone int64
-	latest        int64    // the version up to which lines are to be read
-	fresh         []uint64 // read, and not sorted yet
-	first         int64    // the version at which this import first saw the hour
-	before        hashSet  // counted before that
-	since         hashSet  // counted since: by this import, or by another one at the same time
+	latest        int64    // version in the database; higher while lines are missing
+	fresh         []uint64 // loaded, and not sorted yet
+	first         int64    // version when this import first loaded the hour
+	before        hashSet  // counted up to first
+	since         hashSet  // counted later, by this import or another one
 }
 
 const (
-	// mostRemembered is the number of counted lines that stay in memory after their hours were needed.
+	// mostRemembered is the number of lines in memory after which hours are unloaded.
 	mostRemembered = 1 << 20
-	// mostHours is the most hours that are loaded at once, while the last load read few lines.
+	// mostHours is the maximum of hours that are loaded at once. After more than fewLines, one hour is loaded.
 	mostHours = 48
 	fewLines  = 100_000
-	// blocksAtOnce is the number of blocks of an hour that one query reads.
+	// blocksAtOnce is the number of blocks of an hour and server that one query reads.
 	blocksAtOnce = 2000
 )
 
@@ -57,8 +55,8 @@ func newCounted(d *db.DB, app int32, server string) *counted {
 	return &counted{db: d, app: app, server: server, hours: map[int32]*hourLines{}, ahead: 1}
 }
 
-// numberNow returns how often a line was counted, and how often before this import. If the hour is not in
-// memory, it is loaded, with the hours after it.
+// numberNow returns how often a line was counted, and how often before this import. If its hour is not in memory,
+// it loads this hour and the following ones.
 func (c *counted) numberNow(ctx context.Context, hour int32, hash uint64) (all, before int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +73,7 @@ func (c *counted) numberNow(ctx context.Context, hour int32, hash uint64) (all, 
 	return all, before, nil
 }
 
-// number returns how often a line was counted, and how often before this import.
+// number returns how often a line was counted, and how often of that before this import.
 func (h *hourLines) number(hash uint64) (all, before int) {
 	for _, lines := range h.servers {
 		before += lines.before.count(hash)
@@ -84,7 +82,7 @@ func (h *hourLines) number(hash uint64) (all, before int) {
 	return all + before + h.dry.count(hash), before
 }
 
-// version returns the sum of the versions of an hour's servers.
+// version returns the version for db.LogHour.
 func (h *hourLines) version() (sum int64) {
 	for _, lines := range h.servers {
 		sum += lines.version
@@ -92,7 +90,7 @@ func (h *hourLines) version() (sum int64) {
 	return sum
 }
 
-// load brings hours up to date.
+// load updates hours from the database.
 func (c *counted) load(ctx context.Context, hours []int32) error {
 	c.clock++
 	for _, hour := range hours {
@@ -129,7 +127,7 @@ func (c *counted) load(ctx context.Context, hours []int32) error {
 	return nil
 }
 
-// after asks for the lines of hours after those that are known.
+// after returns a query for the lines that are not loaded yet.
 func (c *counted) after(hours []int32) CountedLinesGetParams {
 	p := CountedLinesGetParams{AppID: c.app, AllHours: hours, Compared: c.server, Most: blocksAtOnce}
 	for _, hour := range hours {
@@ -154,7 +152,7 @@ func (c *counted) learn(row *CountedLinesGetRow) {
 		c.drop(l, row.Gone)
 	}
 	had := l.version
-	if l.latest, l.version = row.Version, row.Version; len(row.Hashes) > 0 { // otherwise no more follow
+	if l.latest, l.version = row.Version, row.Version; len(row.Hashes) > 0 { // otherwise all are loaded
 		l.version = row.First + int64(len(row.Hashes)/8)
 		l.fresh = slices.Grow(l.fresh, int(row.Version-had))
 		for block := row.Hashes[8*max(0, had-row.First):]; len(block) > 0; block = block[8:] {
@@ -173,7 +171,7 @@ func (h *hourLines) isComplete() bool {
 	return true
 }
 
-// sort makes the lines that were read ready to be counted.
+// sort moves newly loaded lines to before and since.
 func (h *hourLines) sort() {
 	for _, l := range h.servers {
 		before := min(max(l.first-l.version+int64(len(l.fresh)), 0), int64(len(l.fresh)))
@@ -184,7 +182,7 @@ func (h *hourLines) sort() {
 	h.seen, h.loaded = true, true
 }
 
-// unload drops the lines of all hours but those that the last load needed.
+// unload drops the lines of hours that the last load did not need.
 func (c *counted) unload() {
 	for _, h := range c.hours {
 		if h.used == c.clock {
@@ -197,14 +195,14 @@ func (c *counted) unload() {
 	}
 }
 
-// drop drops lines, of which those up to a version are forgotten.
+// drop drops the loaded lines of a server. gone is the version up to which lines were forgotten.
 func (c *counted) drop(l *serverLines, gone int64) {
 	c.lines -= int(l.version - l.gone)
 	*l = serverLines{first: l.first, gone: gone, version: gone}
 }
 
-// hashSet is a multiset of hashes: sorted parts, each at least twice as long as the next one, so that
-// adding to many is cheap.
+// hashSet is a multiset of hashes in sorted parts. Each part is at least twice as long as the next one, so that
+// adding a few hashes to many is cheap.
 type hashSet struct{ parts [][]uint64 }
 
 func (s *hashSet) add(hashes []uint64) {

@@ -18,21 +18,20 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// standardInput is how standard input is written where a file is named, and standardInputName what
-// it is called.
+// standardInput means standard input in Options.Files. Messages call it standardInputName.
 const (
 	standardInput     = "-"
 	standardInputName = "standard input"
 )
 
-// file is a log, packed or not. It stays open, so that it is the same one also if it is renamed. Go raises
-// the limit of open files as far as the system lets it.
+// file is a log, compressed or not. It stays open, so that a rename does not matter. Go raises the limit of open
+// files as far as the system allows.
 type file struct {
-	name   string   // as it is reported
-	handle *os.File // nil: it is standard input
+	name   string   // in messages
+	handle *os.File // nil for standard input
 	info   fs.FileInfo
 	packed packing
-	stdin  io.Reader // of standard input, which is read once
+	stdin  io.Reader // standard input, which can be read only once
 }
 
 type packing int
@@ -43,11 +42,10 @@ const (
 	zstandard
 )
 
-// largestWindow bounds the memory that unpacking a file may take. What zstd packs without --long or
-// --ultra needs less.
+// largestWindow limits the memory for decompressing a file. zstd needs more only with --long or --ultra.
 const largestWindow = 16 << 20
 
-// findFiles returns the files that are named, by themselves or by patterns, without repetitions.
+// findFiles resolves patterns, and returns each file once.
 func findFiles(names []string) (found []string, err error) {
 	var faults []error
 	known := map[string]bool{}
@@ -67,11 +65,11 @@ func findFiles(names []string) (found []string, err error) {
 	return found, errors.Join(faults...)
 }
 
-// openFile opens a log, and finds out how it is packed.
+// openFile opens a log and detects its compression.
 func openFile(name string, stdin io.Reader) (*file, error) {
 	if name == standardInput {
 		in := bufio.NewReader(stdin)
-		head, _ := in.Peek(4) // an error is returned again when it is read
+		head, _ := in.Peek(4) // reading returns the error again
 		return &file{name: standardInputName, stdin: in, packed: packingOf(head)}, nil
 	}
 	handle, err := os.Open(name)
@@ -113,7 +111,6 @@ func openProblem(err error) string {
 	return err.Error()
 }
 
-// packingOf finds out how a file is packed, by its first bytes.
 func packingOf(head []byte) packing {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
@@ -124,7 +121,7 @@ func packingOf(head []byte) packing {
 	return plain
 }
 
-// read returns a reader of the unpacked file; of a plain one from a byte on.
+// read returns a reader of the decompressed content. Only a plain file can be read from an offset.
 func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 	raw, done := f.stdin, func() {}
 	if f.stdin == nil {
@@ -145,8 +142,8 @@ func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 	return reader, done, err
 }
 
-// verify unpacks a packed file: if it is damaged, its lines may be wrong long before that is noticed. One
-// that ends in the middle is not damaged.
+// verify decompresses a file to its end, because a damaged file may contain wrong lines long before the error.
+// A truncated file is not damaged.
 func (f *file) verify() error {
 	if f.packed == plain || f.stdin != nil {
 		return nil
@@ -162,7 +159,7 @@ func (f *file) verify() error {
 	return err
 }
 
-// size is how many bytes the file has, packed as it is.
+// size returns the size on disk.
 func (f *file) size() int64 {
 	if f.handle == nil {
 		return 0
@@ -173,7 +170,7 @@ func (f *file) size() int64 {
 	return f.info.Size()
 }
 
-// inode names the file on this machine, whatever it is called; "": it is standard input.
+// inode identifies the file on this machine, whatever its name. It is empty for standard input.
 func (f *file) inode() string {
 	if f.handle == nil {
 		return ""
@@ -182,7 +179,7 @@ func (f *file) inode() string {
 	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)
 }
 
-// readProblem says why a file could not be read to its end.
+// readProblem describes why a file could not be read to its end.
 func (f *file) readProblem(err error) string {
 	what := "its gzip"
 	if f.packed == zstandard {
@@ -203,8 +200,8 @@ func (f *file) readProblem(err error) string {
 	return what + " is damaged"
 }
 
-// state tells whether the file is as it was, by its size and the time of its last change; "": it is
-// standard input, or was changed so lately that another change may show the same time.
+// state returns the size and the ctime. Any change to the file changes it. It is empty for standard input, and
+// for a file changed so recently that the next change may have the same ctime.
 func (f *file) state() string {
 	size := f.size()
 	if f.handle == nil {
@@ -217,7 +214,7 @@ func (f *file) state() string {
 	return fmt.Sprintf("%d:%d.%09d", size, changed.Sec, changed.Nsec)
 }
 
-// settledAfter is more than file systems may take to show another time.
+// settledAfter is longer than the resolution of ctime on any file system.
 const settledAfter = 3 * time.Second
 
 func (f *file) close() {

@@ -11,30 +11,29 @@ import (
 )
 
 const (
-	// lookEvery is how often followed files are looked at.
+	// lookEvery is how often followed files are checked.
 	lookEvery = time.Second
-	// keptOpen is how long a renamed file is read on: servers write to it until they have opened the new
-	// one.
+	// keptOpen is how long a renamed file is still read: servers write to it until they open the new one.
 	keptOpen = time.Minute
-	// A line that lies further ahead than clocks differ waits until its time has come; one that lies
-	// further ahead than this has no time that can be read.
+	// mostAhead is how far a line may be ahead of the clock. It waits for its time. The time of a line further
+	// ahead is invalid.
 	mostAhead = 24 * time.Hour
 )
 
-// follow reads the files on as they grow, until ctx ends, or a file is refused.
+// follow reads the files as they grow, until ctx is canceled or a file is refused.
 func (r *run) follow(ctx context.Context) error {
 	renamed := map[*source]time.Time{}
 	for {
 		if slices.ContainsFunc(r.sources, func(s *source) bool { return s.refused }) {
-			return nil // the summary tells why
+			return nil // the summary contains the reason
 		}
 		if err := pause.For(ctx, cmp.Or(r.every, lookEvery)); err != nil {
 			return err
 		}
 		if err := r.retry.Do(ctx, func() error { return r.refreshed(ctx) }); err != nil {
-			continue // the database is away; what is read next waits for it
+			continue // the database is unavailable: try again
 		}
-		var grown []*source // or cut, or with lines whose time has come
+		var grown []*source // or truncated, or with lines whose time has come
 		for _, s := range r.sources {
 			if size := s.file.size(); size != s.size || s.ahead > 0 && !s.comes.After(r.app.Latest()) {
 				grown = append(grown, s)
@@ -47,8 +46,8 @@ func (r *run) follow(ctx context.Context) error {
 	}
 }
 
-// lookAtNames opens new files that have a name of the import, as after a rotation, except packed ones:
-// their lines were followed. It lets go of files that lost their names a while ago, and are counted.
+// lookAtNames opens new files with a name of the import, except compressed ones, which were read before
+// they were compressed. It closes files that have had no such name for keptOpen.
 func (r *run) lookAtNames(renamed map[*source]time.Time) {
 	names, _ := findFiles(r.Files)
 	named := map[*source]bool{}

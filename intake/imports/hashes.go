@@ -16,19 +16,19 @@ import (
 	"footfall/visit"
 )
 
-// hashes makes the keyed hashes of lines. Without the key, the hashes in the tables cannot be compared
-// with addresses, and nobody can write a line with the hash of another one. One goroutine uses it.
+// hashes computes keyed hashes of lines. Without the key, nobody can compare the stored hashes with addresses, or
+// write a line with the hash of another one. It is not safe for concurrent use.
 type hashes struct {
 	key    []byte
-	halves map[int32][]byte // of a daily app: the keys of its days
+	halves map[int32][]byte // keys of days; nil: the app is not daily
 	seed   uint64
 	line   cipher.Block
-	days   map[int32]cipher.Block // of a daily app: by day; nil: another app
+	days   map[int32]cipher.Block // ciphers of days; nil: the app is not daily
 	digest xxhash.Digest
-	block  [aes.BlockSize]byte // a new one for each line costs more than the hash
+	block  [aes.BlockSize]byte // reused, because allocating it costs more than the hash
 }
 
-// newHashes makes them of the key of an app's logs and, for a daily app, of its keys of days.
+// newHashes takes the key of an app's logs and, for a daily app, the keys of days.
 func newHashes(key []byte, days map[int32][]byte) *hashes {
 	h := &hashes{key: key, halves: days, line: blockOf(key, "counted lines"), seed: binary.BigEndian.Uint64(keyedSum(key, "seed of lines"))}
 	if days != nil {
@@ -41,7 +41,7 @@ func newHashes(key []byte, days map[int32][]byte) *hashes {
 }
 
 func blockOf(key []byte, parts ...string) cipher.Block {
-	block, _ := aes.NewCipher(keyedSum(key, parts...)) // the length is one of AES
+	block, _ := aes.NewCipher(keyedSum(key, parts...)) // a key of this length is valid
 	return block
 }
 
@@ -54,8 +54,7 @@ func keyedSum(key []byte, parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// of returns the hash of a line of a day of the app. site is --site if the line names no host. It
-// returns false if the day has no key.
+// of returns the hash of a line, or false if its day has no key. site is --site if the line names no host.
 func (h *hashes) of(day int32, text []byte, site string) (uint64, bool) {
 	block := h.line
 	if h.days != nil {
@@ -74,14 +73,14 @@ func (h *hashes) of(day int32, text []byte, site string) (uint64, bool) {
 	return binary.BigEndian.Uint64(h.block[:]), true
 }
 
-// hashesOf reads the keys of an app's lines.
+// hashesOf loads an app's keys. It creates the key of its logs if the app has no key yet.
 func hashesOf(ctx context.Context, g *counter.Counting) (*hashes, error) {
 	key, daily, err := g.LogKey(ctx)
 	if err != nil {
 		return nil, err
 	}
 	fresh := make([]byte, sha256.Size)
-	_, _ = rand.Read(fresh) // never fails: it would end the process
+	_, _ = rand.Read(fresh) // never returns an error
 	var days map[int32][]byte
 	err = g.DB().InTx(ctx, func(q *db.Queries) (err error) {
 		if key == nil {

@@ -1,9 +1,9 @@
-// Package imports counts the visits in access logs, each line by one rule: the k-th time a line is in a
-// file, it counts if fewer than k of it have been counted. So files may be renamed, packed, cut, merged
-// and read again, by several imports at once, and imports may be killed.
+// Package imports counts the visits in access logs by one rule: the k-th time a line is in a file, it counts
+// if fewer than k of it have been counted. So files may be renamed, compressed, cut, merged and imported again,
+// also by several imports at once, and imports may be killed.
 //
-// counted.go knows which lines were counted; count.go decides which lines of a chunk count. The batch
-// that counts them records them (function count_lines), unless others have changed the hours since.
+// counted.go loads the lines that were already counted, and count.go decides which lines of a chunk count. The
+// batch that counts them also records them. If another import has changed their hours, count.go decides again.
 package imports
 
 import (
@@ -25,29 +25,29 @@ import (
 	"footfall/visit"
 )
 
-// Options say what to import, and how.
+// Options configure an import.
 type Options struct {
 	App     string
-	Files   []string // also patterns, and - for standard input
+	Files   []string // paths, patterns, or - for standard input
 	Stdin   io.Reader
 	Rules   Rules
-	Server  string    // that wrote the files; "": it has no name
-	After   time.Time // lines before this second were counted elsewhere
-	Another bool      // the files are not another server's, though its lines are the same
+	Server  string    // the server that wrote the files; "": it has no name
+	After   time.Time // earlier lines are left out
+	Another bool      // accept files whose first lines another server has counted
 
 	DryRun bool                           // count nothing
-	Follow bool                           // read on as the files grow, until the context ends
-	Notice func(text string, cause error) // cause: nil if there is no more to tell
+	Follow bool                           // continue as the files grow, until the context is canceled
+	Notice func(text string, cause error) // cause may be nil
 
-	every    time.Duration // how often followed files are looked at; default lookEvery
+	every    time.Duration // how often followed files are checked; default lookEvery
 	holds    time.Duration // how often position and pause are renewed; default holdEvery
-	patience time.Duration // how long to wait for a database that does not count; default patience
+	patience time.Duration // how long to wait for an unavailable database; default patience
 }
 
-// Progress shows how far an import is.
+// Progress is updated while an import runs.
 type Progress struct {
-	Total   atomic.Int64 // bytes of the files that are read
-	Done    atomic.Int64 // of these
+	Total   atomic.Int64 // size of the files that are read, in bytes
+	Done    atomic.Int64 // bytes that were read, after decompression
 	Lines   atomic.Int64
 	Counted atomic.Int64 // visits
 }
@@ -58,36 +58,36 @@ type run struct {
 	counter  *counter.Counter
 	app      *settings
 	asked    time.Time // when the settings were read
-	name     string    // of the import's position
+	name     string    // the import's name in positions and read_logs
 	position *record.Position
 	pause    counter.Pause     // of retention
 	held     time.Time         // when position and pause were last renewed
-	began    [sha256.Size]byte // the hash of the settings when the import began to read files
-	sequence int64             // of the last line that was read for counting
+	began    [sha256.Size]byte // settings.hash when the import started to read files
+	sequence int64             // number of the last entry passed to the feed
 	counted  *counted
-	closed   *closed // logs that 0.2 has counted; nil: there are none
-	servers  bool    // lines of other named servers were counted before
+	closed   *closed // logs that 0.2 counted; nil: there are none
+	servers  bool    // compare files with the lines of other named servers
 
-	following bool      // the files, all of which were counted once
-	sources   []*source // the files
-	changed   []*source // of these, those that have changed since an import read them to their end
+	following bool      // all files were read once, and are now read as they grow
+	sources   []*source // all files
+	changed   []*source // files to read; others are unchanged since an import read them
 	summary   *Summary
 	progress  *Progress
 	retry     *feed.Retry
 }
 
-// settings are what an import needs to know of the app.
+// settings are the settings and keys of the app.
 type settings struct {
 	*counter.Counting
 	hashes *hashes
-	first  time.Time         // when the first day begins that the app still counts
-	hash   [sha256.Size]byte // of all that decides which lines of a file count
+	first  time.Time         // start of the first day that the app still counts
+	hash   [sha256.Size]byte // of all settings that decide which lines of a file count
 }
 
-// patience is how long an import waits for a database that does not count.
+// patience is how long an import waits for an unavailable database.
 const patience = 10 * time.Minute
 
-// Run imports logs. Its summary covers all lines that were read, also if it ends with an error.
+// Run imports logs. The summary covers all lines that were read, even if Run returns an error.
 func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summary, error) {
 	r := newRun(c, o, p)
 	err := r.all(ctx)
@@ -120,7 +120,7 @@ func (r *run) all(ctx context.Context) error {
 	return r.follow(ctx)
 }
 
-// do takes steps, and waits for a database that is away.
+// do runs steps. It waits if the database is unavailable.
 func (r *run) do(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
 		if err := r.retry.Do(ctx, func() error { return step(ctx) }); err != nil {
@@ -130,7 +130,6 @@ func (r *run) do(ctx context.Context, steps ...func(context.Context) error) erro
 	return nil
 }
 
-// tx is a transaction.
 func (r *run) tx(ctx context.Context, f func(q *Queries) error) error {
 	if err := r.app.DB().InTx(ctx, func(q *db.Queries) error { return f(New(q.Tx())) }); err != nil {
 		return visit.Unanswered(err)
@@ -138,10 +137,9 @@ func (r *run) tx(ctx context.Context, f func(q *Queries) error) error {
 	return nil
 }
 
-// refreshEvery is how long an import goes by the settings that the app had.
+// refreshEvery is how long an import uses the app's settings before it reads them again.
 const refreshEvery = 10 * time.Second
 
-// refreshed reads the settings of the app, unless it did lately.
 func (r *run) refreshed(ctx context.Context) error {
 	if time.Since(r.asked) < refreshEvery {
 		return nil
@@ -172,7 +170,6 @@ func (r *run) refresh(ctx context.Context) error {
 	return nil
 }
 
-// permit asks for the permission to count visits of the app.
 func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
 	g, err := r.counter.AuthorizeOperator(ctx, r.App)
 	if err == nil && g.App().Mode == app.ByID {
@@ -182,7 +179,7 @@ func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
 	return g, err
 }
 
-// open opens all files, or reports all that is wrong with them.
+// open opens all files, or returns one error with all problems.
 func (r *run) open(context.Context) error {
 	names, err := findFiles(r.Files)
 	faults := []error{err}
@@ -203,7 +200,6 @@ func (r *run) open(context.Context) error {
 	return nil
 }
 
-// letGo closes a file.
 func (r *run) letGo(s *source) {
 	s.end()
 	s.file.close()
@@ -212,23 +208,21 @@ func (r *run) letGo(s *source) {
 	}
 }
 
-// mostChanges is how often new lines of a file may alternate with lines that were counted before, until they
-// may be those of several servers.
+// mostChanges is how often new and already counted lines may alternate in a file of one server.
 const mostChanges = 20
 
 const (
-	// holdEvery is how often an import renews its position, which is deleted if it is old, and its pause
-	// of retention.
+	// holdEvery is how often an import renews its position and its pause of retention, which expire.
 	holdEvery = 5 * time.Minute
-	// positionSource is the source of the positions of imports.
+	// positionSource is the source of imports in positions.
 	positionSource = "logs"
-	// manyCounted visits are so many that running instances had better read the visitors again than find
-	// out about each of them by a batch that is written twice.
+	// manyCounted is the number of visits after which running instances load the visitors again. Otherwise each
+	// visitor that they do not know would cost them a batch that is written twice.
 	manyCounted = 1000
 )
 
-// hold keeps the import's position, and visits from being let go while they are imported. Those of followed
-// files are of the present.
+// hold renews the import's position, and pauses retention. Followers do not pause it, because their visits are
+// recent.
 func (r *run) hold(ctx context.Context) error {
 	if r.DryRun || time.Since(r.held) < cmp.Or(r.holds, holdEvery) {
 		return nil
@@ -249,7 +243,7 @@ func (r *run) hold(ctx context.Context) error {
 	return nil
 }
 
-// resume ends the pause of retention, and has running instances read the visitors again.
+// resume ends the pause of retention. After many visits, it makes running instances load the visitors again.
 func (r *run) resume(ctx context.Context) error {
 	if r.summary.Counted >= manyCounted {
 		if err := r.app.TellInstances(ctx); err != nil {
@@ -259,7 +253,7 @@ func (r *run) resume(ctx context.Context) error {
 	return r.app.ResumeRetention(ctx, r.pause)
 }
 
-// end deletes the import's position. If that fails, retention does so a week later.
+// end deletes the import's position. If that fails, retention deletes it a week later.
 func (r *run) end(ctx context.Context) {
 	if r.held.IsZero() {
 		return

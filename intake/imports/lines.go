@@ -11,29 +11,27 @@ import (
 	"footfall/intake/logs"
 )
 
-// firstBuffer is the size of a buffer of lines.
 const firstBuffer = 64 << 10
 
-// lines reads the lines of a log that end with \n. The bytes after the last one may be half a line, and
-// are left until the rest of it is there.
+// lines reads the complete lines of a log. Bytes after the last \n are read again when more follows.
 type lines struct {
 	from *bufio.Reader
-	done func() // when no more is read
+	done func() // releases the reader
 
-	text   []byte // the line that was returned last, with its end
+	text   []byte // the last line, with its \n
 	before []byte // the line before it
-	at     int64  // where the line that was returned last begins
-	place  int64  // where the next line begins
-	number int64  // of the line that was returned last, from 1
-	rest   int64  // how many bytes follow the last line
+	at     int64  // offset of the last line
+	place  int64  // offset of the next line
+	number int64  // of the last line, from 1
+	rest   int64  // number of bytes after the last line
 
 	sum       xxhash.Digest // of all bytes before place
 	sumBefore xxhash.Digest // of all bytes before at
 
-	fault error // why nothing more can be read; nil: it is the end
+	fault error // read error; nil at the end of the file
 }
 
-// lines reads the lines of a file from a place on, before which it has so many, until they are closed.
+// lines starts to read at an offset. number is the number of lines before it. The caller calls done at the end.
 func (f *file) lines(place, number int64) (*lines, error) {
 	reader, done, err := f.read(place)
 	if err != nil {
@@ -42,8 +40,8 @@ func (f *file) lines(place, number int64) (*lines, error) {
 	return &lines{from: bufio.NewReaderSize(reader, firstBuffer), done: done, place: place, number: number}, nil
 }
 
-// next returns a line without its end, valid until the next call; false: there is no more now. Of a line
-// that is too long it returns a part that is too long.
+// next returns a line without its \n, valid until the next call, or false if no complete line is left. A line
+// longer than logs.LongestLine is shortened, but stays longer than that.
 func (l *lines) next() ([]byte, bool) {
 	l.before, l.text, l.rest = l.text, l.before[:0], 0
 	sum := l.sum
@@ -68,7 +66,7 @@ func (l *lines) next() ([]byte, bool) {
 	}
 }
 
-// last returns the bytes after the last line end as a line; false: there are none.
+// last returns the bytes after the last \n as a line, or false if there are none.
 func (l *lines) last() ([]byte, bool) {
 	if l.rest == 0 {
 		return nil, false

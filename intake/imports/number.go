@@ -1,28 +1,27 @@
 package imports
 
 const (
-	// numberedFor is how long the lines of a second are remembered, in seconds of the log, after the
-	// newest line of the file.
+	// numberedFor is the number of seconds before the newest line of a file whose lines are remembered.
 	numberedFor = 10 * 60
 	// sweepAt is the number of remembered seconds at which old ones are dropped.
 	sweepAt = 2 * numberedFor
 )
 
-// numbering counts how often each line has been in a file. It forgets lines that are much older than the
-// newest one: if such a line follows again, its number is too low, and fewer visits count.
+// numbering counts how often each line has been in a file. It forgets lines that are much older than the newest
+// one. If such a line is repeated, its number is too low, and fewer visits count.
 type numbering struct {
 	seconds map[int64]numbered
 	newest  int64
-	free    []map[uint64]int // cleared, to be used again
+	free    []map[uint64]int // cleared, for reuse
 }
 
 // numbered are the lines of a second.
 type numbered struct {
 	lines       map[uint64]int
-	place, line int64 // where the first of them begins, and how many lines are before it
+	place, line int64 // offset of the first line, and number of lines before it
 }
 
-// next returns the number of a line at a place, with so many lines before it: 1 the first time.
+// next returns the number of a line: 1 for the first time. place is its offset, line the number of lines before it.
 func (n *numbering) next(second int64, hash uint64, place, line int64) int {
 	n.newest = max(n.newest, second)
 	lines := n.seconds[second].lines
@@ -54,8 +53,8 @@ func (n *numbering) sweep() {
 	}
 }
 
-// start returns where to begin to read so that the lines after a place get their numbers, and how many lines
-// are before that.
+// start returns the offset from which to read again, so that lines after place get the right numbers. lines is
+// the number of lines before it.
 func (n *numbering) start(place, line int64) (start, lines int64) {
 	for second, is := range n.seconds {
 		if second >= n.newest-numberedFor && is.place < place {

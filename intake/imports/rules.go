@@ -10,22 +10,22 @@ import (
 	"footfall/visit"
 )
 
-// Rules say what of a log counts.
+// Rules specify which lines of a log count.
 type Rules struct {
 	Format   logs.Format // "": any
-	Site     string      // of lines that name no host
-	From, To int32       // days; 0: any
+	Site     string      // for lines that name no host
+	From, To int32       // days; 0: no limit
 	Methods  []string
 	Statuses []int
-	Hosts    []string // "": all that the app counts
-	Static   bool     // files that belong to pages count, too
-	Bots     bool     // and so do crawlers
+	Hosts    []string // empty: all hosts that the app counts
+	Static   bool     // count static files
+	Bots     bool     // count bots
 }
 
-// Reason is why a line that could be read is left out.
+// Reason is the reason why a line does not count.
 type Reason string
 
-// The reasons, in the order in which they are looked for.
+// The reasons.
 const (
 	OtherFrom   Reason = "before --from"
 	OtherTo     Reason = "after --to"
@@ -40,16 +40,16 @@ const (
 	Bot         Reason = "bot"
 )
 
-// Reasons are all of them.
+// Reasons lists all reasons.
 var Reasons = []Reason{OtherFrom, OtherTo, OtherMethod, OtherStatus, StaticFile, OtherHost, Ignored, Bot, Header, TooOld, BeforeAfter}
 
-// What counts unless something else is asked for. 304 is what a browser gets that has the page.
+// The default rules. A server responds with 304 if the browser has the page in its cache.
 var (
 	DefaultMethods  = []string{"GET"}
 	DefaultStatuses = []int{200, 304}
 )
 
-// leavesOut returns why a line does not count, as far as the line itself tells; "": it does.
+// leavesOut returns why the rules leave out a line, or "" if they do not.
 func (r *Rules) leavesOut(l *logs.Line, zone *time.Location) Reason {
 	if r.From != 0 || r.To != 0 {
 		switch day := visit.DayOf(l.Time, zone); {
@@ -80,7 +80,7 @@ func (r *Rules) hasHost(l *logs.Line) bool {
 	return slices.ContainsFunc(r.Hosts, func(one string) bool { return len(one) == len(host) && strings.EqualFold(one, string(host)) })
 }
 
-// static are the endings of files that belong to pages, or are read by programs.
+// static contains the endings of files that are parts of pages, or that programs read.
 var static = map[string]bool{}
 
 func init() {
@@ -93,7 +93,7 @@ func init() {
 	}
 }
 
-// isStatic reports whether a request is for such a file, by the ending of its path.
+// isStatic reports whether the path of a request ends like a static file.
 func isStatic(target []byte) bool {
 	if end := bytes.IndexAny(target, "?#;"); end >= 0 {
 		target = target[:end]
@@ -113,8 +113,8 @@ func isStatic(target []byte) bool {
 	return static[string(ending)]
 }
 
-// uriOf is the URI of a line; "": what it asks for is no page. The scheme is not part of what is
-// counted, but where a host has the port of https, that port belongs to it.
+// uriOf returns the URI of a line, or why it has none. Pages are stored without a scheme. A host with port 443
+// gets https, so that the port is dropped as the default one.
 func (r *Rules) uriOf(l *logs.Line) (uri string, problem string) {
 	if l.HasWholeURI() {
 		return string(l.Target), ""

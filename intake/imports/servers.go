@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// comparedLines is the number of lines of a file that show whether another server wrote it.
+	// comparedLines is the number of lines of a file that are compared with those of other servers.
 	comparedLines = 20
-	// mostQueued bounds the lines that are read to find them.
+	// mostQueued is the number of queued lines among which they are searched.
 	mostQueued = 2000
-	// Lines of fewer visitors and pages may be a monitor's, which requests the same from all servers.
+	// Lines of fewer visitors and pages may come from a monitor that sends the same requests to all servers.
 	fewestVisitors = 4
 	fewestPages    = 20
 )
 
-// findServers finds out whether lines of other named servers were counted.
+// findServers finds out whether files must be compared with other named servers.
 func (r *run) findServers(ctx context.Context) error {
 	if r.Server == "" || r.Another {
 		return nil
@@ -29,7 +29,7 @@ func (r *run) findServers(ctx context.Context) error {
 	})
 }
 
-// checkServer refuses a file if another named server has counted its first lines that would count.
+// checkServer refuses a file if another named server has counted the first lines of it that would count.
 func (d *reader) checkServer(ctx context.Context, s *source) error {
 	decide, err := d.Decide(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 		if len(s.queue) <= at {
 			return nil
 		}
-		e := s.queue[at] // a copy: it is decided again when it is sent
+		e := s.queue[at] // a copy, because the feed decides again
 		if e.Of.recorded {
 			continue
 		}
@@ -68,7 +68,7 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 	return nil
 }
 
-// areOfMany reports whether lines are of so many visitors or pages that no monitor wrote them.
+// areOfMany reports whether lines have too many visitors or pages for a monitor.
 func areOfMany(lines []*feed.Entry[read]) bool {
 	visitors, pages := map[netip.Addr]bool{}, map[string]bool{}
 	for _, e := range lines {
@@ -78,7 +78,7 @@ func areOfMany(lines []*feed.Entry[read]) bool {
 	return len(visitors) >= fewestVisitors || len(pages) >= fewestPages
 }
 
-// serverOf returns the other named server that has counted all of some lines; "": there is none.
+// serverOf returns another named server that has counted all the lines, or "".
 func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[read]) (server string, err error) {
 	all := newCounted(d.app.DB(), d.app.App().ID, "")
 	var hours []int32

@@ -15,47 +15,46 @@ import (
 // source is a file that is imported.
 type source struct {
 	file          *file
-	place, number int64          // the end of the last whole line that was read, and its number
-	behind        []byte         // the line before the place
-	sum           *xxhash.Digest // of the bytes before the place
-	known         ReadLogsGetRow // how far an earlier import has counted it
+	place, number int64          // the end of the last complete line that was read, and its number
+	behind        []byte         // the line before place
+	sum           *xxhash.Digest // of the bytes before place
+	known         ReadLogsGetRow // how far an earlier import has read it
 	headed        bool           // it has headers
 	numbers       numbering
 	parser        *logs.Parser
 	line          logs.Line
 
-	lines   *lines             // nil: it is not being read
-	queue   []feed.Entry[read] // read, and not sent yet
-	at      time.Time          // the time of the first of these
-	ended   bool               // no more is to be read now
-	checked bool               // that no other server has counted it
+	lines   *lines             // nil: the file is not being read
+	queue   []feed.Entry[read] // not passed to the feed yet
+	at      time.Time          // the time of the first line of the queue
+	ended   bool               // there is nothing to read now
+	checked bool               // checkServer was called
 
-	old   *beginning // as far as 0.2 has counted it; nil: not looked for
+	old   *beginning // the part that 0.2 counted; nil: unknown
 	tails tails
 
-	size    int64     // of the file when it was last read
-	state   string    // of the file when it was last read; "": the tables are not to remember it
-	ahead   int64     // lines whose time has not come yet
-	comes   time.Time // the time of the first of these
-	refused bool      // and the operator must act
+	size    int64     // of the file when reading started
+	state   string    // of the file when reading started; "": it must be read again
+	ahead   int64     // number of lines whose time has not come yet
+	comes   time.Time // the time of the first such line
+	refused bool      // a problem contains the reason
 
-	before  int64 // lines of it that were counted before
-	changes int   // how often new lines follow such lines, and the other way round. Only for the goroutine that counts
-	newest  int64 // what before was at the last new line, and 1; 0: there was none
+	before  int64 // number of lines that were already counted
+	changes int   // how often new and already counted lines alternate. Used only by the goroutine that counts
+	newest  int64 // before + 1 at the last new line; 0: there was none
 	summary *Summary
 }
 
-// note reports something about a file, once, however often it is read.
+// note adds a note about the file to the summary, unless it is there already.
 func (s *source) note(format string, args ...any) {
 	s.summary.note(s.file.name + ": " + fmt.Sprintf(format, args...))
 }
 
-// problem reports something that the operator must look at.
 func (s *source) problem(format string, args ...any) {
 	addOnce(&s.summary.Problems, s.file.name+": "+fmt.Sprintf(format, args...))
 }
 
-// addNew adds a new line of a file, before which it has so many that were counted before.
+// addNew adds a new line. before is the number of already counted lines before it in the file.
 func (s *source) addNew(before int64) {
 	if s.newest > 0 && before >= s.newest {
 		s.changes += 2
@@ -63,7 +62,7 @@ func (s *source) addNew(before int64) {
 	s.newest = before + 1
 }
 
-// begin makes a source ready to be read. A file that was cut, or replaced in place, is read from its start.
+// begin starts to read a source. A file that was truncated or replaced in place is read from its start.
 func (s *source) begin(only logs.Format, seed uint64) (err error) {
 	s.size, s.state = s.file.size(), s.file.state()
 	s.ahead, s.comes, s.ended = 0, time.Time{}, false
@@ -85,27 +84,27 @@ func (s *source) begin(only logs.Format, seed uint64) (err error) {
 	return err
 }
 
-// goesOn reports whether the file still has the line before the place, with its time.
+// goesOn reports whether the last line that was read is still at its place.
 func (s *source) goesOn() bool {
 	now := make([]byte, len(s.behind))
 	_, err := s.file.handle.ReadAt(now, s.place-int64(len(now)))
 	return err == nil && bytes.Equal(now, s.behind)
 }
 
-// text returns the next line; false: there is no more now.
+// text returns the next line, or false if no line is left now.
 func (s *source) text() ([]byte, bool) {
 	text, ok := s.lines.next()
 	if !ok && s.lines.fault == nil && (s.file.packed != plain || s.file.stdin != nil) {
-		text, ok = s.lines.last() // no more is going to follow
+		text, ok = s.lines.last() // the file cannot grow
 	}
 	return text, ok
 }
 
-// wait ends reading before the line that was read last, whose time has not come yet.
+// wait stops reading before the last line, whose time has not come yet.
 func (s *source) wait(following bool) {
 	s.comes, s.ahead = s.line.Time, 1
 	s.place, s.number = s.lines.at, s.lines.number-1
-	sum := s.lines.sumBefore // the lines may be read on
+	sum := s.lines.sumBefore // reading the rest changes it
 	s.behind, s.sum = slices.Clone(s.lines.before), &sum
 	if !following {
 		for _, ok := s.text(); ok; _, ok = s.text() {
@@ -116,7 +115,7 @@ func (s *source) wait(following bool) {
 	s.end()
 }
 
-// stop ends reading at the end of the file.
+// stop stops reading at the end of the file.
 func (s *source) stop() {
 	l := s.lines
 	s.place, s.number, s.behind, s.sum = l.place, l.number, l.before, &l.sum
@@ -132,7 +131,7 @@ func (s *source) stop() {
 	s.end()
 }
 
-// end lets go what a source needed while it was read.
+// end closes the reader. It clears the state if the file has changed since begin, or lines wait.
 func (s *source) end() {
 	if s.lines != nil {
 		s.lines.done()
@@ -143,8 +142,8 @@ func (s *source) end() {
 	}
 }
 
-// findStart finds the time of the first line that shows one: files are read in this order. Standard input
-// comes first.
+// findStart finds the first time in a file. Files are read in the order of these times, after
+// standard input.
 func (s *source) findStart(only logs.Format) error {
 	if s.file.stdin != nil {
 		return nil
@@ -174,7 +173,7 @@ func (s *source) findStart(only logs.Format) error {
 	return nil
 }
 
-// refuse says why no line of a file is counted.
+// refuse reports a problem and stops reading the file.
 func (s *source) refuse(format string, args ...any) {
 	s.refused, s.queue = true, nil
 	s.problem(format, args...)

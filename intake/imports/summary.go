@@ -7,24 +7,24 @@ import (
 	"footfall/intake/logs"
 )
 
-// Summary is what became of the lines of an import.
+// Summary contains the results of an import.
 type Summary struct {
-	Lines      int64 // that were read
-	Counted    int64 // visits; in a dry run, that would be
-	Before     int64 // lines that were counted before
-	Twice      int64 // lines that another file of this import had, or that another import counted at the same time
+	Lines      int64 // lines that were read
+	Counted    int64 // visits; in a dry run, visits that would be counted
+	Before     int64 // lines that were counted before this import
+	Twice      int64 // lines that were in another file too, or that another import counted at the same time
 	Unchanged  int64 // files that were not read
-	Skipped    int64 // lines that were not read, since an earlier import has counted the beginning of their file
+	Skipped    int64 // lines that were not read, because an earlier import has read the beginning of their file
 	Left       map[Reason]int64
 	Formats    map[logs.Format]int64
 	Sites      map[string]int64 // visits
-	From, To   int32            // days of visits; 0: there were none
+	From, To   int32            // days of the first and the last visit; 0: there was no visit
 	Unread     []Unread
 	Unreadable int64
-	Problems   []string // that somebody must look at
-	Notes      []string // of what needs nothing
+	Problems   []string // the operator must solve them
+	Notes      []string // no action is needed
 
-	mu sync.Mutex // guards Left, Before and Twice, to which both goroutines of a feed add
+	mu sync.Mutex // guards Left, Before and Twice, which both goroutines of a feed change
 }
 
 // Unread is a line that could not be read.
@@ -34,10 +34,10 @@ type Unread struct {
 	Why  string
 }
 
-// mostUnread is how many lines that could not be read are named.
+// mostUnread limits Summary.Unread.
 const mostUnread = 20
 
-// mostSites is the number of sites that are counted separately.
+// mostSites limits Summary.Sites.
 const mostSites = 10_000
 
 func newSummary() *Summary {
@@ -57,7 +57,7 @@ func (s *Summary) leaveOut(why Reason) {
 	s.Left[why]++
 }
 
-// addCounted adds a line that does not count; before: it was counted before this import.
+// addCounted adds a line that was already counted: before this import, or since it started.
 func (s *Summary) addCounted(before bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-# What a log that bench/generate has made should be counted as: pv and newcomers of each target, day and tag,
-# by the first line of each address there on that day. It knows nothing of how Footfall reads a log.
+# Counts pv and newcomers by target, day and tag in a log that bench/generate has made. An address has the tags of
+# its first line for that target on that day. The script shares no code with Footfall.
 function add(target, name, value) {
 	if (value == "") return
 	pv[target " " day " " name " " value]++

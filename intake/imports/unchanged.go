@@ -8,8 +8,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// begin notes in the tables that this import reads the files that have changed since one read them to their
-// end.
+// begin records in read_logs that this import reads the files that have changed since an import read them.
 func (r *run) begin(ctx context.Context) error {
 	if r.DryRun {
 		r.changed = r.sources
@@ -49,8 +48,8 @@ func (r *run) begin(ctx context.Context) error {
 	return err
 }
 
-// remember notes in the tables how far files were read and counted. With other settings, other lines may
-// count.
+// remember records in read_logs how far files were read. It does not if the settings have changed since begin,
+// because other lines may count now.
 func (r *run) remember(ctx context.Context) error {
 	end := ReadLogsEndParams{AppID: r.app.App().ID, Options: r.began[:], Run: r.name}
 	for _, s := range r.changed {
@@ -71,8 +70,8 @@ func (r *run) remember(ctx context.Context) error {
 	return r.tx(ctx, func(q *Queries) error { return q.ReadLogsEnd(ctx, end) })
 }
 
-// skip skips the part of a file that an earlier import has counted, except the last ten minutes of it, whose
-// lines are numbered again. The file must begin with that part, and have no headers.
+// skip skips the part of a file that an earlier import has read, if the file still begins with it. The last ten
+// minutes of the part are not skipped, because their lines must be numbered again.
 func (s *source) skip(seed uint64) error {
 	s.sum = xxhash.NewWithSeed(seed)
 	if s.file.handle == nil || s.known.Place == 0 {

@@ -1,16 +1,15 @@
--- Which lines of access logs are counted.
+-- Counted lines of access logs.
 
--- Records the counted lines of a batch, if the hours are still at the versions that the import knew when
--- it decided that the lines count. expected is the sum of the versions of the servers whose lines the
--- import compared: of a named server and of no server, or of all servers if no server is named. The
--- arrays are one table, in order of hour.
+-- Records the lines that a batch counts, if their hours still have the versions that the import used for its
+-- decision. expected is the sum of the versions of the compared servers: the named server and no server, or all
+-- servers if no server is named. The arrays are one table, sorted by hour.
 CREATE FUNCTION count_lines(app integer, server text, hours integer[], expected bigint[], latest timestamptz[], hashes bytea[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 SET enable_seqscan = off -- a plan made while the tables were small must not stay
 AS $$
 DECLARE
-    most constant integer := 1520; -- bytes of a block: five of these fit into a page
+    most constant integer := 1520; -- bytes of a block: five blocks fit into a page
 BEGIN
     INSERT INTO log_hours (app_id, hour)
     SELECT app, n.hour
@@ -79,9 +78,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION count_lines(integer, text, integer[], bigint[], timestamptz[], bytea[]) IS 'Records lines of access logs as counted, with the batch that counts them. Fails with SQLSTATE FF004 if other lines of their hours were counted or forgotten since the import decided.';
+COMMENT ON FUNCTION count_lines(integer, text, integer[], bigint[], timestamptz[], bytea[]) IS 'Records lines of access logs as counted, in the transaction that counts them. Fails with SQLSTATE FF004 if other lines of their hours were counted or forgotten since the import decided.';
 
--- Forgets the lines of some hours, of one server or (null) of all. Files are read again after that.
+-- Deletes read_logs too, so that the next import reads all files again.
 CREATE FUNCTION forget_lines(app integer, of_server text, from_hour integer, to_hour integer) RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -129,9 +128,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION forget_lines(integer, text, integer, integer) IS 'Forgets which lines of access logs were counted, of some hours and of one server or (null) of all. Returns how many.';
+COMMENT ON FUNCTION forget_lines(integer, text, integer, integer) IS 'Forgets which lines of some hours were counted, of one server or, if null, of all servers. Returns their number.';
 
--- An import's row of positions is deleted when the import ends.
 CREATE FUNCTION end_import(app integer, run text) RETURNS void
 LANGUAGE sql
 SECURITY DEFINER
@@ -148,7 +146,6 @@ COMMENT ON FUNCTION end_import(integer, text) IS 'Deletes the position of an imp
 
 REVOKE ALL ON FUNCTION end_import(integer, text) FROM PUBLIC;
 
--- The random key of an app's logs, which is made once.
 CREATE FUNCTION make_log_key(app integer, fresh bytea) RETURNS bytea
 LANGUAGE sql
 SECURITY DEFINER
@@ -160,14 +157,13 @@ AS $$
     RETURNING a.log_key
 $$;
 
-COMMENT ON FUNCTION make_log_key(integer, bytea) IS 'The random key of the logs of an app whose visitors are addresses, made where it has none yet. Null: there is no such app.';
+COMMENT ON FUNCTION make_log_key(integer, bytea) IS 'Returns the random key of an app''s logs, or null if the app does not exist. Stores fresh if the app has no key yet.';
 
 REVOKE ALL ON FUNCTION make_log_key(integer, bytea) FROM PUBLIC;
 
--- Lines of days that an app no longer keeps would not count again, and no batch contains such a day.
--- The clocks of logs and of apps are up to 26 hours apart. The lines of a daily app cannot be
--- recognized without the key of their day. Also deletes rows of imports that were killed, and of files
--- that no import has read for long.
+-- Forgets lines of days that an app no longer keeps, because no batch can contain such a day. The clocks of logs
+-- and apps differ by up to 26 hours. Lines of daily apps are also forgotten with the key of their day, without
+-- which they cannot be recognized. Deletes positions of killed imports, and files that were not read for 90 days.
 CREATE FUNCTION forget_log_lines() RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -206,7 +202,7 @@ BEGIN
         DELETE FROM counted_lines AS l
         WHERE l.app_id = app.id
           AND l.hour < app.from_hour;
-        -- What 0.2 and 0.1.0 kept of lines:
+        -- Data of 0.2 and 0.1.0:
         DELETE FROM log_samples AS s
         WHERE s.app_id = app.id
           AND s.hour < app.from_hour;
@@ -224,6 +220,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION forget_log_lines() IS 'Forgets the lines of access logs of days that their apps no longer keep. Returns how many hours these were.';
+COMMENT ON FUNCTION forget_log_lines() IS 'Forgets lines of access logs of days that their apps no longer keep. Returns the number of hours.';
 
 REVOKE ALL ON FUNCTION forget_log_lines() FROM PUBLIC;

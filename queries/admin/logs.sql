@@ -1,8 +1,8 @@
--- Access logs that were imported.
+-- Counted lines of access logs.
 
 -- name: LinesList :many
--- How many lines of an app's access logs were counted, by server and by the day in the line, with the
--- latest time.
+-- Returns the number of counted lines of an app's access logs by server and day, with the latest time. Days are by
+-- the clock that the lines show.
 SELECT s.server::text AS server, s.day::text AS day, sum(s.lines)::bigint AS lines, max(s.latest)::timestamptz AS latest
 FROM (
     SELECT unnest(h.servers) AS server, to_char(date '1970-01-01' + h.hour / 24, 'YYYY-MM-DD') AS day,
@@ -15,5 +15,5 @@ GROUP BY s.server, s.day
 ORDER BY s.server, s.day;
 
 -- name: LinesForget :one
--- Forgets which lines were counted of some hours; of one server, or null: of all. Returns how many.
+-- Forgets which lines of some hours were counted, of one server or, if null, of all servers. Returns their number.
 SELECT forget_lines(@app_id, sqlc.narg(server), @from_hour, @to_hour)::bigint AS forgotten;

@@ -1,17 +1,17 @@
--- Access logs: which lines are counted, and which files were read.
+-- Access logs: counted lines, and files that were read.
 
 -- name: LogKeyMake :one
--- The random key of the logs of an app, made where it has none yet.
+-- Returns the random key of an app's logs. Stores fresh if the app has no key yet.
 SELECT make_log_key(@app_id, @fresh)::bytea AS log_key;
 
 -- name: LogDayKeys :many
--- The keys of days, with which lines of daily apps are hashed.
+-- Returns the keys of days, for the hashes of daily apps' lines.
 SELECT day_id, key
 FROM day_keys;
 
 -- name: CountedLinesGet :many
--- The versions of some hours for each server whose lines are compared, and the blocks that end after a known
--- version, of each at most so many. hours, servers and versions are one table.
+-- Returns the versions of hours for each compared server, and blocks with lines after a known version: at most
+-- @most for each hour and server. hours, servers and versions are one table of known versions.
 SELECT h.hour, s.server, s.version, s.gone, coalesce(b.first, 0)::bigint AS first, coalesce(b.hashes, '')::bytea AS hashes
 FROM log_hours AS h
 CROSS JOIN LATERAL (
@@ -26,7 +26,7 @@ LEFT JOIN LATERAL (
     WHERE l.app_id = h.app_id
       AND l.hour = h.hour
       AND l.server = s.server
-      AND l.first > coalesce(k.version, 0) - 200 -- more lines than a block has
+      AND l.first > coalesce(k.version, 0) - 200 -- a block has fewer lines
       AND l.first + octet_length(l.hashes) / 8 > coalesce(k.version, 0)
     ORDER BY l.first
     LIMIT @most::integer
@@ -37,7 +37,7 @@ WHERE h.app_id = @app_id
 ORDER BY h.hour, s.server, b.first;
 
 -- name: ServersNamed :one
--- Whether an app has counted lines of a named server other than this one.
+-- Reports whether an app has counted lines of a named server other than this one.
 SELECT EXISTS (
     SELECT
     FROM log_hours AS h
@@ -46,7 +46,7 @@ SELECT EXISTS (
 )::boolean AS named;
 
 -- name: ReadLogsGet :many
--- The states in which files were when all of them had been counted, and how far they were counted.
+-- Returns how far files were counted, and the states of files that were counted to their end.
 SELECT inode, state, place, sum, start, lines
 FROM read_logs
 WHERE app_id = @app_id
@@ -54,7 +54,7 @@ WHERE app_id = @app_id
   AND inode = ANY (@inodes::text[]);
 
 -- name: ReadLogsBegin :exec
--- Notes that a run reads files. `import forget` deletes these rows: then ReadLogsEnd notes nothing.
+-- Records that a run reads files. If `import forget` deletes these rows, ReadLogsEnd changes nothing.
 INSERT INTO read_logs (app_id, options, inode, run)
 SELECT @app_id, @options, i.inode, @run
 FROM (SELECT unnest(@inodes::text[]) AS inode) AS i
@@ -65,7 +65,7 @@ ON CONFLICT (app_id, options, inode) DO UPDATE
         read_at = now();
 
 -- name: ReadLogsEnd :exec
--- Notes how far files are counted, and their states, if that is all of them. The arrays are one table.
+-- Records how far files were counted, and the states of files that were counted to their end. The arrays are one table.
 UPDATE read_logs AS r
 SET state = f.state,
     place = f.place,
@@ -85,7 +85,7 @@ WHERE r.app_id = @app_id
 SELECT end_import(@app_id, @run);
 
 -- name: ClosedLogs :many
--- The logs of an app that 0.2 has counted.
+-- Returns the logs of an app that 0.2 counted.
 SELECT l.server::text AS server, l.told::text AS told, l.counted::bigint AS counted, l.claimed::bigint AS claimed, l.counted_hash::bytea AS counted_hash,
        l.hash::bytea AS hash, l.keyed::boolean AS keyed, l.last_at::timestamptz AS last_at, l.tail::bytea AS tail, l.hours::integer[] AS hours
 FROM closed_logs(@app_id) AS l;
