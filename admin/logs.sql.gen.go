@@ -21,7 +21,7 @@ type LinesForgetParams struct {
 	ToHour   int32
 }
 
-// Forgets which lines were counted of some hours; of one server, or null: of all. Returns how many.
+// Forgets which lines of some hours were counted, of one server or, if null, of all servers. Returns their number.
 func (q *Queries) LinesForget(ctx context.Context, arg LinesForgetParams) (int64, error) {
 	row := q.db.QueryRow(ctx, LinesForget,
 		arg.AppID,
@@ -55,9 +55,9 @@ type LinesListRow struct {
 	Latest time.Time
 }
 
-// Access logs that were imported.
-// How many lines of an app's access logs were counted, by server and by the day in the line, with the
-// latest time.
+// Counted lines of access logs.
+// Returns the number of counted lines of an app's access logs by server and day, with the latest time. Days are by
+// the clock that the lines show.
 func (q *Queries) LinesList(ctx context.Context, appID int32) ([]LinesListRow, error) {
 	rows, err := q.db.Query(ctx, LinesList, appID)
 	if err != nil {

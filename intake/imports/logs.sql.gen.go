@@ -29,7 +29,7 @@ type ClosedLogsRow struct {
 	Hours       []int32
 }
 
-// The logs of an app that 0.2 has counted.
+// Returns the logs of an app that 0.2 counted.
 func (q *Queries) ClosedLogs(ctx context.Context, appID int32) ([]ClosedLogsRow, error) {
 	rows, err := q.db.Query(ctx, closedLogs, appID)
 	if err != nil {
@@ -76,7 +76,7 @@ LEFT JOIN LATERAL (
     WHERE l.app_id = h.app_id
       AND l.hour = h.hour
       AND l.server = s.server
-      AND l.first > coalesce(k.version, 0) - 200 -- more lines than a block has
+      AND l.first > coalesce(k.version, 0) - 200 -- a block has fewer lines
       AND l.first + octet_length(l.hashes) / 8 > coalesce(k.version, 0)
     ORDER BY l.first
     LIMIT $4::integer
@@ -106,8 +106,8 @@ type CountedLinesGetRow struct {
 	Hashes  []byte
 }
 
-// The versions of some hours for each server whose lines are compared, and the blocks that end after a known
-// version, of each at most so many. hours, servers and versions are one table.
+// Returns the versions of hours for each compared server, and blocks with lines after a known version: at most
+// @most for each hour and server. hours, servers and versions are one table of known versions.
 func (q *Queries) CountedLinesGet(ctx context.Context, arg CountedLinesGetParams) ([]CountedLinesGetRow, error) {
 	rows, err := q.db.Query(ctx, countedLinesGet,
 		arg.Hours,
@@ -157,7 +157,7 @@ SELECT day_id, key
 FROM day_keys
 `
 
-// The keys of days, with which lines of daily apps are hashed.
+// Returns the keys of days, for the hashes of daily apps' lines.
 func (q *Queries) LogDayKeys(ctx context.Context) ([]DayKey, error) {
 	rows, err := q.db.Query(ctx, logDayKeys)
 	if err != nil {
@@ -183,8 +183,8 @@ const logKeyMake = `-- name: LogKeyMake :one
 SELECT make_log_key($1, $2)::bytea AS log_key
 `
 
-// Access logs: which lines are counted, and which files were read.
-// The random key of the logs of an app, made where it has none yet.
+// Access logs: counted lines, and files that were read.
+// Returns the random key of an app's logs. Stores fresh if the app has no key yet.
 func (q *Queries) LogKeyMake(ctx context.Context, appID int32, fresh []byte) ([]byte, error) {
 	row := q.db.QueryRow(ctx, logKeyMake, appID, fresh)
 	var log_key []byte
@@ -210,7 +210,7 @@ type ReadLogsBeginParams struct {
 	Inodes  []string
 }
 
-// Notes that a run reads files. `import forget` deletes these rows: then ReadLogsEnd notes nothing.
+// Records that a run reads files. If `import forget` deletes these rows, ReadLogsEnd changes nothing.
 func (q *Queries) ReadLogsBegin(ctx context.Context, arg ReadLogsBeginParams) error {
 	_, err := q.db.Exec(ctx, readLogsBegin,
 		arg.AppID,
@@ -250,7 +250,7 @@ type ReadLogsEndParams struct {
 	Lines   []int64
 }
 
-// Notes how far files are counted, and their states, if that is all of them. The arrays are one table.
+// Records how far files were counted, and the states of files that were counted to their end. The arrays are one table.
 func (q *Queries) ReadLogsEnd(ctx context.Context, arg ReadLogsEndParams) error {
 	_, err := q.db.Exec(ctx, readLogsEnd,
 		arg.AppID,
@@ -289,7 +289,7 @@ type ReadLogsGetRow struct {
 	Lines int64
 }
 
-// The states in which files were when all of them had been counted, and how far they were counted.
+// Returns how far files were counted, and the states of files that were counted to their end.
 func (q *Queries) ReadLogsGet(ctx context.Context, arg ReadLogsGetParams) ([]ReadLogsGetRow, error) {
 	rows, err := q.db.Query(ctx, readLogsGet, arg.AppID, arg.Options, arg.Inodes)
 	if err != nil {
@@ -326,7 +326,7 @@ SELECT EXISTS (
 )::boolean AS named
 `
 
-// Whether an app has counted lines of a named server other than this one.
+// Reports whether an app has counted lines of a named server other than this one.
 func (q *Queries) ServersNamed(ctx context.Context, appID int32, server string) (bool, error) {
 	row := q.db.QueryRow(ctx, serversNamed, appID, server)
 	var named bool
