@@ -54,7 +54,7 @@ func TestBadLines(t *testing.T) {
 	s := d.imported(d.file("access.log", []byte(text.String()+strings.TrimSuffix(good, "\n"))))
 	require.EqualValues(t, 3, s.Counted)
 	require.EqualValues(t, len(lines)-3, s.Unreadable)
-	require.Contains(t, s.Notes[0], "its last line, of ", "half a line does not count")
+	require.Contains(t, s.Notes[0], "its last line, of ", "an incomplete line does not count")
 	told := s.Unread
 	for i, l := range lines {
 		if l.says == "" {
@@ -86,7 +86,7 @@ func TestBadFiles(t *testing.T) {
 		require.ErrorContains(t, err, c.says)
 	}
 	require.Equal(t, "this user may not read it", openProblem(&fs.PathError{Err: fs.ErrPermission}))
-	require.Empty(t, d.numbers(), "nothing counts where a file is wrong")
+	require.Empty(t, d.numbers(), "no file counts if one cannot be opened")
 
 	clean := d.of(t, "other")
 	clean.imported(clean.file("good.log", log))
@@ -101,7 +101,7 @@ func TestBadFiles(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, s.Problems, 1)
 	}
-	require.NotEmpty(t, d.numbers(), "what comes before counts")
+	require.NotEmpty(t, d.numbers(), "lines before the damage count")
 	d.imported(d.file("whole.gz", packGzip(t, log)))
 	d.counts(clean.numbers())
 
@@ -110,7 +110,7 @@ func TestBadFiles(t *testing.T) {
 	require.Empty(t, s.Problems)
 }
 
-// Lines of days that the app no longer keeps are left out, and lines that name no host need --site.
+// Lines of days that the app no longer keeps are left out. Lines without a host need --site.
 func TestLinesThatCannotCount(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -135,8 +135,8 @@ func TestLinesThatCannotCount(t *testing.T) {
 	require.Empty(t, d.numbers())
 }
 
-// A file that is followed counts as it grows; when it is renamed, the rest of it counts, and the
-// file that takes its name; when it is cut, what is written then.
+// A followed file counts as it grows. After a rename, the rest of it and the new file count. After it was
+// truncated, new lines count.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -160,7 +160,7 @@ func TestFollow(t *testing.T) {
 	grows()
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
-	for rest := parts[0][len(parts[0])/2:]; len(rest) > 0; { // not by lines
+	for rest := parts[0][len(parts[0])/2:]; len(rest) > 0; { // also parts of lines
 		n := min(9999, len(rest))
 		_, err := file.Write(rest[:n])
 		require.NoError(t, err)
@@ -168,7 +168,7 @@ func TestFollow(t *testing.T) {
 		grows()
 	}
 	require.NoError(t, os.Rename(path, path+".1"))
-	_, err = file.Write(parts[1]) // the server has not opened the new one yet
+	_, err = file.Write(parts[1]) // the server has not opened the new file yet
 	require.NoError(t, err)
 	grows()
 	d.file("access.log", parts[2])
@@ -187,7 +187,7 @@ func TestFollow(t *testing.T) {
 	d.counts(whole)
 }
 
-// Lines are those of the text, however it comes in.
+// The lines do not depend on how the reader splits the text.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -211,7 +211,7 @@ func TestLines(t *testing.T) {
 				line, ok := l.next()
 				require.True(t, ok)
 				if n > logs.LongestLine {
-					n = len(line) // one of them stands for all that are too long
+					n = len(line) // the length does not matter if it is too long
 					require.Greater(t, n, logs.LongestLine)
 				}
 				require.Len(t, line, n)

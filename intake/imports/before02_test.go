@@ -15,7 +15,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// counted02 writes what 0.2 had in its tables after it counted so many lines of a log.
+// counted02 writes the rows that 0.2 wrote after it counted the first lines of a log. It adds no visits.
 func (d *desk) counted02(server, told string, lines []string, many int) {
 	d.t.Helper()
 	conn := dbtest.Connect(d.t, d.url)
@@ -48,7 +48,7 @@ func (d *desk) counted02(server, told string, lines []string, many int) {
 	require.NoError(d.t, err)
 }
 
-// Logs that 0.2 has counted, in whole or in part, go on without a flag, whatever they are called now.
+// Logs that 0.2 counted, completely or in part, continue without a flag, even under another name.
 func TestLogsOf02GoOn(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -59,13 +59,13 @@ func TestLogsOf02GoOn(t *testing.T) {
 	rotated := d.file("access.log.1.gz", packGzip(t, []byte(strings.Join(a, ""))))
 	s := d.imported(grown, rotated)
 	require.Empty(t, s.Problems)
-	require.Equal(t, 200, d.hot(), "0.2 has counted the others, which this test did not")
+	require.Equal(t, 200, d.hot(), "without the lines that 0.2 counted, whose visits this test did not add")
 	s = d.imported(d.lines("cat", slices.Concat(a, b)...), d.lines("tail", b[50:]...))
 	require.Empty(t, s.Problems, "the lines are recorded")
 	require.Zero(t, s.Counted)
 }
 
-// A file of one known beginning with another known log after it does not count that log twice.
+// A file that begins with one counted log and continues with another one does not count that log twice.
 func TestKnownBeginningsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -86,8 +86,8 @@ func TestKnownBeginningsOneAfterTheOther(t *testing.T) {
 	require.Zero(t, d.imported(d.lines("cat", cat...)).Counted)
 }
 
-// A file that 0.2 may have counted is refused, or left out up to then if 0.2 was told so. Of the very last
-// second, only the lines that 0.2 has counted are left out.
+// A file that 0.2 may have counted is refused, or its lines up to then are left out if 0.2 was configured so. In
+// the last second, only the lines that 0.2 counted are left out.
 func TestWindowsOfLogsOf02(t *testing.T) {
 	t.Parallel()
 	for _, told := range []string{"", "counted"} {
@@ -110,11 +110,11 @@ func TestWindowsOfLogsOf02(t *testing.T) {
 		}
 		require.Equal(t, 51, d.hot(), told)
 		require.Zero(t, d.as("web1", window).Counted, "the next import needs no flag")
-		require.EqualValues(t, 101, d.as("web2", d.lines("other", written(2, 0, 101)...)).Counted, "other servers are open")
+		require.EqualValues(t, 101, d.as("web2", d.lines("other", written(2, 0, 101)...)).Counted, "other servers are not closed")
 	}
 }
 
-// An import of 0.2 may begin a log, of which it counts nothing: this import goes on as if there were none.
+// An import of 0.2 that is still running cannot count any more, so its log does not matter to new imports.
 func TestImportsOf02End(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

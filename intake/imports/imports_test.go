@@ -34,8 +34,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// desk is where a test imports for an app, which counts blog.example: a counter on a database, with a
-// folder of logs.
+// desk has the counter, the app and the folder of logs of a test. The app counts blog.example.
 type desk struct {
 	t       *testing.T
 	url     string
@@ -44,10 +43,10 @@ type desk struct {
 	counter *counter.Counter
 }
 
-// newDesk is one on a database of its own, with the app blog, and the app other.
+// newDesk returns a desk for the app blog. Its database also contains the app other.
 func newDesk(t *testing.T) *desk { return newDeskOf(t, nil, app.Settings{}, "blog", "other") }
 
-// newDeskOf is one on a database that has apps, for the first of them.
+// newDeskOf returns a desk for the first app of a new database.
 func newDeskOf(t *testing.T, secret app.Secret, settings app.Settings, apps ...string) *desk {
 	t.Helper()
 	d := &desk{t: t, folder: t.TempDir(), app: apps[0]}
@@ -61,7 +60,7 @@ func newDeskOf(t *testing.T, secret app.Secret, settings app.Settings, apps ...s
 	return d
 }
 
-// of is one for another app of the same database.
+// of returns a desk for another app of the same database.
 func (d *desk) of(t *testing.T, app string) *desk {
 	other := *d
 	other.t, other.folder, other.app = t, t.TempDir(), app
@@ -80,7 +79,6 @@ func (d *desk) openWith(secret app.Secret) *db.DB {
 	return tables
 }
 
-// file writes a log.
 func (d *desk) file(name string, content []byte) string {
 	d.t.Helper()
 	path := filepath.Join(d.folder, name)
@@ -91,12 +89,11 @@ func (d *desk) file(name string, content []byte) string {
 func (d *desk) options(files ...string) Options {
 	return Options{App: d.app, Files: files, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses, Site: "blog.example"},
 		Notice: func(string, error) {},
-		holds:  time.Nanosecond} // a counting is for one goroutine, though two are at work
+		holds:  time.Nanosecond} // at every Read, to show races: a Counting is for one goroutine, and a feed has two
 }
 
 func (d *desk) run(o Options) (*Summary, error) { return Run(d.t.Context(), d.counter, o, &Progress{}) }
 
-// imported imports files, and returns what became of them.
 func (d *desk) imported(files ...string) *Summary {
 	d.t.Helper()
 	s, err := d.run(d.options(files...))
@@ -114,11 +111,11 @@ func (d *desk) exec(sql string) {
 	assert.NoError(d.t, err)
 }
 
-// numbers are all that is counted, without what depends on the order of counting.
+// numbers returns all numbers that do not depend on the order of counting.
 func (d *desk) numbers() string {
 	d.t.Helper()
 	conn := dbtest.Connect(d.t, d.url)
-	defer conn.Close(context.Background()) // some ask again and again
+	defer conn.Close(context.Background()) // some tests call this many times
 	lines := dbtest.Column[string](d.t, conn, `
 		WITH pages AS (SELECT p.id AS page_id, p.uri FROM footfall.pages AS p JOIN footfall.apps AS a ON a.id = p.app_id WHERE a.name = $1)
 		SELECT concat_ws(' ', 'counters', uri, hot, pv, uv) FROM pages JOIN footfall.counters USING (page_id)
@@ -129,7 +126,7 @@ func (d *desk) numbers() string {
 	return strings.Join(lines, "\n")
 }
 
-// counts holds all that is counted against what should be, and shows the first of what is not.
+// counts compares the numbers with the expected ones, and shows the first difference.
 func (d *desk) counts(want string) {
 	d.t.Helper()
 	is, should := strings.Split(d.numbers(), "\n"), strings.Split(want, "\n")
@@ -139,7 +136,7 @@ func (d *desk) counts(want string) {
 	require.Equal(d.t, len(should), len(is))
 }
 
-// prove recomputes every number.
+// prove verifies all numbers.
 func (d *desk) prove() {
 	d.t.Helper()
 	tables := dbtest.Open(d.t, d.url, db.Options{})
@@ -148,12 +145,12 @@ func (d *desk) prove() {
 	require.Zero(d.t, proof.Violations)
 }
 
-// firstTime is when the logs of tests begin: some days ago.
+// firstTime is the start of the logs.
 var firstTime = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -6)
 
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
-// logOf makes a log of so many lines, one each two minutes from a time on, of which most count.
+// logOf returns n lines, one every two minutes. Most of the lines count.
 func logOf(seed uint64, from time.Time, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var text bytes.Buffer
@@ -191,7 +188,7 @@ func packZstd(t *testing.T, content []byte) []byte {
 	return w.EncodeAll(content, nil)
 }
 
-// Each rule leaves out what it says, and tells how much; a switch turns it off.
+// Each rule leaves out its lines, reports their number, and can be changed.
 func TestWhatCounts(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -218,7 +215,7 @@ func TestWhatCounts(t *testing.T) {
 		counts int64
 		left   map[Reason]int64
 	}{
-		"as it is": {func(*Rules) {}, 4, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, StaticFile: 1, Bot: 2, OtherHost: 2}},
+		"default": {func(*Rules) {}, 4, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, StaticFile: 1, Bot: 2, OtherHost: 2}},
 		"methods": {func(r *Rules) { r.Methods = []string{"GET", "POST"} }, 5, map[Reason]int64{OtherMethod: 1, OtherStatus: 1, StaticFile: 1,
 			Bot: 2, OtherHost: 2}},
 		"status": {func(r *Rules) { r.Statuses = []int{404} }, 1, map[Reason]int64{OtherMethod: 2, OtherStatus: 9}},
@@ -252,22 +249,22 @@ func TestWhatCounts(t *testing.T) {
 	require.EqualValues(t, 4, d.imported(file).Counted)
 	numbers := d.numbers()
 	assert.Contains(t, numbers, "counters blog.example 4 4 2\n")
-	assert.Contains(t, numbers, "counters blog.example/a 3 3 2\n", "the port of https belongs to the scheme")
+	assert.Contains(t, numbers, "counters blog.example/a 3 3 2\n", "443 is the default port of https")
 	assert.Contains(t, numbers, fmt.Sprintf("days blog.example/a %d 1 1 1\n", visit.DayOf(firstTime, time.UTC)))
 	d.prove()
 
 	o.DryRun, o.Rules.Format, o.Rules.Bots = false, "", true
 	s, err = d.run(o)
 	require.NoError(t, err)
-	require.EqualValues(t, 2, s.Counted, "other rules count the lines that the first left out")
+	require.EqualValues(t, 2, s.Counted, "other rules count the lines that the first rules left out")
 	require.EqualValues(t, 4, s.Before)
 }
 
-// Whatever a log is called and however it is packed, it counts once.
+// A log counts once, under any name and compression.
 func TestOneLogCountsOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	log := logOf(1, firstTime, 1500) // more than what it is known by
+	log := logOf(1, firstTime, 1500)
 	require.Greater(t, len(log), 2*firstBuffer)
 	s := d.imported(d.file("access.log", log), d.file("copy.log", log))
 	require.Positive(t, s.Counted)
@@ -298,11 +295,11 @@ func TestOneLogCountsOnce(t *testing.T) {
 	o.App = "other"
 	other, err := d.run(o)
 	require.NoError(t, err)
-	require.Equal(t, s.Counted, other.Counted, "another app has its own")
+	require.Equal(t, s.Counted, other.Counted, "each app counts the lines")
 }
 
-// An import that ends anywhere, and is begun again with the log under another name, counts what one
-// clean import counts; so does a log that grows meanwhile, by bytes and not by lines.
+// Imports that are stopped at any moment, and started again while the log grows and gets other names, count the same
+// as one complete import.
 func TestImportGoesOn(t *testing.T) {
 	t.Parallel()
 	log := append(logOf(2, firstTime, 2000), logOf(3, firstTime.AddDate(0, 0, 3), 1000)...)
@@ -316,7 +313,7 @@ func TestImportGoesOn(t *testing.T) {
 		if n%2 == 0 {
 			go func() {
 				for p.Counted.Load() == 0 && ctx.Err() == nil {
-					time.Sleep(100 * time.Microsecond) //nolint:forbidigo // an import is ended at any moment
+					time.Sleep(100 * time.Microsecond) //nolint:forbidigo // the import is stopped at any moment
 				}
 				cancel()
 			}()
@@ -338,11 +335,11 @@ func TestImportGoesOn(t *testing.T) {
 	d.prove()
 }
 
-// A W3C log, whose columns change in the middle, is read on by the header that holds there, also behind
-// what is counted, and packed.
+// An import reads the headers above the counted part of a W3C log, whose columns change in the middle, also if the
+// log is compressed.
 func TestImportGoesOnBelowHeaders(t *testing.T) {
 	t.Parallel()
-	const columns = 250 // lines with the same ones
+	const columns = 250 // lines below each header
 	log, w3c := logOf(5, firstTime, 1000), bytes.Buffer{}
 	parser, line, ends := logs.NewParser(""), logs.Line{}, []int{}
 	for i, text := range bytes.Split(bytes.TrimSpace(log), []byte("\n")) {
@@ -380,7 +377,7 @@ func TestImportGoesOnBelowHeaders(t *testing.T) {
 	d.prove()
 }
 
-// Imports of the same lines at once share the work.
+// Two imports of the same lines at the same time count each line once.
 func TestTwoImportsAtOnce(t *testing.T) {
 	t.Parallel()
 	log := logOf(8, firstTime, 4000)
@@ -399,8 +396,8 @@ func TestTwoImportsAtOnce(t *testing.T) {
 	d.prove()
 }
 
-// What an app keeps stays until the last of its imports has ended, and for a day after one that was
-// killed: those that end before it end no pause but their own.
+// Each import pauses retention until it has ended, and for a day if it was killed. Other imports of the app do not
+// end this pause.
 func TestImportsPauseRetentionEachForItself(t *testing.T) {
 	t.Parallel()
 	const imports = 4
@@ -411,7 +408,7 @@ func TestImportsPauseRetentionEachForItself(t *testing.T) {
 		require.NoError(t, admin.NewAdmin(tables, nil).SetApp(t.Context(), "blog", app.Settings{RetainDays: &days}))
 	}
 	var files []string
-	for i := range imports { // the first log begins eight days ago
+	for i := range imports { // the first log starts eight days ago
 		from := time.Now().UTC().AddDate(0, 0, -8)
 		if i > 0 {
 			from = time.Now().UTC().Add(-time.Hour)
@@ -437,7 +434,7 @@ func TestImportsPauseRetentionEachForItself(t *testing.T) {
 	keep(3) // as if nights had passed
 	ended := make(chan error, imports)
 	for _, file := range files[1:] {
-		own := *d // as a process of its own has
+		own := *d // like a separate process
 		own.open()
 		go func() { _, err := own.run(own.options(file)); ended <- err }()
 	}
@@ -460,7 +457,7 @@ func TestImportsPauseRetentionEachForItself(t *testing.T) {
 	d.prove()
 }
 
-// Visits of several logs are counted in the order of their times: ranks tell.
+// Visits of several logs are counted in the order of their times, as the ranks show.
 func TestLogsAreMergedByTime(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

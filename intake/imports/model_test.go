@@ -22,14 +22,13 @@ import (
 	"footfall/visit"
 )
 
-// The rule: the k-th time a line is in a file, it counts if fewer than k of it have been counted. With a
-// server, lines of that server and of no server count as counted; without one, those of all servers.
-
-// model says how often each line of each server was counted.
+// model contains how often each line of each server was counted. The rule: the k-th time a line is in a file, it
+// counts if fewer than k of it have been counted. For a named server, lines of that server and of no server are
+// compared. Without a name, lines of all servers are compared.
 type model map[string]map[string]int
 
-// imports applies the rule to files that were imported under a server. Lines that are far from equal ones may
-// get the number 1 again: with least, they do.
+// imports applies the rule to files of a server. A line much older than the newest one may get the number 1 again. If
+// least is set, it does.
 func (m model) imports(server string, least bool, files ...[]line) {
 	for _, file := range files {
 		number, newest := map[string]int{}, int64(0)
@@ -56,22 +55,22 @@ func (m model) raise(server, text string, n int) {
 	m[server][text] += max(0, n-counted)
 }
 
-// line is a line of a log, by whatever server wrote it.
+// line is a line of a log.
 type line struct {
-	text, inFile  string // as it is counted, and with its file's clothes
+	text, inFile  string // as counted, and as in the file
 	at            int64
 	visitor, path string
 	status        int
 }
 
-// paper is a file that the model knows.
+// paper is a log file.
 type paper struct {
 	path   string
-	server int // that wrote all of it; -1: several
+	server int // that wrote all lines; -1: several servers did
 	lines  []line
 }
 
-// world is a case: servers that write logs, and people who import them.
+// world is one random case.
 type world struct {
 	*testing.T
 	*desk
@@ -93,7 +92,7 @@ type world struct {
 var formats = []string{"combined", "combined", "common", "combined+host", "nginx", "docker", "w3c", "caddy", "traefik", "alb", "cloudfront",
 	"haproxy", "log_format"}
 
-// headers are lines above those of a format, and only is the format to name.
+// headers are above the lines of a format. only contains the formats that an import must name.
 var (
 	headers = map[string]string{"w3c": "#Fields: date time c-ip cs-method cs-uri-stem sc-status",
 		"cloudfront": "#Version: 1.0\n#Fields: date time x-edge-location c-ip cs-method cs-uri-stem sc-status x-host-header cs(User-Agent)"}
@@ -101,7 +100,6 @@ var (
 		"log_format": `$remote_addr [$time_local] ${scheme}://$host$request_uri "$request_method" $status rt=$request_time`}
 )
 
-// options name the format of the case where it is needed.
 func (w *world) options(files ...string) Options {
 	o := w.desk.options(files...)
 	o.Rules.Format = only[w.format]
@@ -110,7 +108,7 @@ func (w *world) options(files ...string) Options {
 
 func (w *world) one(of100 int) bool { return w.r.IntN(100) < of100 }
 
-// line makes a line in the format of the case.
+// line returns a line in the format of the case.
 func (w *world) line(visitor, path string, status int) line {
 	at := time.Unix(w.now, 0).UTC()
 	clf := at.Format("02/Jan/2006:15:04:05 -0700")
@@ -151,7 +149,6 @@ func (w *world) line(visitor, path string, status int) line {
 	return line{text, in, w.now, visitor, path, status}
 }
 
-// save writes a file as it is now.
 func (w *world) save(p *paper) {
 	var b strings.Builder
 	if headers[w.format] != "" {
@@ -167,7 +164,7 @@ func (w *world) save(p *paper) {
 	require.NoError(w, os.WriteFile(p.path, content, 0o600))
 }
 
-// write has all servers write for a while.
+// write appends lines to the logs of all servers.
 func (w *world) write() {
 	if w.one(5) {
 		w.now -= int64(w.r.IntN(2000)) // the clock is set back
@@ -182,7 +179,7 @@ func (w *world) write() {
 		for range 1 + w.r.IntN(3)*w.r.IntN(2) {
 			w.append(s, w.again(l))
 		}
-		if w.one(15) { // a monitor asks all servers
+		if w.one(15) { // a monitor requests a page from all servers
 			l = w.line("198.51.100.1", "/up", 200)
 			for s := range w.many {
 				w.append(s, w.again(l))
@@ -191,7 +188,7 @@ func (w *world) write() {
 	}
 }
 
-// append has a server write a line.
+// append appends a line to the log of a server.
 func (w *world) append(server int, l line) {
 	p := w.current[server]
 	p.lines = append(p.lines, l)
@@ -202,7 +199,7 @@ func (w *world) append(server int, l line) {
 	require.NoError(w, f.Close())
 }
 
-// again writes a line once more: Docker puts another time around it.
+// again returns an equal line. Docker adds another time to it.
 func (w *world) again(l line) line {
 	if w.format == "docker" {
 		l.inFile = fmt.Sprintf(`{"log":%q,"stream":"stdout","time":"2026-01-01T00:00:00.%09dZ"}`, l.text+"\n", w.r.IntN(1e9))
@@ -210,7 +207,7 @@ func (w *world) again(l line) line {
 	return l
 }
 
-// rotate rotates the log of a server: by renaming it, by copying and truncating it, or by packing it at once.
+// rotate rotates the log of a server by renaming, compressing, or copying and truncating it.
 func (w *world) rotate() {
 	p := w.current[w.r.IntN(w.many)]
 	w.files++
@@ -231,7 +228,7 @@ func (w *world) rotate() {
 	w.old = append(w.old, old)
 }
 
-// derive makes a file of others, as people do.
+// derive makes a file from others, as operators do.
 func (w *world) derive() *paper {
 	w.files++
 	p := &paper{path: filepath.Join(w.folder, fmt.Sprintf("derived%d", w.files)), server: w.r.IntN(w.many)}
@@ -315,7 +312,7 @@ func (w *world) job() job {
 	return j
 }
 
-// taken are the lines of a job's files that its rules let count.
+// taken returns the lines of a job's files that its rules do not leave out.
 func (j job) taken() (files [][]line) {
 	for _, p := range j.files {
 		left := func(l line) bool { return !slices.Contains(j.o.Rules.Statuses, l.status) }
@@ -324,7 +321,7 @@ func (j job) taken() (files [][]line) {
 	return files
 }
 
-// do runs a job to its end. It may be killed before, some times.
+// do runs a job to its end, after it has killed it some times.
 func (w *world) do(j job, kills int, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, seed))
 	for kill := range kills + 1 {
@@ -333,7 +330,7 @@ func (w *world) do(j job, kills int, seed uint64) error {
 		if kill < kills {
 			after := time.Duration(r.IntN(20)) * time.Millisecond
 			go func() {
-				time.Sleep(after) //nolint:forbidigo // it is killed wherever it is
+				time.Sleep(after) //nolint:forbidigo // the import is killed at any moment
 				cancel()
 			}()
 		}
@@ -348,7 +345,7 @@ func (w *world) do(j job, kills int, seed uint64) error {
 	return nil
 }
 
-// imported runs jobs at once, and holds the tables against the rule.
+// imported runs jobs at the same time, and compares the tables with the rule.
 func (w *world) imported(jobs ...job) {
 	ended := make(chan error, len(jobs))
 	for _, j := range jobs {
@@ -365,7 +362,7 @@ func (w *world) imported(jobs ...job) {
 			}
 		}
 	}
-	// Each line is decided in some order of the imports.
+	// The imports decide about each line in some order.
 	var most, least []model
 	for _, order := range permutations(jobs) {
 		high, low := w.model.copied(), w.model.copied()
@@ -381,7 +378,7 @@ func (w *world) imported(jobs ...job) {
 		for i := range most {
 			high, low = max(high, most[i].sum(text)), min(low, least[i].sum(text))
 		}
-		require.True(w, low <= n && n <= high, "%s was counted %d times, and not %d to %d", text, n, low, high)
+		require.True(w, low <= n && n <= high, "%s was counted %d times, but the rule allows %d to %d", text, n, low, high)
 		w.hot += n - w.model.sum(text)
 		if len(jobs) == 1 && low == high {
 			for name := range most[0] {
@@ -420,7 +417,7 @@ func permutations(jobs []job) (all [][]job) {
 	return all
 }
 
-// tables is what the tables have of each line.
+// tables returns how often each line was counted, as stored in the tables.
 func (w *world) tables() model {
 	g, err := w.counter.AuthorizeOperator(w.Context(), w.app)
 	require.NoError(w, err)
@@ -452,7 +449,7 @@ func (w *world) tables() model {
 	return m
 }
 
-// numbers holds hot against the rule, and pv and uv against the truth: each line that was imported exists.
+// numbers compares hot with the rule, and pv and uv with the lines that exist.
 func (w *world) numbers() {
 	visitors, days := map[string]bool{}, map[string]bool{}
 	for _, l := range w.all {
@@ -468,7 +465,7 @@ func (w *world) numbers() {
 	}
 }
 
-// followed follows the logs of a server while it writes and rotates them, and imports what is left.
+// followed follows the log of a server while servers write and rotate logs, and then imports the remaining lines.
 func (w *world) followed() {
 	s := w.r.IntN(w.many)
 	o := w.options(w.current[s].path)
@@ -484,7 +481,7 @@ func (w *world) followed() {
 		if w.one(30) {
 			w.rotate()
 		}
-		time.Sleep(time.Duration(w.r.IntN(60)) * time.Millisecond) //nolint:forbidigo // it looks now and then
+		time.Sleep(time.Duration(w.r.IntN(60)) * time.Millisecond) //nolint:forbidigo // so that it reads in between
 	}
 	stop()
 	require.ErrorIs(w, <-ended, context.Canceled)
@@ -496,7 +493,7 @@ func (w *world) followed() {
 	w.imported(j)
 }
 
-// forget forgets all lines of a server, or of all.
+// forget forgets all lines of a server, or of all servers.
 func (w *world) forget() {
 	var server *string
 	if w.named {
@@ -512,7 +509,7 @@ func (w *world) forget() {
 	}
 }
 
-// step does something.
+// step does a random step.
 func (w *world) step() {
 	switch n := w.r.IntN(100); {
 	case n < 30:
@@ -534,8 +531,8 @@ func (w *world) step() {
 	}
 }
 
-// Whatever is rotated, packed, cut, merged, followed, killed and imported at once, the rule holds, no file is
-// refused, and pv and uv are those of the lines that exist. FOOTFALL_IMPORT_CASES makes it longer.
+// The rule holds while logs are rotated, compressed, cut, merged, followed and imported at the same time, and imports
+// are killed. No file is refused. FOOTFALL_IMPORT_CASES is the number of random cases.
 func TestRule(t *testing.T) {
 	t.Parallel()
 	cases := dbtest.FromEnv(t, "FOOTFALL_IMPORT_CASES", dbtest.LongOrShort(100, 8))

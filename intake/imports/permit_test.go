@@ -9,7 +9,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// No log has the ids of an app that tells visitors apart by them.
+// Logs cannot be imported for an app whose visitors have ids.
 func TestAppWhoseVisitorsHaveIDs(t *testing.T) {
 	t.Parallel()
 	byID := app.ByID
@@ -18,7 +18,7 @@ func TestAppWhoseVisitorsHaveIDs(t *testing.T) {
 	require.ErrorContains(t, err, "app: blog tells visitors apart by ids, which no log has")
 }
 
-// Nor has every log the agents of an app that tells visitors apart by them, too.
+// An app that distinguishes visitors by address and browser needs logs with User-Agents.
 func TestAppWhoseVisitorsHaveBrowsers(t *testing.T) {
 	t.Parallel()
 	byBrowser := app.ByBrowser

@@ -18,13 +18,13 @@ import (
 	"footfall/db/dbtest"
 )
 
-// asked is a line of a request, so many seconds after the logs of tests begin.
+// asked returns the line of a request, some seconds after firstTime.
 func asked(address, path string, second int) string {
 	return fmt.Sprintf("%s - - [%s] \"GET %s HTTP/1.1\" 200 512 \"-\" %q\n", address,
 		firstTime.Add(time.Duration(second)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), path, browser)
 }
 
-// written is so many lines, one a second, each of another address of a server's network.
+// written returns lines, one every second, each from another address of a server's network.
 func written(server, from, many int) (lines []string) {
 	for i := range many {
 		lines = append(lines, asked(fmt.Sprintf("10.%d.%d.%d", server, i/250, i%250), fmt.Sprintf("/%d", i%9), from+i))
@@ -36,7 +36,7 @@ func (d *desk) lines(name string, lines ...string) string {
 	return d.file(name, []byte(strings.Join(lines, "")))
 }
 
-// as imports files under the name of a server.
+// as imports files of a named server.
 func (d *desk) as(server string, files ...string) *Summary {
 	d.t.Helper()
 	o := d.options(files...)
@@ -46,7 +46,7 @@ func (d *desk) as(server string, files ...string) *Summary {
 	return s
 }
 
-// Small logs that are rotated by copytruncate, or packed at once, count each night.
+// Small logs count each night if they are rotated by copytruncate or compressed at once.
 func TestSmallLogsAreRotated(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"", "web1"} {
@@ -72,7 +72,7 @@ func TestSmallLogsAreRotated(t *testing.T) {
 	}
 }
 
-// A file under a wrong server's name is refused before a line of it counts; what servers share is not.
+// A file with a wrong server name is refused before a line of it counts. Lines that servers share do not matter.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -93,7 +93,7 @@ func TestServers(t *testing.T) {
 		"import it with --server web1; if it is another one, add --another")
 	require.Equal(t, 800, d.hot())
 	s = d.as("web2", d.lines("rotated", append(one[100:], written(1, 300, 100)...)...))
-	require.Len(t, s.Problems, 1, "the same if it has grown")
+	require.Len(t, s.Problems, 1, "refused again after it has grown")
 	require.Equal(t, 800, d.hot())
 	o := d.options(d.lines("wrong", one...))
 	o.Server, o.Another = "web2", true
@@ -103,8 +103,8 @@ func TestServers(t *testing.T) {
 	d.prove()
 }
 
-// A merge under one server's name and then the other server's log: the merged lines count once, and the
-// wrong name is noticed.
+// If a merged log was imported under one server's name, the lines of the other server count once, and its own log is
+// refused.
 func TestMergedLogsUnderOneName(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -119,7 +119,7 @@ func TestMergedLogsUnderOneName(t *testing.T) {
 	require.Equal(t, 440, d.hot())
 }
 
-// A log whose beginning and end were imported by themselves counts once, behind one proxy, too.
+// A log counts once if its beginning and its end were imported before, even if all visitors share one proxy.
 func TestLogsOfOneAddress(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -133,7 +133,7 @@ func TestLogsOfOneAddress(t *testing.T) {
 	require.Equal(t, 200, d.hot())
 }
 
-// Files that cat or sort -m made of others, and parts in any order, need no advice.
+// Files made by cat or sort -m, and parts in any order, need no flags.
 func TestPartsAndMerges(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -148,7 +148,7 @@ func TestPartsAndMerges(t *testing.T) {
 	d.prove()
 }
 
-// A line that is in a file three times counts three times, whatever was imported before.
+// A line that is in a file three times counts three times in total, whichever files were imported before.
 func TestRepeatedLines(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -181,7 +181,7 @@ func TestLinesInOtherClothes(t *testing.T) {
 	o.Rules.Site = "blog.example:8080"
 	s, err := d.run(o)
 	require.NoError(t, err)
-	require.EqualValues(t, 10, s.Counted+s.Left[OtherHost], "for another site it is another line")
+	require.EqualValues(t, 10, s.Counted+s.Left[OtherHost], "with another site it is a different line")
 }
 
 // A last line without its end counts if gzip or the pipe ended properly.
@@ -220,9 +220,9 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 10, s.Lines, what)
 	}
-	read("under another server", func(o *Options) { o.Server = "web1" })
+	read("with another server", func(o *Options) { o.Server = "web1" })
 	read("with other rules", func(o *Options) { o.Rules.Bots = true })
-	read("by a dry run", func(o *Options) { o.DryRun = true })
+	read("in a dry run", func(o *Options) { o.DryRun = true })
 	d.exec(`UPDATE footfall.read_logs SET state = ''`) // a killed import leaves this
 	require.EqualValues(t, 10, d.imported(path).Lines)
 	require.Eventually(t, func() bool { return d.imported(path).Unchanged == 1 }, dbtest.Patience, dbtest.Tick)
@@ -232,7 +232,7 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	require.Equal(t, 20, d.hot())
 }
 
-// Of a log that has grown, only the last ten minutes are read again. A file in its place is read from its start.
+// If a log has grown, only its last ten minutes are read again. A file in its place is read from its start.
 func TestGrownLogsAreReadFromTheirEnd(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -254,24 +254,24 @@ func TestGrownLogsAreReadFromTheirEnd(t *testing.T) {
 	d.prove()
 }
 
-// Who counts one hour decides again after another import has counted lines of it, and does not spin.
+// An import decides again after another import has counted lines of the same hour, and does not loop.
 func TestHourChangesUnderAChunk(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	lines := written(1, 0, 600)
-	d.imported(d.lines("first", lines[:10]...)) // makes the pages
+	d.imported(d.lines("first", lines[:10]...)) // creates the pages
 	conn := dbtest.Connect(t, d.url)
 	held, err := dbtest.Connect(t, d.url).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = held.Exec(t.Context(), `SELECT FROM footfall.counters FOR UPDATE`)
 	require.NoError(t, err)
 	ended := make(chan *Summary, 2)
-	for _, name := range []string{"a", "b"} { // one has the hour and waits for counters; the other one waits for the hour
+	for _, name := range []string{"a", "b"} { // one locks the hour and waits for counters, the other one waits for the hour
 		own := *d
 		own.open()
 		path := d.lines(name, lines...)
 		r := newRun(own.counter, own.options(path), &Progress{})
-		r.following = true // it need not pause retention, for which it would wait for the other one
+		r.following = true // do not pause retention, which would wait for the other import
 		go func() { assert.NoError(t, r.all(t.Context())); ended <- r.summary }()
 	}
 	require.Eventually(t, func() bool {
@@ -285,7 +285,7 @@ func TestHourChangesUnderAChunk(t *testing.T) {
 	d.prove()
 }
 
-// A killed import's row goes after a week.
+// A killed import's position is deleted after a week.
 func TestPositionsOfImportsEnd(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -300,7 +300,7 @@ func TestPositionsOfImportsEnd(t *testing.T) {
 	require.EqualValues(t, 1, positions())
 }
 
-// --after leaves out lines, as other rules do: without it they count.
+// --after leaves out lines. Without it, the next import counts them.
 func TestAfter(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -314,7 +314,7 @@ func TestAfter(t *testing.T) {
 	require.Equal(t, 100, d.hot())
 }
 
-// Scattered lines that were counted before may be those of another server.
+// Already counted lines that are scattered over a file may be lines of another server.
 func TestSeveralServersAreNoticed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -344,7 +344,7 @@ func TestLinesAhead(t *testing.T) {
 	require.EqualValues(t, 5, d.imported(path).Before)
 }
 
-// A follower notices that a file was replaced in place by one that is not shorter.
+// A follower notices if the content of a file was replaced, even if the new content is longer.
 func TestFileIsReplacedInPlace(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

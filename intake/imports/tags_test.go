@@ -22,8 +22,8 @@ import (
 	"footfall/visit/country"
 )
 
-// What is counted of a made-up log by tag is what a script makes of its lines, which shares nothing
-// with Footfall. FOOTFALL_LOG_VISITS makes it longer: 400000 are a million lines.
+// The numbers by tag of a generated log equal those of a script that shares no code with Footfall.
+// FOOTFALL_LOG_VISITS makes the log longer: 400000 are a million lines.
 func TestTagsOfALogEqualAScriptsTally(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -50,8 +50,8 @@ func TestTagsOfALogEqualAScriptsTally(t *testing.T) {
 	tally, err := script.Output()
 	require.NoError(t, err)
 
-	// Each value is made by a visitor of its own to a site of its own: of those who were at the site
-	// before, pages count under values that exist.
+	// Create all values first, each by another visitor of another site: the visit of a visitor who was at the site
+	// before creates no values.
 	first, values := []byte{}, map[string]bool{}
 	for line := range strings.Lines(log.String()) {
 		parts := strings.Split(line, `"`)
@@ -76,7 +76,7 @@ func TestTagsOfALogEqualAScriptsTally(t *testing.T) {
 	_, err = d.run(o)
 	require.NoError(t, err)
 
-	d.counter.Close() // which adds up what is left
+	d.counter.Close() // adds up the remaining visits
 	want := strings.Split(strings.TrimSpace(string(tally)), "\n")
 	is := dbtest.Column[string](t, dbtest.Connect(t, d.url), `
 		SELECT concat_ws(' ', p.uri, g.day_id, t.name, t.value, g.pv, g.newcomers)
