@@ -38,7 +38,7 @@ func (q queries) note(ctx context.Context, app, what, was, is string) error {
 
 // noteSettings adds each changed setting to the change history.
 func (q queries) noteSettings(ctx context.Context, was, is *db.App) error {
-	for _, s := range app.Declared {
+	for _, s := range app.AllSettings {
 		if s.Text(was) == s.Text(is) {
 			continue
 		}
@@ -53,7 +53,7 @@ func (q queries) noteSettings(ctx context.Context, was, is *db.App) error {
 // defaults, and always how visits are counted. The defaults are not former values, so they are not listed.
 func (q queries) noteAdded(ctx context.Context, defaults, is *db.App) error {
 	var settings []string
-	for _, s := range app.Declared {
+	for _, s := range app.AllSettings {
 		if s.Text(defaults) != s.Text(is) || slices.Contains([]string{"access", "tz", "public-counts", "visitor"}, s.Name) {
 			settings = append(settings, s.Name+" "+notedText(s, is))
 		}

@@ -434,7 +434,7 @@ func TestRequestLimit(t *testing.T) {
 	in.shop(t, app.Settings{MaxRequests: ptr("5")})
 	many := func(pages int) error {
 		fresh := counter.Request{App: "shop", Anybody: true, Peer: netip.MustParseAddr("192.0.2.77")}
-		_, _, err := in.CountsOf(t.Context(), fresh, slices.Repeat([]string{"http://shop.example/"}, pages))
+		_, _, err := in.CountsForPages(t.Context(), fresh, slices.Repeat([]string{"http://shop.example/"}, pages))
 		return err
 	}
 	require.NoError(t, many(99))

@@ -39,7 +39,7 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 // scope assert, and a public app none for the scope read. The scope admin always needs a key. does describes, for
 // errors, the action that the scope allows.
 func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, does string) (*app.App, *app.Key, error) {
-	a, key, err := c.callerOf(ctx, r)
+	a, key, err := c.findCaller(ctx, r)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -100,14 +100,14 @@ func (c *Counter) AuthorizeReading(ctx context.Context, r Request) (*Reading, er
 // AuthorizeTop lets any caller list the most visited pages of a site if the app makes them public. It returns the app's
 // current day.
 func (c *Counter) AuthorizeTop(ctx context.Context, r Request, site string) (today int32, err error) {
-	a, key, err := c.callerOf(ctx, &r)
+	a, key, err := c.findCaller(ctx, &r)
 	if err == nil {
 		err = checkRights(a, &r, key, app.ScopeRead)
 	}
 	switch {
 	case err != nil:
 		return 0, err
-	case !a.ListsTop():
+	case !a.HasPublicTop():
 		return 0, visit.Errorf(visit.Forbidden, "", "app %s lists no pages in public: its operator can set --public-top on, and --public-counts "+
 			"to other than off", a.Name)
 	case r.ParseErr != nil:

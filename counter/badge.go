@@ -12,7 +12,7 @@ import (
 // Badge returns the numbers of a page and its site, without a key, if the app makes them public. With counting it first
 // counts the visit, if the app lets badges count.
 func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (answer visit.Answer, err error) {
-	a, _, err := c.callerOf(ctx, &r)
+	a, _, err := c.findCaller(ctx, &r)
 	if err != nil {
 		return answer, err
 	}
@@ -21,19 +21,19 @@ func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (answer v
 }
 
 func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting bool) (target visit.Target, answer visit.Answer, err error) {
-	if r.Event == "" && !a.LetsBadges(counting) {
+	if r.Event == "" && !a.AllowsBadges(counting) {
 		return target, answer, visit.Errorf(visit.Forbidden, "", "badges of app %s do not do that: see footfall app set --public-counts", a.Name)
 	}
 	if r.ParseErr != nil {
 		return target, answer, r.ParseErr
 	}
 	now := c.clock()
-	w := subject{day: visit.DayOf(now, a.Zone), at: now, address: r.Peer, visitor: app.BadgeVisitor, badge: true, untrusted: !a.IsOpen()}
+	w := subject{day: visit.DayOf(now, a.Zone), at: now, address: r.Peer, visitor: app.BadgeVisitor, fromBadge: true, untrusted: !a.IsOpen()}
 	if w.target, err = r.target(a); err != nil {
 		return target, answer, err
 	}
-	if r.Event != "" && (counting || !a.TellsEvent(w.target)) {
-		return target, answer, untold(a, true)
+	if r.Event != "" && (counting || !a.HasPublicEvent(w.target)) {
+		return target, answer, errNumbersNeedKey(a, true)
 	}
 	target = w.target
 	if err := c.checkRate(a, w); err != nil {

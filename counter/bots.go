@@ -34,11 +34,11 @@ func newBots() *bots {
 	return &bots{cache.New[string, verdict](verdictBytes, func(agent string) int { return len(agent) + agentOverhead })}
 }
 
-// is reports whether a User-Agent belongs to a crawler or another program. An empty one does: every browser sends one.
-func (b *bots) is(agent string) bool { return b.of(agent).bot }
+// isBot reports whether a User-Agent belongs to a crawler or another program. An empty one does: every browser sends one.
+func (b *bots) isBot(agent string) bool { return b.lookUp(agent).bot }
 
-// of parses a User-Agent, with a cache.
-func (b *bots) of(agent string) verdict {
+// lookUp parses a User-Agent, with a cache.
+func (b *bots) lookUp(agent string) verdict {
 	agent = agent[:min(len(agent), agentBytes)]
 	v, cached := b.verdicts.Get(agent)
 	if !cached {
@@ -52,7 +52,7 @@ func (b *bots) of(agent string) verdict {
 // agent's length.
 func isBot(agent string) bool {
 	agent = strings.ToLower(agent)
-	return !likeBrowser(agent) || compatibleCrawler(agent) || calledBot(agent) || hasAny(agent, botMarks)
+	return !resemblesBrowser(agent) || compatibleCrawler(agent) || namesBot(agent) || hasAny(agent, botMarks)
 }
 
 func hasAny(agent string, marks []string) bool {
@@ -66,8 +66,8 @@ var browserStarts = []string{
 	"blackberry", "nokia", "samsung-", "sonyericsson", "[fban/",
 }
 
-// likeBrowser reports whether an agent starts like a browser's. HTTP libraries, monitors and most previews do not.
-func likeBrowser(agent string) bool {
+// resemblesBrowser reports whether an agent starts like a browser's. HTTP libraries, monitors and most previews do not.
+func resemblesBrowser(agent string) bool {
 	if strings.HasPrefix(agent, "mozilla/") {
 		return strings.Contains(agent, "(") // browsers put the platform in parentheses
 	}
@@ -79,8 +79,8 @@ func compatibleCrawler(agent string) bool {
 	return strings.Contains(agent, "compatible") && !strings.Contains(agent, "msie") && !strings.Contains(agent, "konqueror")
 }
 
-// calledBot reports whether a word of an agent ends in bot or bots. CUBOT, a maker of phones, is excluded.
-func calledBot(agent string) bool {
+// namesBot reports whether a word of an agent ends in bot or bots. CUBOT, a maker of phones, is excluded.
+func namesBot(agent string) bool {
 	for {
 		before, after, found := strings.Cut(agent, "bot")
 		if !found {

@@ -262,8 +262,8 @@ func TestPeople(t *testing.T) {
 	t.Parallel()
 	b := newBots()
 	for _, agent := range people {
-		require.False(t, b.is(agent), agent)
-		require.False(t, b.is(agent), "remembered: %s", agent)
+		require.False(t, b.isBot(agent), agent)
+		require.False(t, b.isBot(agent), "remembered: %s", agent)
 	}
 }
 
@@ -271,8 +271,8 @@ func TestCrawlers(t *testing.T) {
 	t.Parallel()
 	b := newBots()
 	for _, agent := range crawlers {
-		require.True(t, b.is(agent), agent)
-		require.True(t, b.is(agent), "remembered: %s", agent)
+		require.True(t, b.isBot(agent), agent)
+		require.True(t, b.isBot(agent), "remembered: %s", agent)
 	}
 }
 
@@ -311,8 +311,8 @@ func TestOddAgents(t *testing.T) {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
 			b := newBots()
-			require.Equal(t, test.bot, b.is(test.agent))
-			require.Equal(t, test.bot, b.is(test.agent), "remembered")
+			require.Equal(t, test.bot, b.isBot(test.agent))
+			require.Equal(t, test.bot, b.isBot(test.agent), "remembered")
 		})
 	}
 }
@@ -324,8 +324,8 @@ func TestCraftedAgents(t *testing.T) {
 	b := newBots()
 	for _, junk := range []string{"bo", "cubot", "botx", "(", "compatibl", "ww.", ":/", "m", "crawspidescraheadles", "\xc3", "K"} {
 		agent := "Mozilla/5.0 (X11) " + strings.Repeat(junk, 1<<20/len(junk))
-		require.False(t, b.is(agent), junk)
-		require.True(t, b.is("Mozilla/5.0 (X11) headless "+agent), junk)
+		require.False(t, b.isBot(agent), junk)
+		require.True(t, b.isBot("Mozilla/5.0 (X11) headless "+agent), junk)
 	}
 	require.LessOrEqual(t, b.verdicts.Count(), 2*11)
 }
@@ -349,9 +349,9 @@ func TestAgentsThatRotate(t *testing.T) {
 			padding := strings.Repeat("x", test.length)
 			agents := dbtest.LongOrShort(test.agents, min(test.agents, 40_000))
 			for i := range agents {
-				b.is((strconv.Itoa(10_000_000+i) + padding)[:test.length])
+				b.isBot((strconv.Itoa(10_000_000+i) + padding)[:test.length])
 				if i%100 == 0 {
-					b.is(people[0])
+					b.isBot(people[0])
 				}
 				if i%(agents/50) == 0 {
 					most, count = max(most, heap()), max(count, b.verdicts.Count())
@@ -384,7 +384,7 @@ func BenchmarkBots(b *testing.B) {
 			known := newBots()
 			b.ReportAllocs()
 			for b.Loop() {
-				known.is(bench.agent)
+				known.isBot(bench.agent)
 			}
 		})
 	}
@@ -398,7 +398,7 @@ func BenchmarkBots(b *testing.B) {
 		known := newBots()
 		b.RunParallel(func(pb *testing.PB) {
 			for i := 0; pb.Next(); i++ {
-				known.is(people[i%len(people)])
+				known.isBot(people[i%len(people)])
 			}
 		})
 	})

@@ -221,7 +221,7 @@ func TestFilterReadsWhatAnotherProcessCounted(t *testing.T) {
 	in.Count(t, items[0].IP, items[0].URI)
 	wrong := in.Metric(t, "footfall_filter_wrong_hints_total")
 	require.Positive(t, wrong, "the database had the visitor, and the filter was not notified")
-	require.NoError(t, g.TellInstances(t.Context()))
+	require.NoError(t, g.ReloadVisitors(t.Context()))
 	for _, item := range items[1:100] {
 		in.Count(t, item.IP, item.URI)
 	}

@@ -45,21 +45,21 @@ type Request struct {
 	// The visitor that the caller names: an address, or an id if the app identifies visitors by id. Without either, the
 	// visitor is Peer.
 	IP, Visitor string
-	ID          string     // makes a visit repeatable; "": none
-	At          string     // the visit's time; "": now
-	Title       string     // the page's title; "": not sent
-	Referrer    string     // the page that linked here; "": none, or unknown
-	Language    string     // sent by the caller, or from the visitor's header Accept-Language; "": not sent
-	Country     string     // sent by the caller; "": not sent
-	Tags        tag.Set    // the app's own tags, sent by the caller
-	Browser     string     // the visitor's User-Agent, sent by the caller; "": not sent
-	Later       bool       // the visit may be counted later
-	Asserts     bool       // IP or Visitor was sent, even if it is empty or invalid
-	Peer        netip.Addr // the address that sent the request
-	Anybody     bool       // a query without a visitor
-	Counted     bool       // return only counted numbers, without offsets
-	Numbers     bool       // a visit sent to get its numbers: it is not counted if they are not public
-	With        With       // additional current numbers for the answer
+	ID          string       // makes a visit repeatable; "": none
+	At          string       // the visit's time; "": now
+	Title       string       // the page's title; "": not sent
+	Referrer    string       // the page that linked here; "": none, or unknown
+	Language    string       // sent by the caller, or from the visitor's header Accept-Language; "": not sent
+	Country     string       // sent by the caller; "": not sent
+	Tags        tag.Set      // the app's own tags, sent by the caller
+	Browser     string       // the visitor's User-Agent, sent by the caller; "": not sent
+	Later       bool         // the visit may be counted later
+	Asserts     bool         // IP or Visitor was sent, even if it is empty or invalid
+	Peer        netip.Addr   // the address that sent the request
+	Anybody     bool         // a query without a visitor
+	Counted     bool         // return only counted numbers, without offsets
+	Numbers     bool         // a visit sent to get its numbers: it is not counted if they are not public
+	With        ExtraNumbers // additional current numbers for the answer
 
 	ParseErr error // why a field above is invalid; reported when the order of checks reaches it
 
@@ -111,7 +111,7 @@ type Counter struct {
 	rates     *rates
 	bots      *bots
 	refused   sync.Map // app name → Refused
-	loaded    loads
+	loaded    scriptLoads
 	countries *country.Countries
 	recorder  *record.Recorder
 	inbox     *inbox.Inbox
@@ -146,7 +146,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	c := &Counter{
 		db: d, apps: apps, recorder: recorder, overflow: o.Overflow, secret: o.Secret, clock: o.Clock, log: o.Log, metrics: newMetrics(o.Metrics),
 		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: rates, bots: newBots(), countries: o.Countries,
-		loaded: loads{at: map[string]time.Time{}},
+		loaded: scriptLoads{at: map[string]time.Time{}},
 	}
 	c.inbox = inbox.Open(d, recorder, inbox.Options{Log: o.Log, Metrics: o.Metrics, Limit: o.InboxLimit})
 	upkeep, end := context.WithCancel(context.WithoutCancel(ctx))

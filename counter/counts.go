@@ -16,20 +16,20 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	if err != nil {
 		return visit.Answer{}, err
 	}
-	if w.untold {
-		return visit.Answer{}, untold(a, r.Event != "")
+	if w.numbersHidden {
+		return visit.Answer{}, errNumbersNeedKey(a, r.Event != "")
 	}
-	if err := checkWith(a, &r, &w); err != nil {
+	if err := checkExtraNumbers(a, &r, &w); err != nil {
 		return visit.Answer{}, err
 	}
-	behind, err := c.behind(ctx, a)
+	behind, err := c.readBacklog(ctx, a)
 	if err != nil {
 		return visit.Answer{}, err
 	}
 	var answer visit.Answer
-	if r.With == (With{}) {
-		answer, err = c.read(ctx, a, w.target, r.who(&w))
-	} else if answers, failed := c.readNow(ctx, a, []visit.Target{w.target}, r.who(&w), w.day, r.With); failed == nil {
+	if r.With == (ExtraNumbers{}) {
+		answer, err = c.read(ctx, a, w.target, r.queriedVisitor(&w))
+	} else if answers, failed := c.readCurrent(ctx, a, []visit.Target{w.target}, r.queriedVisitor(&w), w.day, r.With); failed == nil {
 		answer = answers[0]
 	} else {
 		err = failed
@@ -38,8 +38,8 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	return r.shown(a, w.target, answer), err
 }
 
-// untold returns the error for a caller without a key if the numbers are not public.
-func untold(a *app.App, event bool) error {
+// errNumbersNeedKey returns the error for a caller without a key if the numbers are not public.
+func errNumbersNeedKey(a *app.App, event bool) error {
 	if event {
 		return visit.Errorf(visit.Forbidden, "event",
 			"numbers of this event need a key: send one as Authorization: Bearer …, or have app %s list it in --public-events", a.Name)
@@ -48,34 +48,34 @@ func untold(a *app.App, event bool) error {
 		"operator make them public", a.Name)
 }
 
-// readTold reads the current numbers, unless the caller may not see them.
-func (c *Counter) readTold(ctx context.Context, a *app.App, w *subject) (visit.Answer, error) {
-	if w.untold {
+// readVisibleNumbers reads the current numbers, unless the caller may not see them.
+func (c *Counter) readVisibleNumbers(ctx context.Context, a *app.App, w *subject) (visit.Answer, error) {
+	if w.numbersHidden {
 		return visit.Answer{}, nil
 	}
 	return c.read(ctx, a, w.target, &w.visitor)
 }
 
-// behind returns the number of accepted visits of an app that are not counted yet. It must be called before the numbers
+// readBacklog returns the number of accepted visits of an app that are not counted yet. It must be called before the numbers
 // are read: otherwise a visit could be missing from both.
-func (c *Counter) behind(ctx context.Context, a *app.App) (visits int64, err error) {
+func (c *Counter) readBacklog(ctx context.Context, a *app.App) (visits int64, err error) {
 	if visits, err = c.inbox.Behind(ctx, a.ID); err != nil {
 		return 0, visit.Unanswered(err)
 	}
 	return visits, nil
 }
 
-// Counted is one result of CountsOf.
-type Counted struct {
+// PageResult is one result of CountsForPages.
+type PageResult struct {
 	visit.Answer
 	Fault string // why the URI is invalid, as a sentence; then there are no numbers
 }
 
-// pagesOfARequest is the number of pages in one call that cost as much as one request.
-const pagesOfARequest = 25
+// pagesPerRequest is the number of pages in one call that cost as much as one request.
+const pagesPerRequest = 25
 
-// CountsOf is Counts for many pages at once. The error and behind apply to all of them.
-func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (counted []Counted, behind int64, err error) {
+// CountsForPages is Counts for many pages at once. The error and behind apply to all of them.
+func (c *Counter) CountsForPages(ctx context.Context, r Request, uris []string) (counted []PageResult, behind int64, err error) {
 	a, w, err := c.admitCaller(ctx, &r, app.ScopeRead)
 	if err != nil {
 		return nil, 0, err
@@ -83,35 +83,35 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 	if err := checkOrigin(a, &r); err != nil {
 		return nil, 0, err
 	}
-	if err := c.checkRateOf(a, w, 1+len(uris)/pagesOfARequest); err != nil {
+	if err := c.checkRateOf(a, w, 1+len(uris)/pagesPerRequest); err != nil {
 		return nil, 0, err
 	}
-	if w.untold {
-		return nil, 0, untold(a, false)
+	if w.numbersHidden {
+		return nil, 0, errNumbersNeedKey(a, false)
 	}
-	if err := checkWith(a, &r, &w); err != nil {
+	if err := checkExtraNumbers(a, &r, &w); err != nil {
 		return nil, 0, err
 	}
-	if behind, err = c.behind(ctx, a); err != nil {
+	if behind, err = c.readBacklog(ctx, a); err != nil {
 		return nil, 0, err
 	}
-	counted = make([]Counted, len(uris))
+	counted = make([]PageResult, len(uris))
 	targets := make([]visit.Target, len(uris))
-	asked := make([]string, 0, 2*len(uris))
-	var places []int // indexes of the valid URIs
+	queried := make([]string, 0, 2*len(uris))
+	var valid []int // indexes of the valid URIs
 	for i, uri := range uris {
 		t, err := a.Target(uri)
-		if told, wrong := errors.AsType[*visit.Error](err); wrong {
-			counted[i].Fault = told.Message()
+		if fault, wrong := errors.AsType[*visit.Error](err); wrong {
+			counted[i].Fault = fault.Message()
 			continue
 		}
 		targets[i] = t
-		asked, places = append(asked, t.Site, t.Page), append(places, i)
+		queried, valid = append(queried, t.Site, t.Page), append(valid, i)
 	}
-	if r.With != (With{}) {
-		return c.withNow(ctx, a, &r, &w, counted, targets, places, behind)
+	if r.With != (ExtraNumbers{}) {
+		return c.fillCurrentNumbers(ctx, a, &r, &w, counted, targets, valid, behind)
 	}
-	numbers, err := c.readAll(ctx, a, asked, r.who(&w))
+	numbers, err := c.readAll(ctx, a, queried, r.queriedVisitor(&w))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -125,15 +125,15 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 	return counted, behind, nil
 }
 
-// withNow fills in the results of CountsOf with current numbers, at the indexes in places.
-func (c *Counter) withNow(
-	ctx context.Context, a *app.App, r *Request, w *subject, counted []Counted, targets []visit.Target, places []int, behind int64,
-) ([]Counted, int64, error) {
+// fillCurrentNumbers fills in the results of CountsForPages with current numbers, at the indexes in places.
+func (c *Counter) fillCurrentNumbers(
+	ctx context.Context, a *app.App, r *Request, w *subject, counted []PageResult, targets []visit.Target, places []int, behind int64,
+) ([]PageResult, int64, error) {
 	good := make([]visit.Target, len(places))
 	for i, place := range places {
 		good[i] = targets[place]
 	}
-	answers, err := c.readNow(ctx, a, good, r.who(w), w.day, r.With)
+	answers, err := c.readCurrent(ctx, a, good, r.queriedVisitor(w), w.day, r.With)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -143,8 +143,8 @@ func (c *Counter) withNow(
 	return counted, behind, nil
 }
 
-// who returns the visitor that a query is about, or nil.
-func (r *Request) who(w *subject) *netip.Addr {
+// queriedVisitor returns the visitor that a query is about, or nil.
+func (r *Request) queriedVisitor(w *subject) *netip.Addr {
 	if r.Anybody {
 		return nil
 	}

@@ -18,18 +18,18 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	if w.repeated {
 		return c.answerRepeated(ctx, a, w), nil
 	}
-	looked := *w
+	botSubject := *w
 	if r.Browser != "" {
-		looked.byAgent(r)
+		botSubject.trustAgent(r)
 	}
-	if why := c.skips(a, r, looked); why != "" {
-		answer, err := c.readTold(ctx, a, w)
+	if why := c.skips(a, r, botSubject); why != "" {
+		answer, err := c.readVisibleNumbers(ctx, a, w)
 		answer.Skipped = why
 		return answer, err
 	}
-	v := c.visitOf(a, w, r.ID)
+	v := c.newVisit(a, w, r.ID)
 	if v.Vouched = w.asserter; a.Titles && r.Event == "" && (v.Vouched || r.isOfPage(a, w.target.Site)) {
-		v.Title, v.SeenFrom = visit.Title(r.Title), netip.AddrFrom16(sourceOf(a.ID, w.address).from)
+		v.Title, v.SeenFrom = visit.Title(r.Title), netip.AddrFrom16(rateKeyOf(a.ID, w.address).from)
 	}
 	if r.asserts() { // the headers describe the caller, not the visitor
 		r.Agent, r.Hints, r.Languages, r.Located = r.Browser, tag.Hints{}, "", ""
@@ -51,15 +51,15 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	return answer, err
 }
 
-// byAgent makes the check for bots use the User-Agent that the caller sent: it is the visitor's.
-func (w *subject) byAgent(r *Request) {
+// trustAgent makes the check for bots use the User-Agent that the caller sent: it is the visitor's.
+func (w *subject) trustAgent(r *Request) {
 	w.untrusted, w.asserter = true, true
 	r.Agent, r.Hints = r.Browser, tag.Hints{}
 }
 
 // answerRepeated answers a visit that was counted before with the current numbers, if these can be read.
 func (c *Counter) answerRepeated(ctx context.Context, a *app.App, w *subject) visit.Answer {
-	answer, err := c.readTold(ctx, a, w)
+	answer, err := c.readVisibleNumbers(ctx, a, w)
 	answer.Repeated, answer.NoNumbers = true, err != nil
 	return answer
 }
@@ -73,16 +73,16 @@ func (c *Counter) accept(v record.Visit) (visit.Answer, error) {
 	return visit.Answer{Later: true}, err
 }
 
-// visitOf builds the visit for a request. id is "" if it has none.
-func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
+// newVisit builds the visit for a request. id is "" if it has none.
+func (c *Counter) newVisit(a *app.App, w *subject, id string) record.Visit {
 	v := record.Visit{
 		App: a.ID, CountsBy: a.CountsBy, Target: w.target, Visitor: w.visitor, Day: w.day, When: w.when,
 		NewPages: a.MostNewPages(w.untrusted), ID: id,
 	}
-	if a.Mode == app.ByDay && w.when != record.Past && !w.badge {
+	if a.Mode == app.ByDay && w.when != record.Past && !w.fromBadge {
 		address := w.address
 		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
-			key, err := c.days.of(ctx, a.ID, day, false)
+			key, err := c.days.get(ctx, a.ID, day, false)
 			if err != nil {
 				return netip.Addr{}, err
 			}
@@ -102,7 +102,7 @@ func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
 			return tag.Set{{Name: tag.Hour, Value: tag.HourOf(t.At, t.Zone)}}
 		}
 		if agent != "" {
-			t.Agent = c.bots.of(agent).agent.With(hints)
+			t.Agent = c.bots.lookUp(agent).agent.With(hints)
 		}
 		if t.Country == "" {
 			t.Country = c.countries.Of(address)

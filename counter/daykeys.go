@@ -31,10 +31,10 @@ func newDayKeys(d *db.DB, r *record.Recorder) *dayKeys {
 	return &dayKeys{db: d, recorder: r, keys: map[appDay][]byte{}}
 }
 
-// of returns the key of a day for an app, and creates a missing one. If past is true it returns db.ErrNoRows instead.
-func (k *dayKeys) of(ctx context.Context, app, day int32, past bool) ([]byte, error) {
+// get returns the key of a day for an app, and creates a missing one. If past is true it returns db.ErrNoRows instead.
+func (k *dayKeys) get(ctx context.Context, app, day int32, past bool) ([]byte, error) {
 	generation := k.recorder.Generation()
-	if key := k.remembered(generation, appDay{app, day}); key != nil {
+	if key := k.cachedKey(generation, appDay{app, day}); key != nil {
 		return key, nil
 	}
 	ctx, cancel := k.db.InTime(ctx)
@@ -51,7 +51,7 @@ func (k *dayKeys) of(ctx context.Context, app, day int32, past bool) ([]byte, er
 	return key, nil
 }
 
-func (k *dayKeys) remembered(generation uint64, of appDay) []byte {
+func (k *dayKeys) cachedKey(generation uint64, of appDay) []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.generation != generation {
@@ -77,9 +77,9 @@ func (k *dayKeys) read(ctx context.Context, day int32, past bool) ([]byte, error
 	return key, err // another instance may have been faster: then this is its key
 }
 
-// keep deletes the keys of days before from, and creates the keys of the given days in advance, so that they exist at
+// store deletes the keys of days before from, and creates the keys of the given days in advance, so that they exist at
 // midnight.
-func (k *dayKeys) keep(ctx context.Context, from int32, days ...int32) error {
+func (k *dayKeys) store(ctx context.Context, from int32, days ...int32) error {
 	if err := k.db.InTx(ctx, func(q *db.Queries) error { return q.DayKeysForget(ctx, from) }); err != nil {
 		return fmt.Errorf("delete the keys of past days: %w", err)
 	}

@@ -62,10 +62,10 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 		return record.Visit{}, "", err
 	}
 	if w.tooOld != nil {
-		return c.visitOf(a, &w, item.ID), "", w.tooOld
+		return c.newVisit(a, &w, item.ID), "", w.tooOld
 	}
 	looked := w
-	looked.byAgent(&r)
+	looked.trustAgent(&r)
 	if item.Bots {
 		r.Agent = ""
 	}
@@ -73,7 +73,7 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 		return record.Visit{}, why, nil
 	}
 	r.Agent = item.Agent
-	v := c.visitOf(a, &w, item.ID)
+	v := c.newVisit(a, &w, item.ID)
 	v.Tags = c.tags(a, &r, &w)
 	return v, "", nil
 }
@@ -85,7 +85,7 @@ func (g *Counting) Known(ctx context.Context, ids []string) (map[string]bool, er
 
 // Shown returns the recorder's answer to a visit as the caller may see it.
 func (g *Counting) Shown(v *record.Visit, answer visit.Answer) visit.Answer {
-	answer.Untold = g.keyless && (!g.app.Tells() || v.Target.Site == visit.EventSite)
+	answer.Untold = g.keyless && (!g.app.HasPublicCounts() || v.Target.Site == visit.EventSite)
 	if g.counted {
 		return answer
 	}
@@ -159,7 +159,7 @@ func (g *Counting) LogKey(ctx context.Context) (key []byte, daily bool, err erro
 		return nil, false, nil
 	}
 	if daily = g.app.Mode == app.ByDay; daily {
-		_, err = g.counter.days.of(ctx, g.app.ID, visit.DayOf(g.counter.clock(), g.app.Zone), false) // creates a missing key
+		_, err = g.counter.days.get(ctx, g.app.ID, visit.DayOf(g.counter.clock(), g.app.Zone), false) // creates a missing key
 	}
 	return g.counter.secret.LogKey(g.app.HashedFor()), daily, err
 }

@@ -9,20 +9,20 @@ import (
 	"footfall/visit"
 )
 
-// With selects current numbers that an answer includes in addition to the totals.
-type With struct {
+// ExtraNumbers selects current numbers that an answer includes in addition to the totals.
+type ExtraNumbers struct {
 	Today bool // today's numbers of the site and the page
 	Here  bool // the site's visitors at this moment
 }
 
-// readNow reads totals and current numbers of pages and their sites and, with a visitor, the visitor's ranks. The
+// readCurrent reads totals and current numbers of pages and their sites and, with a visitor, the visitor's ranks. The
 // answers are in the order of the pages.
-func (c *Counter) readNow(
-	ctx context.Context, a *app.App, of []visit.Target, visitor *netip.Addr, day int32, with With,
+func (c *Counter) readCurrent(
+	ctx context.Context, a *app.App, targets []visit.Target, visitor *netip.Addr, day int32, with ExtraNumbers,
 ) (answers []visit.Answer, err error) {
 	ask := db.CountsOfDayParams{AppID: a.ID, DayID: day, Ip: visitor}
-	sites := make([]string, len(of))
-	for i, t := range of {
+	sites := make([]string, len(targets))
+	for i, t := range targets {
 		sites[i] = t.Site
 		ask.Uris = append(ask.Uris, t.Site, t.Page)
 	}
@@ -59,8 +59,8 @@ func (c *Counter) readNow(
 		}
 		return n, &visit.Today{Hot: row.TodayHot, PV: row.TodayPv}
 	}
-	answers = make([]visit.Answer, len(of))
-	for i, t := range of {
+	answers = make([]visit.Answer, len(targets))
+	for i, t := range targets {
 		answer := &answers[i]
 		answer.Site, answer.Now.Site = counts(t.Site)
 		answer.Page, answer.Now.Page = counts(t.Page)
@@ -71,13 +71,13 @@ func (c *Counter) readNow(
 	return answers, nil
 }
 
-// checkWith refuses current numbers that the caller may not read.
-func checkWith(a *app.App, r *Request, w *subject) error {
+// checkExtraNumbers refuses current numbers that the caller may not read.
+func checkExtraNumbers(a *app.App, r *Request, w *subject) error {
 	switch {
-	case r.With == (With{}):
+	case r.With == (ExtraNumbers{}):
 	case r.Event != "":
 		return visit.Errorf(visit.Invalid, "with", "it is for pages and sites: leave it out")
-	case r.With.Here && w.keyless && !a.LetsBadges(false):
+	case r.With.Here && w.keyless && !a.AllowsBadges(false):
 		return visit.Errorf(visit.Forbidden, "with", "here needs a key, sent as Authorization: Bearer …, or app %s with --public-counts %s",
 			a.Name, app.PublicRead)
 	}

@@ -48,7 +48,7 @@ func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 	tell("skipped", a, err)
 	a, err = in.Counts(ctx, ask)
 	tell("counts", a, err)
-	many, _, err := in.CountsOf(ctx, ask, []string{uri})
+	many, _, err := in.CountsForPages(ctx, ask, []string{uri})
 	tell("counts of many", many[0].Answer, err)
 	g, err := in.AuthorizeCounting(ctx, counter.Request{App: "demo", Peer: peer, Counted: counted})
 	require.NoError(t, err)

@@ -45,7 +45,7 @@ func (in *instance) askBy(t *testing.T, id, uri string) string {
 	r := counter.Request{App: "demo", Visitor: id, URI: uri}
 	one, err := in.Counts(t.Context(), r)
 	require.NoError(t, err)
-	many, _, err := in.CountsOf(t.Context(), r, []string{uri})
+	many, _, err := in.CountsForPages(t.Context(), r, []string{uri})
 	require.NoError(t, err)
 	require.Equal(t, row(one), row(many[0].Answer))
 	g := in.counting(t)

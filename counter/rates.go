@@ -12,13 +12,13 @@ import (
 // minute at once. Memory is bounded: when it is full, the source that was unused for the longest time is forgotten.
 // checkRate (visit.go) uses it. It is safe for concurrent use.
 type rates struct {
-	sources *cache.Cache[source, time.Duration]
+	sources *cache.Cache[rateKey, time.Duration]
 	began   time.Time
 	clock   func() time.Time
 }
 
-// source is an address that calls an app. It contains no pointer, so the garbage collector does not scan it.
-type source struct {
+// rateKey is an address that calls an app. It contains no pointer, so the garbage collector does not scan it.
+type rateKey struct {
 	app  int32
 	from [16]byte
 }
@@ -34,24 +34,24 @@ func newRates(clock func() time.Time) *rates {
 		clock = time.Now
 	}
 	return &rates{
-		sources: cache.New[source, time.Duration](ratesBytes, func(source) int { return sourceEntry }),
+		sources: cache.New[rateKey, time.Duration](ratesBytes, func(rateKey) int { return sourceEntry }),
 		began:   clock(), clock: clock,
 	}
 }
 
-// sourceOf returns the source of a request. A caller with one IPv6 address controls its whole /64.
-func sourceOf(app int32, address netip.Addr) source {
+// rateKeyOf returns the source of a request. A caller with one IPv6 address controls its whole /64.
+func rateKeyOf(app int32, address netip.Addr) rateKey {
 	if address.Is6() {
 		if network, err := address.Prefix(64); err == nil {
 			address = network.Addr()
 		}
 	}
-	return source{app: app, from: address.As16()}
+	return rateKey{app: app, from: address.As16()}
 }
 
 // take uses up requests of a source's limit per minute. If too few are left, it uses none and returns the time until
 // enough are. More requests than the limit are allowed once none is in use.
-func (r *rates) take(s source, most int64, requests int) (wait time.Duration) {
+func (r *rates) take(s rateKey, most int64, requests int) (wait time.Duration) {
 	all := time.Minute / time.Duration(most) * time.Duration(requests)
 	now := r.clock().Sub(r.began)
 	r.sources.Update(s, func(until time.Duration) time.Duration {

@@ -31,7 +31,7 @@ func TestRatesAreExactUnderConcurrency(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			for range 1000 {
-				if r.take(sourceOf(1, nowhere(0)), 500, 1) == 0 {
+				if r.take(rateKeyOf(1, nowhere(0)), 500, 1) == 0 {
 					allowed.Add(1)
 				}
 			}
@@ -39,15 +39,15 @@ func TestRatesAreExactUnderConcurrency(t *testing.T) {
 	}
 	all.Wait()
 	assert.Equal(t, int64(500), allowed.Load())
-	assert.Zero(t, r.take(sourceOf(2, nowhere(0)), 500, 1), "another app")
-	assert.Zero(t, r.take(sourceOf(1, nowhere(1)), 500, 1), "another address")
+	assert.Zero(t, r.take(rateKeyOf(2, nowhere(0)), 500, 1), "another app")
+	assert.Zero(t, r.take(rateKeyOf(1, nowhere(1)), 500, 1), "another address")
 }
 
 func TestRates(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1, 0)
 	r := newRates(func() time.Time { return now })
-	s := sourceOf(1, nowhere(0))
+	s := rateKeyOf(1, nowhere(0))
 	for _, most := range []int64{1, 3, 7, 600, 1 << 31} {
 		now = now.Add(time.Hour)
 		n := int64(0)
@@ -71,7 +71,7 @@ func TestRatesOfLargeCalls(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1, 0)
 	r := newRates(func() time.Time { return now })
-	s := sourceOf(1, nowhere(0))
+	s := rateKeyOf(1, nowhere(0))
 	assert.Zero(t, r.take(s, 60, 41))
 	assert.Zero(t, r.take(s, 60, 19))
 	assert.Equal(t, time.Second, r.take(s, 60, 1))
@@ -87,12 +87,12 @@ func TestRatesOfLargeCalls(t *testing.T) {
 func TestRatesForgetStrangersOnly(t *testing.T) {
 	now := time.Unix(1, 0)
 	r := newRates(func() time.Time { return now })
-	steady := sourceOf(1, nowhere(-1))
+	steady := rateKeyOf(1, nowhere(-1))
 	before := heap()
 	refused := 0
 	addresses := dbtest.LongOrShort(1_000_000, 400_000)
 	for n := range addresses {
-		r.take(sourceOf(1, nowhere(n)), 600, 1)
+		r.take(rateKeyOf(1, nowhere(n)), 600, 1)
 		if n%1000 == 0 && r.take(steady, 10, 1) > 0 {
 			refused++
 		}

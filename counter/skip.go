@@ -23,8 +23,8 @@ func (c *Counter) whySkipped(a *app.App, r *Request, w subject) visit.Skipped {
 	case a.RespectDnt && r.DoNotTrack:
 		return visit.SkippedDNT
 	case r.Agent == "" && w.asserter: // a backend sends only the data that it has
-	case w.badge && isImageProxy(r.Agent):
-	case a.SkipsBots(w.untrusted) && c.bots.is(r.Agent):
+	case w.fromBadge && isImageProxy(r.Agent):
+	case a.SkipsBots(w.untrusted) && c.bots.isBot(r.Agent):
 		return visit.SkippedBot
 	}
 	return ""

@@ -18,7 +18,7 @@ const (
 
 	mostTries        = 10 // a minute from one address
 	mostTriesOfName  = 20
-	mostTriesNetwork = 100 // a minute from an IPv6 /48, which contains 65,536 addresses as sourceOf counts them
+	mostTriesNetwork = 100 // a minute from an IPv6 /48, which contains 65,536 addresses as rateKeyOf counts them
 	networkBits      = 48
 
 	tooManyPasswords = "too many passwords were tried from one address, or for one name; try again in %d s"
@@ -53,8 +53,8 @@ func (c *Counter) TryKey(peer netip.Addr) error {
 // TryLink refuses an address that followed too many invalid links. It has its own limit: an image on another site can follow
 // links, and must not block sign-ins.
 func (c *Counter) TryLink(peer netip.Addr) error {
-	if wait := c.rates.take(sourceOf(wrongLinks, peer), mostTries, 1); wait > 0 {
-		return c.tooMany(wait, "too many links that show nothing were followed from one address; try again in a minute")
+	if wait := c.rates.take(rateKeyOf(wrongLinks, peer), mostTries, 1); wait > 0 {
+		return c.refuseRate(wait, "too many links that show nothing were followed from one address; try again in a minute")
 	}
 	return nil
 }
@@ -63,15 +63,15 @@ func (c *Counter) refuseTry(wait time.Duration, says string) error {
 	if wait == 0 {
 		return nil
 	}
-	return c.tooMany(wait, says, int64((wait+time.Second-1)/time.Second))
+	return c.refuseRate(wait, says, int64((wait+time.Second-1)/time.Second))
 }
 
 // takeTry uses up one try of an address and of its network. It returns how long to wait if there is none.
 func (c *Counter) takeTry(limit int32, peer netip.Addr) time.Duration {
-	wait := c.rates.take(sourceOf(limit, peer), mostTries, 1)
+	wait := c.rates.take(rateKeyOf(limit, peer), mostTries, 1)
 	if wait == 0 && peer.Is6() {
 		network, _ := peer.Prefix(networkBits) // cannot fail for IPv6
-		wait = c.rates.take(source{app: limit + fromNetwork, from: network.Addr().As16()}, mostTriesNetwork, 1)
+		wait = c.rates.take(rateKey{app: limit + fromNetwork, from: network.Addr().As16()}, mostTriesNetwork, 1)
 	}
 	return wait
 }
@@ -82,5 +82,5 @@ func (c *Counter) takeTryOf(limit int32, text string, most int64) time.Duration 
 		return 0
 	}
 	hash := sha256.Sum256([]byte(text))
-	return c.rates.take(source{app: limit, from: [16]byte(hash[:])}, most, 1)
+	return c.rates.take(rateKey{app: limit, from: [16]byte(hash[:])}, most, 1)
 }

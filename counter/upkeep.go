@@ -54,7 +54,7 @@ func (c *Counter) keepDayKeys(ctx context.Context) {
 	// UTC, because every day has 24 hours there.
 	today := c.clock().UTC()
 	yesterday, tomorrow := today.AddDate(0, 0, -daysBehind), today.AddDate(0, 0, 1)
-	err := c.days.keep(within, visit.DayOf(yesterday, time.UTC), visit.DayOf(today, time.UTC), visit.DayOf(tomorrow, time.UTC))
+	err := c.days.store(within, visit.DayOf(yesterday, time.UTC), visit.DayOf(today, time.UTC), visit.DayOf(tomorrow, time.UTC))
 	if err != nil && ctx.Err() == nil {
 		c.log.Error("upkeep of day keys failed; it is tried again", "in", dayKeysEvery, "error", err)
 	}

@@ -21,14 +21,14 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 		c.noteRefused(&r, err, "")
 		return visit.Answer{}, err
 	}
-	if w.untold && r.Numbers {
-		return visit.Answer{}, untold(a, r.Event != "")
+	if w.numbersHidden && r.Numbers {
+		return visit.Answer{}, errNumbersNeedKey(a, r.Event != "")
 	}
 	answer, err := c.count(ctx, a, &r, &w)
-	answer.Untold = w.untold
+	answer.Untold = w.numbersHidden
 	answer.PageOnly = w.keyless && r.Event != ""
 	if r.With.Today && err == nil && !answer.Later && !answer.NoNumbers {
-		now, failed := c.readNow(ctx, a, []visit.Target{cmp.Or(answer.Other, w.target)}, nil, w.day, r.With)
+		now, failed := c.readCurrent(ctx, a, []visit.Target{cmp.Or(answer.Other, w.target)}, nil, w.day, r.With)
 		if failed != nil {
 			return visit.Answer{NoNumbers: true}, nil //nolint:nilerr // the visit was counted
 		}
@@ -42,19 +42,19 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 
 // subject describes a request: visitor, target and time.
 type subject struct {
-	target    visit.Target
-	visitor   netip.Addr
-	address   netip.Addr // the visitor's address; zero if the caller sent only an id
-	day       int32
-	when      record.When
-	at        time.Time // the visit's time
-	tooOld    error     // why visits of its day are not accepted any more, or nil; only a repeated visit is answered then
-	repeated  bool      // counted before with its id, as far as this instance can see
-	asserter  bool      // the caller's key allows naming visitors
-	badge     bool      // counted by a badge, so the visitor is unknown
-	keyless   bool      // the caller has no key
-	untold    bool      // the caller may not see numbers
-	untrusted bool      // no trusted caller vouches for the visitor: default limits apply, and crawlers are skipped
+	target        visit.Target
+	visitor       netip.Addr
+	address       netip.Addr // the visitor's address; zero if the caller sent only an id
+	day           int32
+	when          record.When
+	at            time.Time // the visit's time
+	tooOld        error     // why visits of its day are not accepted any more, or nil; only a repeated visit is answered then
+	repeated      bool      // counted before with its id, as far as this instance can see
+	asserter      bool      // the caller's key allows naming visitors
+	fromBadge     bool      // counted by a badge, so the visitor is unknown
+	keyless       bool      // the caller has no key
+	numbersHidden bool      // the caller may not see numbers
+	untrusted     bool      // no trusted caller vouches for the visitor: default limits apply, and crawlers are skipped
 }
 
 // admit checks a request in a fixed order: app, key, asserted visitor, address and URI, site, rate. need is the scope
@@ -68,7 +68,7 @@ func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.A
 		return nil, subject{}, err
 	}
 	if r.Event != "" && w.keyless { // a stranger must not find out which visitors sent an event
-		w.untold = r.asserts() || !a.TellsEvent(w.target)
+		w.numbersHidden = r.asserts() || !a.HasPublicEvent(w.target)
 	}
 	if w.tooOld != nil {
 		counted, err := c.countedIDs(ctx, a, r.ID)
@@ -87,7 +87,7 @@ func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.A
 
 // admitCaller runs the checks of a request that come before its URI.
 func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (*app.App, subject, error) {
-	a, key, err := c.callerOf(ctx, r)
+	a, key, err := c.findCaller(ctx, r)
 	if err != nil {
 		return nil, subject{}, err
 	}
@@ -95,7 +95,7 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 		return nil, subject{}, err
 	}
 	w := subject{untrusted: !a.IsOpen() && !r.asserts() && (key == nil || need == app.ScopeCount), asserter: key != nil &&
-		key.Opens(app.ScopeAssert), keyless: key == nil, untold: key == nil && !a.Tells()}
+		key.Opens(app.ScopeAssert), keyless: key == nil, numbersHidden: key == nil && !a.HasPublicCounts()}
 	var at time.Time
 	if r.At != "" && r.ParseErr == nil && need == app.ScopeCount {
 		at, r.ParseErr = visit.ParseTime(r.At)
@@ -108,8 +108,8 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 	return a, w, err
 }
 
-// callerOf returns the app of a request, and the caller's key or nil.
-func (c *Counter) callerOf(ctx context.Context, r *Request) (*app.App, *app.Key, error) {
+// findCaller returns the app of a request, and the caller's key or nil.
+func (c *Counter) findCaller(ctx context.Context, r *Request) (*app.App, *app.Key, error) {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -118,12 +118,12 @@ func (c *Counter) callerOf(ctx context.Context, r *Request) (*app.App, *app.Key,
 	if err != nil {
 		return nil, nil, err
 	}
-	key, err := c.keyOf(register, a, r)
+	key, err := c.findKey(register, a, r)
 	return a, key, err
 }
 
-// keyOf returns the key of a request, or nil if it has none.
-func (c *Counter) keyOf(register *app.Register, a *app.App, r *Request) (*app.Key, error) {
+// findKey returns the key of a request, or nil if it has none.
+func (c *Counter) findKey(register *app.Register, a *app.App, r *Request) (*app.Key, error) {
 	if r.Key == "" {
 		return nil, nil
 	}
@@ -246,17 +246,17 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w
 		w.visitor, err = a.VisitorByID(c.secret, r.Visitor)
 		return err
 	}
-	agent, err := c.agentOf(a, r)
+	agent, err := c.findAgent(a, r)
 	if err != nil {
 		return err
 	}
 	var key []byte
 	if a.Mode == app.ByDay {
-		key, err = c.days.of(ctx, a.ID, w.day, w.when == record.Past)
+		key, err = c.days.get(ctx, a.ID, w.day, w.when == record.Past)
 		if w.when == record.Past && errors.Is(err, db.ErrNoRows) {
 			w.visitor = netip.IPv6Unspecified() // the key of that day is deleted, so the visitor is unknown
 			if w.tooOld == nil {
-				w.tooOld = keyGone(a, visit.DayOf(c.clock(), a.Zone))
+				w.tooOld = errDayKeyDeleted(a, visit.DayOf(c.clock(), a.Zone))
 			}
 			return nil
 		}
@@ -268,18 +268,18 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w
 	return err
 }
 
-// agentOf returns the visitor's browser if the app distinguishes visitors by browser.
-func (c *Counter) agentOf(a *app.App, r *Request) (tag.Agent, error) {
+// findAgent returns the visitor's browser if the app distinguishes visitors by browser.
+func (c *Counter) findAgent(a *app.App, r *Request) (tag.Agent, error) {
 	switch {
 	case a.Mode != app.ByBrowser:
 		return tag.Agent{}, nil
 	case r.Browser != "":
-		return c.bots.of(r.Browser).agent, nil
+		return c.bots.lookUp(r.Browser).agent, nil
 	case r.Asserts || r.IP != "":
 		return tag.Agent{}, visit.Errorf(visit.Invalid, "agent",
 			"it is missing: app %s tells visitors apart by address and browser: give the User-Agent of the visitor", a.Name)
 	}
-	return c.bots.of(r.Agent).agent.With(r.Hints), nil
+	return c.bots.lookUp(r.Agent).agent.With(r.Hints), nil
 }
 
 // checkOrigin checks that the app counts the site of the page that sends the request.
@@ -303,16 +303,16 @@ func (c *Counter) checkRateOf(a *app.App, w subject, requests int) error {
 	if !from.IsValid() {
 		from = w.visitor
 	}
-	if wait := c.rates.take(sourceOf(a.ID, from), most, requests); wait > 0 {
-		return c.tooMany(wait, "too many requests to app %s from one address; try again later", a.Name)
+	if wait := c.rates.take(rateKeyOf(a.ID, from), most, requests); wait > 0 {
+		return c.refuseRate(wait, "too many requests to app %s from one address; try again later", a.Name)
 	}
 	return nil
 }
 
-// tooMany refuses a request with a reason and the time to wait.
-func (c *Counter) tooMany(wait time.Duration, says string, values ...any) error {
+// refuseRate refuses a request with a reason and the time to wait.
+func (c *Counter) refuseRate(wait time.Duration, format string, values ...any) error {
 	c.metrics.limited.Inc()
-	refused := visit.Errorf(visit.TooMany, "", says, values...)
+	refused := visit.Errorf(visit.TooMany, "", format, values...)
 	refused.RetryAfter = wait
 	return refused
 }

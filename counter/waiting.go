@@ -10,9 +10,9 @@ import (
 	"footfall/visit"
 )
 
-// Refused is the last visit of an app that this instance did not count. The page for setting up an app shows it while
+// RefusedVisit is the last visit of an app that this instance did not count. The page for setting up an app shows it while
 // the app waits for its first visit.
-type Refused struct {
+type RefusedVisit struct {
 	Site string // the page's site; "": not sent
 	Why  string // unlisted, origin, or why the visit was skipped
 	At   time.Time
@@ -23,8 +23,8 @@ const (
 	mostLoaded = 1000             // maximum number of sites in loads
 )
 
-// loads holds, by site, when a page last loaded the script from this instance. A load names no app.
-type loads struct {
+// scriptLoads holds, by site, when a page last loaded the script from this instance. A load names no app.
+type scriptLoads struct {
 	sync.Mutex
 	at map[string]time.Time
 }
@@ -61,7 +61,7 @@ func (c *Counter) noteRefused(r *Request, err error, skipped visit.Skipped) {
 	if r.Key != "" || skipped == "" && (!is || refused.Kind != visit.Forbidden) {
 		return
 	}
-	seen := Refused{Why: string(skipped), At: c.clock()}
+	seen := RefusedVisit{Why: string(skipped), At: c.clock()}
 	if target, err := visit.Normalize(r.URI, nil); err == nil {
 		seen.Site = target.Site
 	}
@@ -80,10 +80,10 @@ func (c *Counter) noteRefused(r *Request, err error, skipped visit.Skipped) {
 // Counts reports whether the app counts a site.
 func (r *Reading) Counts(site string) bool { return r.app.Counts(site) }
 
-// Waiting returns the last visit of an app that this instance did not count. is is false if there was none recently.
-func (c *Counter) Waiting(name string) (seen Refused, is bool) {
+// LastRefused returns the last visit of an app that this instance did not count. is is false if there was none recently.
+func (c *Counter) LastRefused(name string) (seen RefusedVisit, is bool) {
 	if found, is := c.refused.Load(name); is {
-		seen = found.(Refused)
+		seen = found.(RefusedVisit)
 	}
 	return seen, c.clock().Sub(seen.At) < refusedFor
 }

@@ -47,7 +47,7 @@ func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first
 		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", visit.DayText(*first),
 			visit.DayText(w.day))
 	case day < *first && a.Mode == app.ByDay:
-		w.tooOld = keyGone(a, *first)
+		w.tooOld = errDayKeyDeleted(a, *first)
 	case day < *first:
 		w.tooOld = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.Name,
 			visit.DayText(*first))
@@ -76,7 +76,7 @@ func (c *Counter) firstDay(ctx context.Context, a *app.App) (int32, error) {
 	return max(first, keyed, firstDayEver), nil
 }
 
-func keyGone(a *app.App, first int32) error {
+func errDayKeyDeleted(a *app.App, first int32) error {
 	return visit.Errorf(visit.Invalid, "at",
 		"app %s hashes visitors with a key of each day, and keeps that one no longer: the first possible day is %s",
 		a.Name, visit.DayText(first))
@@ -106,9 +106,9 @@ func (c *Counter) countedIDs(ctx context.Context, a *app.App, ids ...string) (ma
 	return counted, nil
 }
 
-// NotAhead returns at, or the zero time (now) if at is in the future. isFar reports whether it is further ahead than
+// CapToNow returns at, or the zero time (now) if at is in the future. isFar reports whether it is further ahead than
 // Visit accepts as now.
-func (g *Counting) NotAhead(at time.Time) (capped time.Time, isFar bool) {
+func (g *Counting) CapToNow(at time.Time) (capped time.Time, isFar bool) {
 	now := g.counter.clock()
 	if !at.After(now) {
 		return at, false
@@ -150,9 +150,9 @@ func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
 	})
 }
 
-// TellInstances makes running instances read the visitors again after another process has counted many. Otherwise their
+// ReloadVisitors makes running instances read the visitors again after another process has counted many. Otherwise their
 // filters would once treat each of these visitors as new.
-func (g *Counting) TellInstances(ctx context.Context) error {
+func (g *Counting) ReloadVisitors(ctx context.Context) error {
 	return g.write(ctx, func(ctx context.Context, q *db.Queries) error { return q.VisitorsReadAnew(ctx) })
 }
 

@@ -149,7 +149,7 @@ func (m *manage) apps(c echo.Context, by changer) error {
 	apps, away, err := m.appsOfAll(ctx)
 	list := object{"apps": []object{}}
 	for i := range apps {
-		list["apps"] = append(list["apps"].([]object), app.Told(&apps[i]))
+		list["apps"] = append(list["apps"].([]object), app.ToJSON(&apps[i]))
 	}
 	if len(away) > 0 {
 		list["away"] = away
@@ -198,7 +198,7 @@ func (s *service) appsOfAll(ctx context.Context) (apps []admin.AppRow, away []st
 
 func toldApp(ctx context.Context, a *admin.Admin, name string) (object, error) {
 	row, err := a.AppNamed(ctx, name)
-	return app.Told(&row), err
+	return app.ToJSON(&row), err
 }
 
 // several handles the list of things of one kind, such as the keys of an app: GET lists them, POST adds one.
@@ -296,9 +296,9 @@ func (m *manage) tell(c echo.Context, status int, err error, told func() (any, e
 // settingsOf reads settings by their JSON names, and returns all errors at once.
 func settingsOf(given admin.Given) (s app.Settings, err error) {
 	var parts []error
-	for _, setting := range app.Declared {
+	for _, setting := range app.AllSettings {
 		if typed, is := given[setting.Column()]; is {
-			if err := setting.Give(&s, typed); err != nil {
+			if err := setting.Parse(&s, typed); err != nil {
 				parts = append(parts, err)
 			}
 			delete(given, setting.Column())
@@ -319,7 +319,7 @@ func inColumns(handle echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		return verr.Rename(func(field string) string {
-			for _, s := range app.Declared {
+			for _, s := range app.AllSettings {
 				if s.Name == field {
 					return s.Column()
 				}

@@ -38,7 +38,7 @@ func (b *busuanzi) routes() []route {
 // numbers returns a page's numbers as JSON with busuanzi's names, after counting a visit if count is set. busuanzi's pv
 // includes every visit.
 func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, error) {
-	a, err := b.ask(c, uri, c.QueryParam("referrer"), count, counter.With{})
+	a, err := b.ask(c, uri, c.QueryParam("referrer"), count, counter.ExtraNumbers{})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 }
 
 // ask returns the numbers of a page, after a visit to it if count is set.
-func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with counter.With) (a visit.Answer, err error) {
+func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with counter.ExtraNumbers) (a visit.Answer, err error) {
 	ctx := c.Request().Context()
 	app, err := "", invalid("uri", "it is missing: the page does not say where it is")
 	if uri != "" {
@@ -98,7 +98,7 @@ func (b *busuanzi) busuanziCC(c echo.Context) error {
 	}
 	var a visit.Answer
 	if err == nil {
-		a, err = b.ask(c, body.URL, body.Referrer, true, counter.With{Today: true})
+		a, err = b.ask(c, body.URL, body.Referrer, true, counter.ExtraNumbers{Today: true})
 	}
 	if err != nil {
 		return inForm(c, err, `"success":false`)

@@ -38,7 +38,7 @@ func (s *service) countsOfMany(c echo.Context) error {
 	ask := s.request(c, &f)
 	ask.With = with
 	ask.Anybody = ask.IP == "" && ask.Visitor == ""
-	counted, behind, err := cell.Counter.CountsOf(c.Request().Context(), ask, f.list)
+	counted, behind, err := cell.Counter.CountsForPages(c.Request().Context(), ask, f.list)
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func describeApps(paths, named, one object) {
 // describeChanges describes the administration API, derived from the declarations of settings and things.
 func describeChanges(paths object) {
 	settings := object{}
-	for _, s := range app.Declared {
+	for _, s := range app.AllSettings {
 		schema := object{"description": "As footfall app set --" + s.Name + " says."}
 		switch {
 		case s.Many:

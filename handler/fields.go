@@ -109,7 +109,7 @@ func (f *field) set(name, value string) error {
 }
 
 // readWith parses which current numbers are requested.
-func (f *fields) readWith() (with counter.With) {
+func (f *fields) readWith() (with counter.ExtraNumbers) {
 	if !f.with.given {
 		return with
 	}

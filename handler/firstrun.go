@@ -130,7 +130,7 @@ func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 		return d.lead(c, http.StatusSeeOther, d.root+"/new/"+name)
 	}
 	seen := web.Seen{Loaded: reading.Loaded()}
-	if refused, is := in.cell.Counter.Waiting(name); is {
+	if refused, is := in.cell.Counter.LastRefused(name); is {
 		seen.Refused, seen.Why, seen.At = refused.Site, refused.Why, refused.At
 	}
 	if (seen.Why == "unlisted" || seen.Why == "origin") && reading.Counts(seen.Refused) {

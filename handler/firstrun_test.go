@@ -115,7 +115,7 @@ func TestFirstRun(t *testing.T) {
 				w.put(host+"/hello", line+sentence)
 			}
 			b.open("http://www.blog.example/hello")
-			require.Eventually(t, func() bool { _, is := w.Waiting("blog-example"); return is }, dbtest.Patience, dbtest.Tick)
+			require.Eventually(t, func() bool { _, is := w.LastRefused("blog-example"); return is }, dbtest.Patience, dbtest.Tick)
 			b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": !with.scripts}, nil)
 			b.open(base + "/new/blog-example")
 			page("3-waiting-unlisted")

@@ -106,7 +106,7 @@ func (p *themePage) records() error {
 	if err != nil {
 		return err
 	}
-	if of := register.Apps[p.app]; of == nil || !of.LetsBadges(false) {
+	if of := register.Apps[p.app]; of == nil || !of.AllowsBadges(false) {
 		return visit.Errorf(visit.BadKey, "", "app %s shows no numbers in pages: its operator can set --public-counts %s", p.app, app.PublicRead)
 	}
 	uris := make([]string, len(keys))
@@ -118,7 +118,7 @@ func (p *themePage) records() error {
 	}
 	ask := p.request(p, &fields{app: field{value: p.app}})
 	ask.Key, ask.Anybody = "", true
-	counted, _, err := p.cell.Counter.CountsOf(ctx, ask, uris)
+	counted, _, err := p.cell.Counter.CountsForPages(ctx, ask, uris)
 	if err != nil {
 		return err
 	}

@@ -392,7 +392,7 @@ func TestFieldsOfSettings(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range app.Declared { // is in one form
+	for _, s := range app.AllSettings { // is in one form
 		forms := 0
 		for _, g := range groups {
 			forms += strings.Count(" "+strings.Join(g.names, " ")+" ", " "+s.Name+" ")

@@ -65,7 +65,7 @@ func (p *changing) doInApp() (then string, err error) {
 // kept.
 func (p *changing) set() (then string, err error) {
 	given := admin.Given{}
-	for _, setting := range app.Declared {
+	for _, setting := range app.AllSettings {
 		typed := strings.ReplaceAll(p.form.Get(setting.Name), "\r\n", "\n")
 		if !p.form.Has(setting.Name) || typed == strings.ReplaceAll(p.form.Get("was."+setting.Name), "\r\n", "\n") {
 			continue
@@ -192,7 +192,7 @@ func (p *changing) showApp() error {
 	}
 	p.page.Crumbs = [][2]string{{"Settings", p.root + "/settings"}, {p.app, p.root + "/dash/" + p.app}}
 	fields := map[string]web.Field{}
-	for _, s := range app.Declared {
+	for _, s := range app.AllSettings {
 		text := s.Text(&row)
 		f := web.Field{Name: s.Name, Label: web.Label(s.Name), Help: p.helpFor("app --" + s.Name), Value: text, Was: &text, Kind: "text",
 			Complete: "off"}

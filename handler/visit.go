@@ -33,7 +33,7 @@ func (s *service) answer(
 	if err != nil {
 		return err
 	}
-	var with counter.With
+	var with counter.ExtraNumbers
 	if now {
 		with = f.readWith()
 	}

@@ -57,29 +57,29 @@ func (a *App) IsOpen() bool { return a.Access == AccessOpen }
 // NeedsKey reports whether the app counts only callers with a key.
 func (a *App) NeedsKey() bool { return a.Access == accessKey }
 
-// LetsBadges reports whether badges work without a key: those that show numbers or, if count is true, those that count
+// AllowsBadges reports whether badges work without a key: those that show numbers or, if count is true, those that count
 // visits.
-func (a *App) LetsBadges(count bool) bool {
+func (a *App) AllowsBadges(count bool) bool {
 	return a.PublicCounts == publicCount || a.PublicCounts == PublicRead && !count
 }
 
-// Tells reports whether callers without a key can read the numbers of pages and sites.
-func (a *App) Tells() bool { return a.PublicCounts != PublicOff }
+// HasPublicCounts reports whether callers without a key can read the numbers of pages and sites.
+func (a *App) HasPublicCounts() bool { return a.PublicCounts != PublicOff }
 
-// ListsTop reports whether callers without a key can list the most visited pages.
-func (a *App) ListsTop() bool { return a.PublicTop && a.Tells() }
+// HasPublicTop reports whether callers without a key can list the most visited pages.
+func (a *App) HasPublicTop() bool { return a.PublicTop && a.HasPublicCounts() }
 
-// TellsEvent reports whether callers without a key can read the numbers of an event.
-func (a *App) TellsEvent(t visit.Target) bool {
+// HasPublicEvent reports whether callers without a key can read the numbers of an event.
+func (a *App) HasPublicEvent(t visit.Target) bool {
 	event := strings.TrimPrefix(t.Page, visit.EventSite+"/")
-	return a.Tells() && slices.ContainsFunc(a.PublicEvents, func(public string) bool {
+	return a.HasPublicCounts() && slices.ContainsFunc(a.PublicEvents, func(public string) bool {
 		above, below := strings.CutSuffix(public, "*")
 		return event == public || below && strings.HasPrefix(event, above)
 	})
 }
 
 // IsPublic reports whether anybody can open the dashboard and query reports.
-func (a *App) IsPublic() bool { return a.IsOpen() && a.LetsBadges(false) }
+func (a *App) IsPublic() bool { return a.IsOpen() && a.AllowsBadges(false) }
 
 // SkipsBots reports whether visits of crawlers are skipped.
 func (a *App) SkipsBots(untrusted bool) bool {
@@ -90,7 +90,9 @@ func (a *App) SkipsBots(untrusted bool) bool {
 }
 
 // Counts reports whether the app counts a site. An open app that lists no sites counts every site.
-func (a *App) Counts(site string) bool { return a.IsOpen() && a.sites.empty() || a.sites.have(site) }
+func (a *App) Counts(site string) bool {
+	return a.IsOpen() && a.sites.empty() || a.sites.contains(site)
+}
 
 // CheckTags returns an error if a given tag is not one of the app's own tags.
 func (a *App) CheckTags(given tag.Set) error {
@@ -292,8 +294,8 @@ const (
 	usualNewPages = 2_000 // a day: at worst 3 GB a year (docs/decisions/0011-limits.md)
 )
 
-// mostOf returns the limit for a request, 0 for no limit. A limit that the app sets also applies to trusted callers.
-func mostOf(chosen *int32, usual int64, untrusted bool) int64 {
+// chooseLimit returns the limit for a request, 0 for no limit. A limit that the app sets also applies to trusted callers.
+func chooseLimit(chosen *int32, usual int64, untrusted bool) int64 {
 	switch {
 	case chosen != nil:
 		return int64(*chosen)
@@ -305,10 +307,10 @@ func mostOf(chosen *int32, usual int64, untrusted bool) int64 {
 
 // MostRequests returns how many requests a minute the app accepts from one address, 0 for no limit.
 func (a *App) MostRequests(untrusted bool) int64 {
-	return mostOf(a.MaxRequests, usualRequests, untrusted)
+	return chooseLimit(a.MaxRequests, usualRequests, untrusted)
 }
 
 // MostNewPages returns how many new pages the app stores a day, 0 for no limit.
 func (a *App) MostNewPages(untrusted bool) int64 {
-	return mostOf(a.MaxNewPages, usualNewPages, untrusted)
+	return chooseLimit(a.MaxNewPages, usualNewPages, untrusted)
 }

@@ -17,52 +17,52 @@ type Setting struct {
 	// Hidden marks values that may be personal. A list of changes shows only how many there are.
 	Hidden bool
 
-	of func(*db.App) any   // returns the value
-	at func(*Settings) any // returns the field of Settings that changes it
+	value func(*db.App) any   // returns the value
+	field func(*Settings) any // returns the field of Settings that changes it
 }
 
-// Declared lists all settings in display order.
-var Declared = []Setting{
+// AllSettings lists all settings in display order.
+var AllSettings = []Setting{
 	{Name: "access", Choices: accesses,
-		of: func(r *db.App) any { return r.Access }, at: func(s *Settings) any { return &s.Access }},
+		value: func(r *db.App) any { return r.Access }, field: func(s *Settings) any { return &s.Access }},
 	{Name: "site", Many: true,
-		of: func(r *db.App) any { return r.Sites }, at: func(s *Settings) any { return &s.Sites }},
+		value: func(r *db.App) any { return r.Sites }, field: func(s *Settings) any { return &s.Sites }},
 	{Name: "tz",
-		of: func(r *db.App) any { return r.Tz }, at: func(s *Settings) any { return &s.TZ }},
+		value: func(r *db.App) any { return r.Tz }, field: func(s *Settings) any { return &s.TZ }},
 	{Name: "public-counts", Choices: publicCounts,
-		of: func(r *db.App) any { return r.PublicCounts }, at: func(s *Settings) any { return &s.PublicCounts }},
+		value: func(r *db.App) any { return r.PublicCounts }, field: func(s *Settings) any { return &s.PublicCounts }},
 	{Name: "public-top", Choices: keeping,
-		of: func(r *db.App) any { return isKept[r.PublicTop] }, at: func(s *Settings) any { return &s.PublicTop }},
+		value: func(r *db.App) any { return isKept[r.PublicTop] }, field: func(s *Settings) any { return &s.PublicTop }},
 	{Name: "public-events", Many: true,
-		of: func(r *db.App) any { return r.PublicEvents }, at: func(s *Settings) any { return &s.PublicEvents }},
+		value: func(r *db.App) any { return r.PublicEvents }, field: func(s *Settings) any { return &s.PublicEvents }},
 	{Name: "visitor", Choices: visitorModes,
-		of: func(r *db.App) any { return r.Visitor }, at: func(s *Settings) any { return &s.Visitor }},
+		value: func(r *db.App) any { return r.Visitor }, field: func(s *Settings) any { return &s.Visitor }},
 	{Name: "ipv6-prefix",
-		of: func(r *db.App) any { return int(r.Ipv6Prefix) }, at: func(s *Settings) any { return &s.IPv6Prefix }},
+		value: func(r *db.App) any { return int(r.Ipv6Prefix) }, field: func(s *Settings) any { return &s.IPv6Prefix }},
 	{Name: "retain-days",
-		of: func(r *db.App) any { return int(r.RetainDays) }, at: func(s *Settings) any { return &s.RetainDays }},
+		value: func(r *db.App) any { return int(r.RetainDays) }, field: func(s *Settings) any { return &s.RetainDays }},
 	{Name: "forget-days",
-		of: func(r *db.App) any { return int(r.ForgetDays) }, at: func(s *Settings) any { return &s.ForgetDays }},
+		value: func(r *db.App) any { return int(r.ForgetDays) }, field: func(s *Settings) any { return &s.ForgetDays }},
 	{Name: "tags", Many: true,
-		of: func(r *db.App) any { return r.Tags }, at: func(s *Settings) any { return &s.Tags }},
+		value: func(r *db.App) any { return r.Tags }, field: func(s *Settings) any { return &s.Tags }},
 	{Name: "filters", Choices: keeping,
-		of: func(r *db.App) any { return isKept[r.Filters] }, at: func(s *Settings) any { return &s.Filters }},
+		value: func(r *db.App) any { return isKept[r.Filters] }, field: func(s *Settings) any { return &s.Filters }},
 	{Name: "titles", Choices: keeping,
-		of: func(r *db.App) any { return isKept[r.Titles] }, at: func(s *Settings) any { return &s.Titles }},
+		value: func(r *db.App) any { return isKept[r.Titles] }, field: func(s *Settings) any { return &s.Titles }},
 	{Name: "goal", Many: true,
-		of: func(r *db.App) any { return r.Goals }, at: func(s *Settings) any { return &s.Goals }},
+		value: func(r *db.App) any { return r.Goals }, field: func(s *Settings) any { return &s.Goals }},
 	{Name: "keep-query", Many: true,
-		of: func(r *db.App) any { return r.KeepQuery }, at: func(s *Settings) any { return &s.KeepQuery }},
+		value: func(r *db.App) any { return r.KeepQuery }, field: func(s *Settings) any { return &s.KeepQuery }},
 	{Name: "bots", Choices: []string{botsCount, botsSkip, byDefault},
-		of: func(r *db.App) any { return orDefault(r.Bots) }, at: func(s *Settings) any { return &s.Bots }},
+		value: func(r *db.App) any { return orDefault(r.Bots) }, field: func(s *Settings) any { return &s.Bots }},
 	{Name: "respect-dnt", Choices: []string{"true", "false"},
-		of: func(r *db.App) any { return r.RespectDnt }, at: func(s *Settings) any { return &s.RespectDNT }},
+		value: func(r *db.App) any { return r.RespectDnt }, field: func(s *Settings) any { return &s.RespectDNT }},
 	{Name: "ignore", Many: true, Hidden: true,
-		of: func(r *db.App) any { return r.Ignore }, at: func(s *Settings) any { return &s.Ignore }},
+		value: func(r *db.App) any { return r.Ignore }, field: func(s *Settings) any { return &s.Ignore }},
 	{Name: "max-requests",
-		of: func(r *db.App) any { return orDefault(r.MaxRequests) }, at: func(s *Settings) any { return &s.MaxRequests }},
+		value: func(r *db.App) any { return orDefault(r.MaxRequests) }, field: func(s *Settings) any { return &s.MaxRequests }},
 	{Name: "max-new-pages",
-		of: func(r *db.App) any { return orDefault(r.MaxNewPages) }, at: func(s *Settings) any { return &s.MaxNewPages }},
+		value: func(r *db.App) any { return orDefault(r.MaxNewPages) }, field: func(s *Settings) any { return &s.MaxNewPages }},
 }
 
 func orDefault[T any](chosen *T) any {
@@ -81,29 +81,29 @@ func (s *Setting) Column() string {
 	return strings.ReplaceAll(s.Name, "-", "_")
 }
 
-// Told returns an app as JSON shows it.
-func Told(row *db.App) map[string]any {
-	told := map[string]any{"name": row.Name}
-	for _, s := range Declared {
-		told[s.Column()] = s.of(row)
+// ToJSON returns an app as JSON shows it.
+func ToJSON(row *db.App) map[string]any {
+	members := map[string]any{"name": row.Name}
+	for _, s := range AllSettings {
+		members[s.Column()] = s.value(row)
 	}
-	return told
+	return members
 }
 
 // Text returns an app's value as the user types it, a list with one entry per line.
 func (s *Setting) Text(row *db.App) string {
-	if list, is := s.of(row).([]string); is {
+	if list, is := s.value(row).([]string); is {
 		return strings.Join(list, "\n")
 	}
-	return fmt.Sprint(s.of(row))
+	return fmt.Sprint(s.value(row))
 }
 
-// Give sets the setting to the typed values: one value, or the entries of a list.
-func (s *Setting) Give(to *Settings, typed []string) error {
+// Parse sets the setting to the typed values: one value, or the entries of a list.
+func (s *Setting) Parse(to *Settings, typed []string) error {
 	if !s.Many && len(typed) != 1 {
 		return visit.Errorf(visit.Invalid, s.Name, "it is one value, and no list: give it once")
 	}
-	switch field := s.at(to).(type) {
+	switch field := s.field(to).(type) {
 	case *[]string:
 		*field = append([]string{}, typed...) // no values empty the list
 	case **string:

@@ -23,23 +23,23 @@ func TestEverySettingIsDeclared(t *testing.T) {
 		"ignore": []string{"192.0.2.0/24"}, "max-requests": int32(7), "max-new-pages": int32(8),
 		"public-top": "on", "public-events": []string{"like/*"}}
 	declared := map[string]bool{"ignore-file": true} // it is read into ignore
-	for _, s := range Declared {
+	for _, s := range AllSettings {
 		declared[s.Name] = true
 		var given Settings
 		row := db.App{}
 		require.Contains(t, values, s.Name)
-		typed := strings.Split((&Setting{of: func(*db.App) any { return values[s.Name] }}).Text(&row), "\n")
-		require.NoError(t, s.Give(&given, typed), s.Name)
+		typed := strings.Split((&Setting{value: func(*db.App) any { return values[s.Name] }}).Text(&row), "\n")
+		require.NoError(t, s.Parse(&given, typed), s.Name)
 		if !s.Many {
-			assert.ErrorContains(t, s.Give(&given, []string{"1", "1"}), s.Name+": it is one value", s.Name)
+			assert.ErrorContains(t, s.Parse(&given, []string{"1", "1"}), s.Name+": it is one value", s.Name)
 		}
 		row = was
 		require.NoError(t, given.Apply(&row, Secret("a secret of thirty-two characters")), s.Name)
-		for _, other := range Declared {
+		for _, other := range AllSettings {
 			if other.Name == s.Name {
-				assert.EqualValues(t, values[s.Name], s.of(&row), s.Name)
+				assert.EqualValues(t, values[s.Name], s.value(&row), s.Name)
 			} else {
-				assert.Equal(t, other.of(&was), other.of(&row), "%s leaves %s as it is", s.Name, other.Name)
+				assert.Equal(t, other.value(&was), other.value(&row), "%s leaves %s as it is", s.Name, other.Name)
 			}
 		}
 		for _, field := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {

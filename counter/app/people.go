@@ -85,7 +85,7 @@ func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.T
 	}
 	var told []string
 	err := d.PutPeople(ctx, a.ID, ids, func(rows map[netip.Addr]*db.PersonRow, lead func() error) error {
-		p := people{rows: rows, lead: lead}
+		p := people{rows: rows, loadLeading: lead}
 		told = slices.Clone(faults)
 		for i := range pending {
 			if told[i] != "" {
@@ -190,13 +190,13 @@ func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag
 
 // people holds the rows of ids, and of all ids on the way to their persons.
 type people struct {
-	rows    map[netip.Addr]*db.PersonRow
-	lead    func() error // adds the rows of all ids that lead to the loaded ones
-	leading map[netip.Addr]map[netip.Addr]bool
-	err     error // from lead
+	rows        map[netip.Addr]*db.PersonRow
+	loadLeading func() error // adds the rows of all ids that lead to the loaded ones
+	leading     map[netip.Addr]map[netip.Addr]bool
+	err         error // from lead
 }
 
-func (p *people) of(id netip.Addr) *db.PersonRow {
+func (p *people) row(id netip.Addr) *db.PersonRow {
 	if p.rows[id] == nil {
 		p.rows[id] = &db.PersonRow{Is: id}
 	}
@@ -206,7 +206,7 @@ func (p *people) of(id netip.Addr) *db.PersonRow {
 // chain returns the ids from an id to its person: the id first, the person last.
 func (p *people) chain(id netip.Addr) []netip.Addr {
 	chain := []netip.Addr{id}
-	for is := p.of(id).Is; is != id; is = p.of(id).Is {
+	for is := p.row(id).Is; is != id; is = p.row(id).Is {
 		id = is
 		chain = append(chain, id)
 	}
@@ -228,7 +228,7 @@ func (p *people) put(l *pendingLink, tags map[db.Tag]int32) error {
 	}
 	slices.Sort(ids)
 	chain := p.chain(l.id)
-	if person := p.of(chain[len(chain)-1]); !slices.Equal(person.Tags, ids) {
+	if person := p.row(chain[len(chain)-1]); !slices.Equal(person.Tags, ids) {
 		person.Tags, person.Changed = ids, true
 	}
 	return nil
@@ -236,29 +236,29 @@ func (p *people) put(l *pendingLink, tags map[db.Tag]int32) error {
 
 // link links an id to a person. It replaces an earlier link of the id.
 func (p *people) link(id, person netip.Addr) error {
-	row, chain := p.of(id), p.chain(person)
+	row, chain := p.row(id), p.chain(person)
 	switch {
 	case row.Is == person:
 		return nil
 	case slices.Contains(chain, id):
 		return visit.Errorf(visit.Invalid, "is", "this person stands for the id already, which would stand for itself: leave one of the two out")
-	case int(row.Height)+len(chain) > mostSteps && int(p.lower(id))+len(chain) > mostSteps:
+	case int(row.Height)+len(chain) > mostSteps && int(p.lowerHeight(id))+len(chain) > mostSteps:
 		return visit.Errorf(visit.Invalid, "is",
 			"ids would lead to the person over more than %d steps: give the person in place of an id that stands for it", mostSteps)
 	}
 	for i, at := range chain {
-		if next, height := p.of(at), row.Height+int16(i)+1; next.Height < height { //nolint:gosec // a chain is short
+		if next, height := p.row(at), row.Height+int16(i)+1; next.Height < height { //nolint:gosec // a chain is short
 			next.Height, next.Changed = height, true
 		}
 	}
-	p.leads(id, row.Is, false)
-	p.leads(id, person, true)
+	p.setLeading(id, row.Is, false)
+	p.setLeading(id, person, true)
 	row.Is, row.Tags, row.Changed = person, nil, true
 	return nil
 }
 
-// leads records that an id is linked to a person, or no longer is. It does nothing until lower needs this.
-func (p *people) leads(id, person netip.Addr, does bool) {
+// setLeading records that an id is linked to a person, or no longer is. It does nothing until lower needs this.
+func (p *people) setLeading(id, person netip.Addr, does bool) {
 	switch {
 	case p.leading == nil || id == person:
 	case !does:
@@ -270,21 +270,21 @@ func (p *people) leads(id, person netip.Addr, does bool) {
 	}
 }
 
-// lower reduces an id's height to the longest chain that now leads to it, and returns it. For this it reads all people
+// lowerHeight reduces an id's height to the longest chain that now leads to it, and returns it. For this it reads all people
 // of the app, once for all links.
-func (p *people) lower(id netip.Addr) int16 {
+func (p *people) lowerHeight(id netip.Addr) int16 {
 	if p.leading == nil {
-		if p.err = p.lead(); p.err != nil {
-			return p.of(id).Height
+		if p.err = p.loadLeading(); p.err != nil {
+			return p.row(id).Height
 		}
 		p.leading = map[netip.Addr]map[netip.Addr]bool{}
 		for id, row := range p.rows {
-			p.leads(id, row.Is, true)
+			p.setLeading(id, row.Is, true)
 		}
 	}
-	row, height := p.of(id), int16(0)
+	row, height := p.row(id), int16(0)
 	for from := range p.leading[id] {
-		height = max(height, p.lower(from)+1)
+		height = max(height, p.lowerHeight(from)+1)
 	}
 	if height < row.Height {
 		row.Height, row.Lowered = height, true

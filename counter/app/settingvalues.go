@@ -81,7 +81,7 @@ func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		host, err := readFrom(line)
+		host, err := readIgnoredHost(line)
 		if err != nil {
 			f.add("ignore-file", "line %d: %.64q is not a host: write one a line, like spam.example", at+1, line)
 		}

@@ -27,8 +27,8 @@ func newSites(list []string) sites {
 
 func (s sites) empty() bool { return len(s.exact) == 0 && len(s.below) == 0 }
 
-// have reports whether a site, in canonical form, is included.
-func (s sites) have(site string) bool {
+// contains reports whether a site, in canonical form, is included.
+func (s sites) contains(site string) bool {
 	if s.exact[site] {
 		return true
 	}
@@ -113,13 +113,13 @@ func (a *App) Target(uri string) (visit.Target, error) {
 }
 
 // Lists reports whether the app lists a site, in canonical form.
-func (a *App) Lists(site string) bool { return a.sites.have(site) }
+func (a *App) Lists(site string) bool { return a.sites.contains(site) }
 
 // CountsSite reports whether an app counts a site, in canonical form.
 func CountsSite(row *db.App, site string) bool {
 	listed := newSites(row.Sites)
-	return row.Access == AccessOpen && listed.empty() || listed.have(site)
+	return row.Access == AccessOpen && listed.empty() || listed.contains(site)
 }
 
 // ListsSite reports whether an app lists a site, in canonical form.
-func ListsSite(row *db.App, site string) bool { return newSites(row.Sites).have(site) }
+func ListsSite(row *db.App, site string) bool { return newSites(row.Sites).contains(site) }

@@ -207,11 +207,11 @@ func (a *App) Ignores(address netip.Addr, id, referrer, uri string) bool {
 		}
 	}
 	return id != "" && a.ignored.ids[id] || len(a.ignored.hosts) > 0 &&
-		(a.ignored.from(tag.HostOf(referrer)) || a.ignored.from(tag.MarkedHost(uri)))
+		(a.ignored.ignoresHost(tag.HostOf(referrer)) || a.ignored.ignoresHost(tag.MarkedHost(uri)))
 }
 
-// from reports whether a host, or a domain above it, is listed.
-func (i *ignored) from(host string) bool {
+// ignoresHost reports whether a host, or a domain above it, is listed.
+func (i *ignored) ignoresHost(host string) bool {
 	for ; host != ""; _, host, _ = strings.Cut(host, ".") {
 		if i.hosts[host] {
 			return true
@@ -223,7 +223,7 @@ func (i *ignored) from(host string) bool {
 // readIgnored reads an entry of the setting ignore: a referrer's host, an address, a network, or a visitor's id.
 func readIgnored(raw string) (string, error) {
 	if host, ok := strings.CutPrefix(raw, FromPrefix); ok {
-		return readFrom(host)
+		return readIgnoredHost(host)
 	}
 	if id, ok := strings.CutPrefix(raw, IDPrefix); ok {
 		return readIgnoredID(id)
@@ -247,7 +247,7 @@ func readIgnored(raw string) (string, error) {
 	return readIgnoredID(raw)
 }
 
-func readFrom(raw string) (string, error) {
+func readIgnoredHost(raw string) (string, error) {
 	host := tag.HostOf("http://" + raw)
 	if host == "" || strings.ContainsAny(raw, `/\?#@:*`) {
 		return "", invalid("%.64q is not a host that visitors come from: write one like spam.example", raw)

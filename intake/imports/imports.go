@@ -246,7 +246,7 @@ func (r *run) hold(ctx context.Context) error {
 // resume ends the pause of retention. After many visits, it makes running instances load the visitors again.
 func (r *run) resume(ctx context.Context) error {
 	if r.summary.Counted >= manyCounted {
-		if err := r.app.TellInstances(ctx); err != nil {
+		if err := r.app.ReloadVisitors(ctx); err != nil {
 			return err
 		}
 	}

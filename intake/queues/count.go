@@ -95,7 +95,7 @@ func (m *received) read(g *counter.Counting) (item counter.Item, err error) {
 			return item, visit.Errorf(visit.Invalid, "at", "it is missing, and the queue gives the message no time: give it")
 		}
 	}
-	item.At, m.ahead = g.NotAhead(item.At)
+	item.At, m.ahead = g.CapToNow(item.At)
 	return item, nil
 }
 
