@@ -158,7 +158,7 @@ func (q *question) look(k report.Report) report.Look {
 		}
 	}
 	if after := q.value("after"); after != "" && q.err == nil {
-		q.fail(k.Place(after, &l))
+		q.fail(k.ParseCursor(after, &l))
 		if l.N == 0 && l.After.Before > 0 {
 			q.wrong("after", "it is given together with limit=all: leave one of them out")
 		}

@@ -54,12 +54,12 @@ type Look struct {
 	Day         int32        // day of visitors
 	Rank        int64        // a visitor's rank; 0: use Stored
 	Stored      []netip.Addr // addresses under which a visitor may be stored
-	After       Place
+	After       Cursor
 	N           int // maximum number of rows; 0: all
 }
 
-// Place is the last row of a page of results. The next page starts after it. The zero value is the start of the list.
-type Place struct {
+// Cursor is the last row of a page of results. The next page starts after it. The zero value is the start of the list.
+type Cursor struct {
 	Name    string // site, or URI of a page
 	Day     int32
 	Visitor netip.Addr
@@ -71,13 +71,13 @@ type Place struct {
 
 // Reports lists all reports.
 var Reports = []Report{
-	{Name: "sites", Takes: words("after limit offsets"), Read: readSites, place: placeOfName},
+	{Name: "sites", Takes: words("after limit offsets"), Read: readSites, place: parseNameCursor},
 	{Name: "pages", Takes: words("site from to order find days_before compared_to after limit where"), Repeats: words("where"),
-		Read: readPages, place: placeOfPage},
-	{Name: "days", Takes: words("uri site from to history after limit where"), Repeats: words("where"), Read: readDays, place: placeOfDay},
+		Read: readPages, place: parsePageCursor},
+	{Name: "days", Takes: words("uri site from to history after limit where"), Repeats: words("where"), Read: readDays, place: parseDayCursor},
 	{Name: "tags", Takes: words("uri site name from to days_before compared_to limit where"), Repeats: words("where"), OfApp: true,
 		Read: readTags},
-	{Name: "visitors", Takes: words("uri site day after limit offsets"), Read: readVisitors, place: placeOfVisitor},
+	{Name: "visitors", Takes: words("uri site day after limit offsets"), Read: readVisitors, place: parseVisitorCursor},
 	{Name: "ranks", Takes: words("uri site rank ip visitor offsets"), Read: readRanks},
 	{Name: "uniques", Takes: words("uri site prefix from to where"), Repeats: words("uri site where"), Read: readUniques},
 	{Name: "numbers", Takes: words("uri site from to days_before compared_to where"), Repeats: words("where"), OfApp: true,
@@ -88,7 +88,7 @@ var Reports = []Report{
 	{Name: "returns", Takes: words("uri site from to"), Read: panel("returns", (*Reader).ReturnedAfter)},
 	{Name: "first-visits", Takes: words("uri site"), Read: panel("first_visits", (*Reader).FirstVisits)},
 	{Name: "tag-pages", Takes: words("site name value from to"), OfSite: true, Read: panel("pages", (*Reader).TagPages)},
-	{Name: "who-came", Takes: words("uri site from to after limit"), ToNamed: true, Read: readWhoCame, place: placeOfVisitor},
+	{Name: "who-came", Takes: words("uri site from to after limit"), ToNamed: true, Read: readWhoCame, place: parseVisitorCursor},
 	{Name: "events", Takes: words("site from to limit where"), Repeats: words("where"), OfApp: true, Read: panel("events", (*Reader).Events)},
 	{Name: "goals", Takes: words("site from to goal by limit where"), Repeats: words("where"), OfSite: true, Read: readGoals},
 	{Name: "funnel", Takes: words("site from to step where"), Repeats: words("step where"), OfSite: true,
@@ -111,8 +111,8 @@ func (k Report) Whole() bool {
 	return slices.Contains([]string{"pages", "days", "tags", "who-came"}, k.Name)
 }
 
-// Place parses a place as written in Rows.Next. l holds the other parameters.
-func (k Report) Place(text string, l *Look) error {
+// ParseCursor parses a place as written in Rows.Next. l holds the other parameters.
+func (k Report) ParseCursor(text string, l *Look) error {
 	if k.place(text, l) {
 		return nil
 	}

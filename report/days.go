@@ -21,7 +21,7 @@ type Day = DaysBetweenRow
 // Days returns the first n days of a range with a target's numbers. It omits days without visits. A target that was
 // never counted has no days.
 func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) ([]Day, error) {
-	return ask(ctx, r, "days", (*Queries).DaysBetween, Look{App: app, Target: target, In: in, N: n})
+	return runQuery(ctx, r, "days", (*Queries).DaysBetween, Look{App: app, Target: target, In: in, N: n})
 }
 
 // DaysWhere is Days for a Look. It reads one day more than l.N, so that the caller can see if there are more.
@@ -54,9 +54,9 @@ type dayByDay struct {
 	Hot         *int64 `json:"hot"` // nil: unknown
 	Uniques            // in the range
 
-	Told toldDays `json:"history,omitempty"` // counted elsewhere
+	Told historyList `json:"history,omitempty"` // counted elsewhere
 
-	all []ToldDay // all days, also those counted elsewhere; Unknown on days without a count
+	all []HistoryDay // all days, also those counted elsewhere; Unknown on days without a count
 
 	period  period   // the unit shown in text and drawings
 	periods []Period // set if period is not a day
@@ -77,7 +77,7 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 			return nil, err
 		}
 	}
-	known := withTold(counted, a.Told)
+	known := mergeHistory(counted, a.Told)
 	if len(known) > 0 {
 		if in.To == visit.AllDays.To {
 			a.To = known[len(known)-1].Day
@@ -87,7 +87,7 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 		}
 	}
 	if a.From != visit.AllDays.From && a.To != visit.AllDays.To {
-		days, first, err := r.sinceCounted(ctx, app, target, a.Range)
+		days, first, err := r.clipToFirstDay(ctx, app, target, a.Range)
 		if err != nil {
 			return nil, err
 		}
@@ -95,9 +95,9 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 			a.Days = fillGaps(counted, days, Day{}, func(d *Day) *int32 { return &d.Day })
 		}
 	}
-	if a.all = withTold(a.Days, a.Told); len(a.Told) > 0 {
-		a.all = fillGaps(a.all, visit.Range{From: a.all[0].Day, To: a.To}, ToldDay{0, Unknown, Unknown, Unknown, Unknown, ""},
-			func(d *ToldDay) *int32 { return &d.Day })
+	if a.all = mergeHistory(a.Days, a.Told); len(a.Told) > 0 {
+		a.all = fillGaps(a.all, visit.Range{From: a.all[0].Day, To: a.To}, HistoryDay{0, Unknown, Unknown, Unknown, Unknown, ""},
+			func(d *HistoryDay) *int32 { return &d.Day })
 	}
 	hot := int64(0)
 	for _, day := range counted {
@@ -122,9 +122,9 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	return a, err
 }
 
-// sinceCounted cuts off the days of a range before the first day on which the target's site was counted. It also
+// clipToFirstDay cuts off the days of a range before the first day on which the target's site was counted. It also
 // returns that day, 0 if there is none.
-func (r *Reader) sinceCounted(ctx context.Context, app, target string, in visit.Range) (_ visit.Range, first int32, err error) {
+func (r *Reader) clipToFirstDay(ctx context.Context, app, target string, in visit.Range) (_ visit.Range, first int32, err error) {
 	site, _, _ := strings.Cut(target, "/")
 	first, err = r.FirstDay(ctx, app, site)
 	in.From = max(in.From, first)
@@ -151,7 +151,7 @@ func (a dayByDay) rows() ([]string, [][]any) {
 	return table(withoutUnknown([]Day(a.Days)))
 }
 
-func (a dayByDay) text(s draw.Style) string { return a.counted(s) + toldText(a.Told) }
+func (a dayByDay) text(s draw.Style) string { return a.counted(s) + historyText(a.Told) }
 
 func (a dayByDay) counted(s draw.Style) string {
 	switch {
@@ -179,13 +179,13 @@ func (d days) MarshalJSON() ([]byte, error) { return json.Marshal(withoutUnknown
 
 func (a dayByDay) hot() any {
 	if a.Hot == nil {
-		return told(Unknown)
+		return orDash(Unknown)
 	}
 	return draw.Number(*a.Hot)
 }
 
-// told returns a number for a table, or a dash if it is unknown.
-func told(n int64) any {
+// orDash returns a number for a table, or a dash if it is unknown.
+func orDash(n int64) any {
 	if n == Unknown {
 		return "–"
 	}
@@ -206,14 +206,14 @@ func (a dayByDay) table() draw.Table {
 		if len(a.Told) == 0 {
 			columns = columns[:4]
 		}
-		return draw.Table{Columns: columns, Rows: convert(a.all, func(d ToldDay) []any {
+		return draw.Table{Columns: columns, Rows: convert(a.all, func(d HistoryDay) []any {
 			by := "–"
 			if d.Source != "" {
 				by = visit.CountedBy(d.Source)
 			} else if d.Pv != Unknown {
 				by = "Footfall"
 			}
-			return []any{draw.Day(d.Day), told(d.Pv), told(d.NewVisitors), told(d.Hot), told(d.Visits), by}[:len(columns)]
+			return []any{draw.Day(d.Day), orDash(d.Pv), orDash(d.NewVisitors), orDash(d.Hot), orDash(d.Visits), by}[:len(columns)]
 		})}
 	}
 	return draw.Table{
@@ -221,7 +221,7 @@ func (a dayByDay) table() draw.Table {
 			{Name: strings.ToUpper(string(a.period))}, {Name: "UNIQUES", Bar: true}, {Name: "NEW"}, {Name: "PV"}, {Name: "HOT"},
 		},
 		Rows: convert(a.periods, func(p Period) []any {
-			return []any{a.period.name(p.FirstDay), p.Visitors, p.NewVisitors, p.Pv, told(p.Hot)}
+			return []any{a.period.name(p.FirstDay), p.Visitors, p.NewVisitors, p.Pv, orDash(p.Hot)}
 		}),
 	}
 }
@@ -242,8 +242,8 @@ func (a dayByDay) plot() (p draw.Plot) {
 		switch {
 		case a.period != daily:
 		case d.Source != "":
-			label := fmt.Sprintf("%s: counted by %s: visitors %v, page views %v", name, visit.CountedBy(d.Source), toldNumber(d.Pv),
-				toldNumber(d.Hot))
+			label := fmt.Sprintf("%s: counted by %s: visitors %v, page views %v", name, visit.CountedBy(d.Source), historyNumber(d.Pv),
+				historyNumber(d.Hot))
 			p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: label, Told: max(d.Pv, 0)})
 		case d.Pv == Unknown:
 			p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: name + ": no count", None: true})

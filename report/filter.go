@@ -29,7 +29,7 @@ type Filtered struct {
 // not read.
 func (r *Reader) Filter(ctx context.Context, l Look, parts ...string) (*Filtered, error) {
 	l.Parts = parts
-	rows, err := ask(ctx, r, "visitors under a filter", (*Queries).FilterPanels, l)
+	rows, err := runQuery(ctx, r, "visitors under a filter", (*Queries).FilterPanels, l)
 	read := &Filtered{parts: parts, rows: rows}
 	if last := len(rows) - 1; last >= 0 && rows[last].Part == "since" {
 		read.Since, read.Erased = rows[last].Day, rows[last].Visitors
@@ -94,7 +94,7 @@ func (r *Reader) numbersWhere(ctx context.Context, l Look) (p Panel[Numbers], er
 // counted.
 func (r *Reader) viewsOfApp(ctx context.Context, l Look) (first int32, hot int64, err error) {
 	l.Period, l.In.To = string(monthly), min(l.In.To, visit.DayOf(r.db.Now().AddDate(0, 0, 1), time.UTC))
-	months, err := ask(ctx, r, "page views", (*Queries).PanelChart, l)
+	months, err := runQuery(ctx, r, "page views", (*Queries).PanelChart, l)
 	if hot = Unknown; len(months) == 0 {
 		return 0, hot, err
 	}
@@ -179,7 +179,7 @@ func (l Look) CheckWhere() error {
 		return visit.Errorf(visit.Invalid, "where", "filters are of the visitors of a site: give site, and a page as where=page:/home")
 	case l.Before > 0:
 		return visit.Errorf(visit.Invalid, "days_before", "nothing is compared under a filter: ask for the other days by themselves")
-	case l.Find != "" || l.After != (Place{}) && l.After.Day == 0:
+	case l.Find != "" || l.After != (Cursor{}) && l.After.Day == 0:
 		return visit.Errorf(visit.Invalid, "where", "pages under a filter are a list that is told at once: leave find and after out")
 	case l.By != "" && l.By != "pv":
 		return visit.Errorf(visit.Invalid, "order", "pages under a filter are in order of pv alone")
@@ -209,10 +209,10 @@ func withoutUnknown(list any) any {
 		fields = append(fields, f)
 	}
 	kind := reflect.StructOf(fields)
-	made := reflect.MakeSlice(reflect.SliceOf(kind), of.Len(), of.Len())
+	result := reflect.MakeSlice(reflect.SliceOf(kind), of.Len(), of.Len())
 	for i := range of.Len() {
 		for at, f := range fields {
-			from, to := of.Index(i).FieldByName(f.Name), made.Index(i).Field(at)
+			from, to := of.Index(i).FieldByName(f.Name), result.Index(i).Field(at)
 			switch {
 			case f.Type.Kind() != reflect.Pointer:
 				to.Set(from)
@@ -221,5 +221,5 @@ func withoutUnknown(list any) any {
 			}
 		}
 	}
-	return made.Interface()
+	return result.Interface()
 }

@@ -10,42 +10,44 @@ import (
 	"footfall/visit"
 )
 
-// ToldDay is a target's day, counted elsewhere by Source, or here if Source is "". Numbers may be Unknown. Only days
+// HistoryDay is a target's day, counted elsewhere by Source, or here if Source is "". Numbers may be Unknown. Only days
 // counted elsewhere have Visits.
-type ToldDay = HistoryDaysRow
+type HistoryDay = HistoryDaysRow
 
 // Told reads at most N days of a target in a range that were counted elsewhere and not here.
-func (r *Reader) Told(ctx context.Context, l Look) ([]ToldDay, error) {
-	return ask(ctx, r, "history", (*Queries).HistoryDays, l)
+func (r *Reader) Told(ctx context.Context, l Look) ([]HistoryDay, error) {
+	return runQuery(ctx, r, "history", (*Queries).HistoryDays, l)
 }
 
-// ToldSites reads at most n sites of an app that were counted elsewhere and never here.
-func (r *Reader) ToldSites(ctx context.Context, app string, n int) ([]HistorySitesRow, error) {
-	return ask(ctx, r, "sites of history", (*Queries).HistorySites, Look{App: app, N: n})
+// HistorySites reads at most n sites of an app that were counted elsewhere and never here.
+func (r *Reader) HistorySites(ctx context.Context, app string, n int) ([]HistorySitesRow, error) {
+	return runQuery(ctx, r, "sites of history", (*Queries).HistorySites, Look{App: app, N: n})
 }
 
-// ToldPages reads the pages of a site as counted elsewhere in a range.
-func (r *Reader) ToldPages(ctx context.Context, l Look) (Panel[PanelToldPagesRow], error) {
+// HistoryPages reads the pages of a site as counted elsewhere in a range.
+func (r *Reader) HistoryPages(ctx context.Context, l Look) (Panel[PanelToldPagesRow], error) {
 	return panelOf(ctx, r, "pages of history", PanelToldPages, (*Queries).PanelToldPages, l)
 }
 
-// toldDays omits unknown numbers in JSON, like days.
-type toldDays []ToldDay
+// historyList omits unknown numbers in JSON, like days.
+type historyList []HistoryDay
 
 // MarshalJSON implements json.Marshaler.
-func (d toldDays) MarshalJSON() ([]byte, error) { return json.Marshal(withoutUnknown([]ToldDay(d))) }
-
-// withTold merges days counted elsewhere with days counted here. For a day that is in both, the count from elsewhere
-// wins.
-func withTold(counted []Day, told []ToldDay) []ToldDay {
-	here := convert(counted, func(d Day) ToldDay { return ToldDay{d.Day, d.Pv, d.NewVisitors, d.Hot, Unknown, ""} })
-	all := append(slices.Clone(told), here...)
-	slices.SortStableFunc(all, func(a, b ToldDay) int { return cmp.Compare(a.Day, b.Day) })
-	return slices.CompactFunc(all, func(a, b ToldDay) bool { return a.Day == b.Day })
+func (d historyList) MarshalJSON() ([]byte, error) {
+	return json.Marshal(withoutUnknown([]HistoryDay(d)))
 }
 
-// toldText describes the numbers counted elsewhere, with one line per source.
-func toldText(told []ToldDay) (text string) {
+// mergeHistory merges days counted elsewhere with days counted here. For a day that is in both, the count from elsewhere
+// wins.
+func mergeHistory(counted []Day, told []HistoryDay) []HistoryDay {
+	here := convert(counted, func(d Day) HistoryDay { return HistoryDay{d.Day, d.Pv, d.NewVisitors, d.Hot, Unknown, ""} })
+	all := append(slices.Clone(told), here...)
+	slices.SortStableFunc(all, func(a, b HistoryDay) int { return cmp.Compare(a.Day, b.Day) })
+	return slices.CompactFunc(all, func(a, b HistoryDay) bool { return a.Day == b.Day })
+}
+
+// historyText describes the numbers counted elsewhere, with one line per source.
+func historyText(told []HistoryDay) (text string) {
 	for len(told) > 0 {
 		source, views, visitors, to := told[0].Source, int64(0), int64(0), int32(0)
 		for _, d := range told {
@@ -54,8 +56,8 @@ func toldText(told []ToldDay) (text string) {
 			}
 		}
 		text += say("counted by %s %s: visitors of each day %v, page views %v\n", visit.CountedBy(source), visit.Range{From: told[0].Day, To: to},
-			toldNumber(visitors), toldNumber(views))
-		told = slices.DeleteFunc(slices.Clone(told), func(d ToldDay) bool { return d.Source == source })
+			historyNumber(visitors), historyNumber(views))
+		told = slices.DeleteFunc(slices.Clone(told), func(d HistoryDay) bool { return d.Source == source })
 	}
 	return text
 }
@@ -68,9 +70,9 @@ func Plus(sum, n int64) int64 {
 	return sum + n
 }
 
-func toldNumber(n int64) any {
+func historyNumber(n int64) any {
 	if n == Unknown {
-		return told(n)
+		return orDash(n)
 	}
 	return draw.Number(n)
 }

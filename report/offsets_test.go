@@ -96,7 +96,7 @@ func TestOffsetsInReports(t *testing.T) {
 		assert.Equal(t, found, again)
 	}
 	_, err = r.Ranked(ctx, report.Look{App: "demo", Target: "s.example/p", Rank: 48})
-	require.ErrorIs(t, err, report.ErrNobody)
+	require.ErrorIs(t, err, report.ErrNoVisitor)
 }
 
 // A number that was shown to a visitor does not change, whatever is set or removed later.
@@ -175,9 +175,9 @@ func TestErasedRanksHaveNoVisitor(t *testing.T) {
 		}
 	}
 	_, err = r.Ranked(t.Context(), report.Look{App: "demo", Target: "s.example", Rank: visitors + before + 1})
-	require.ErrorIs(t, err, report.ErrNobody)
+	require.ErrorIs(t, err, report.ErrNoVisitor)
 	_, err = r.Ranked(t.Context(), report.Look{App: "demo", Target: "s.example", Rank: before})
-	require.ErrorIs(t, err, report.ErrNobody)
+	require.ErrorIs(t, err, report.ErrNoVisitor)
 	assert.Equal(t, erased, desk.Column[int64](t, r.Desk, `SELECT rank FROM report.ranks WHERE visitor IS NULL ORDER BY rank`))
 	assert.Equal(t, []string{"600 600 600"},
 		desk.Column[string](t, r.Desk, `SELECT concat_ws(' ', count(*), count(DISTINCT rank), max(rank)) FROM report.ranks`))

@@ -69,7 +69,7 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 		return nil, err
 	}
 	a.FirstDays = firstDays(days, before, a.UV)
-	last, _, err := r.sinceCounted(ctx, app, target, visit.LastDays(overviewLast, to))
+	last, _, err := r.clipToFirstDay(ctx, app, target, visit.LastDays(overviewLast, to))
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
 
 // PagesVisited returns how many pages TopPages could list for a site, at most N.
 func (r *Reader) PagesVisited(ctx context.Context, l Look) (int64, error) {
-	return ask(ctx, r, "how many pages were visited", (*Queries).PagesVisited, l)
+	return runQuery(ctx, r, "how many pages were visited", (*Queries).PagesVisited, l)
 }
 
 // ReturnedAfter reads how often visitors of a target returned in a range, by the number of days since their previous
@@ -98,12 +98,12 @@ func (r *Reader) WhoCame(ctx context.Context, l Look) (Panel[Came], error) {
 
 // TagNames reads the names of tags that an app counts or has values for.
 func (r *Reader) TagNames(ctx context.Context, app string) ([]TagName, error) {
-	return ask(ctx, r, "names of tags", (*Queries).TagNames, Look{App: app})
+	return runQuery(ctx, r, "names of tags", (*Queries).TagNames, Look{App: app})
 }
 
 // TitleOf returns the title of a page, or "" if it is unknown.
 func (r *Reader) TitleOf(ctx context.Context, app, page string) (string, error) {
-	return ask(ctx, r, "the title of a page", (*Queries).TitleOf, Look{App: app, Target: page})
+	return runQuery(ctx, r, "the title of a page", (*Queries).TitleOf, Look{App: app, Target: page})
 }
 
 // TagPages reads the pages of a site on which visitors with a tag's value arrived in a range.
@@ -116,9 +116,9 @@ func (r *Reader) TagPages(ctx context.Context, l Look) (Panel[TagPage], error) {
 func panelOf[Params, Row any](ctx context.Context, r *Reader, what, text string,
 	query func(*Queries, context.Context, Params) ([]Row, error), l Look,
 ) (p Panel[Row], err error) {
-	rows, err := ask(ctx, r, what, query, l)
+	rows, err := runQuery(ctx, r, what, query, l)
 	p.Rows = append([]Row{}, rows...) // an empty list in JSON instead of null
-	l.N, l.After = 0, Place{}
+	l.N, l.After = 0, Cursor{}
 	p.SQL = statementOf(text, paramsOf[Params](l))
 	return p, err
 }

@@ -232,13 +232,13 @@ func (h *history) listsAgree(t *testing.T) {
 	all, err := h.WhoCame(t.Context(), look)
 	require.NoError(t, err)
 	said(t, h, all)
-	for after, i := (report.Place{}), 0; ; i++ {
+	for after, i := (report.Cursor{}), 0; ; i++ {
 		came, err := h.WhoCame(t.Context(), of(look, func(l *report.Look) { l.After, l.N = after, 7 }))
 		require.NoError(t, err)
 		require.Equal(t, all.SQL, came.SQL)
 		var read []string
 		for _, row := range came.Rows {
-			after = report.Place{Day: row.Day, Visitor: row.Visitor}
+			after = report.Cursor{Day: row.Day, Visitor: row.Visitor}
 			read = append(read, fmt.Sprint(row.Day, row.Visitor, row.Rank, row.FirstDay, row.PreviousDay, row.LastDay))
 		}
 		if len(came.Rows) < 7 {

@@ -107,8 +107,8 @@ func (a *Rows) JSON(beside any) ([]byte, error) {
 	return append(body, '}'), nil
 }
 
-// besideRows holds the request's parameters.
-type besideRows struct {
+// requestMembers holds the request's parameters.
+type requestMembers struct {
 	App          string `json:"app"`
 	Target       string `json:"target,omitempty"`
 	Site         string `json:"site,omitempty"`
@@ -116,14 +116,14 @@ type besideRows struct {
 	By           string `json:"by,omitempty"`
 }
 
-func (l Look) beside(name string) besideRows {
+func (l Look) beside(name string) requestMembers {
 	switch name {
 	case "pages":
-		return besideRows{App: l.App, Site: l.Target, Range: &l.In, By: l.By}
+		return requestMembers{App: l.App, Site: l.Target, Range: &l.In, By: l.By}
 	case "tags", "events", "goals", "funnel":
-		return besideRows{App: l.App, Target: l.Target, Range: &l.In}
+		return requestMembers{App: l.App, Target: l.Target, Range: &l.In}
 	}
-	return besideRows{App: l.App, Target: l.Target}
+	return requestMembers{App: l.App, Target: l.Target}
 }
 
 func (a *Rows) rows() ([]string, [][]any) { return table(a.Told()) }
@@ -159,7 +159,7 @@ func (a *Rows) text(s draw.Style) string {
 		for _, row := range rows {
 			switch value := row[i].(type) {
 			case int64:
-				row[i] = told(value)
+				row[i] = orDash(value)
 			case int32:
 				if row[i] = int64(value); strings.HasSuffix(name, "day") {
 					row[i] = draw.Day(value)

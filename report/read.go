@@ -45,11 +45,11 @@ func (r *Reader) ranksBefore(ctx context.Context, l Look) (int64, error) {
 	return totals.Rows[0].Uv - totals.Rows[0].CountedUv, nil
 }
 
-// ErrNobody is returned if a target has no visitor with that rank or address.
-var ErrNobody = errors.New("there is no such visitor")
+// ErrNoVisitor is returned if a target has no visitor with that rank or address.
+var ErrNoVisitor = errors.New("there is no such visitor")
 
-// ErrElsewhere is an ErrNobody for the rank of a visitor who was counted elsewhere.
-var ErrElsewhere = fmt.Errorf("this visitor came before: %w", ErrNobody)
+// ErrVisitorElsewhere is an ErrNoVisitor for the rank of a visitor who was counted elsewhere.
+var ErrVisitorElsewhere = fmt.Errorf("this visitor came before: %w", ErrNoVisitor)
 
 // Site is a site with its totals.
 type Site struct {
@@ -63,7 +63,7 @@ type Site struct {
 
 // Sites returns the first n sites of an app in order of name, after a named one, or from the start if after is "".
 func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, error) {
-	rows, err := ask(ctx, r, "sites", (*Queries).SitesAfter, Look{App: app, After: Place{Name: after}, N: n})
+	rows, err := runQuery(ctx, r, "sites", (*Queries).SitesAfter, Look{App: app, After: Cursor{Name: after}, N: n})
 	return convert(rows, func(s SitesAfterRow) Site {
 		if r.counted {
 			s.Pv, s.Uv, s.Hot = s.CountedPv, s.CountedUv, s.CountedHot
@@ -74,7 +74,7 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, e
 
 // FirstPage returns the app's page that was counted first, or nil.
 func (r *Reader) FirstPage(ctx context.Context, app string) (*PageFirstRow, error) {
-	rows, err := ask(ctx, r, "the first page", (*Queries).PageFirst, Look{App: app})
+	rows, err := runQuery(ctx, r, "the first page", (*Queries).PageFirst, Look{App: app})
 	if len(rows) == 0 {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func (r *Reader) ProvedLast(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// ask runs a generated query. what describes it in errors.
-func ask[Params, Answer any](ctx context.Context, r *Reader, what string,
+// runQuery runs a generated query. what describes it in errors.
+func runQuery[Params, Answer any](ctx context.Context, r *Reader, what string,
 	query func(*Queries, context.Context, Params) (Answer, error), l Look,
 ) (answer Answer, err error) {
 	err = r.db.Report(ctx, func(tx db.Tx) error {
@@ -105,15 +105,15 @@ func ask[Params, Answer any](ctx context.Context, r *Reader, what string,
 		err = visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: "+
 			"choose fewer days, fewer pages, or a whole site").Because(err)
 	}
-	if err = refused(err); err != nil {
+	if err = translateRefusal(err); err != nil {
 		err = fmt.Errorf("read %s: %w", what, err)
 	}
 	return answer, err
 }
 
-// refused translates the error of a database function that refused its arguments. It returns other errors unchanged. Functions
+// translateRefusal translates the error of a database function that refused its arguments. It returns other errors unchanged. Functions
 // called for pages put the field and the text with its values into DETAIL, which the server logs: it never contains a visitor.
-func refused(err error) error {
+func translateRefusal(err error) error {
 	message, detail, is := db.Refused(err)
 	if !is {
 		return err

@@ -203,7 +203,7 @@ func (h *history) agree(t *testing.T, ranges int) {
 		require.Equal(t, text(t, append([]report.PageBetween{}, top(counted, by, n)...)), text(t, pages), "%d of %q by %s in %v", n, site, by, in)
 
 		after := targets[len(targets)-1]
-		pages, err = between(h.PagesAfter(t.Context(), report.Look{App: "demo", Target: site, After: report.Place{Name: after}, In: in}, n))
+		pages, err = between(h.PagesAfter(t.Context(), report.Look{App: "demo", Target: site, After: report.Cursor{Name: after}, In: in}, n))
 		require.NoError(t, err)
 		counted = slices.DeleteFunc(counted, func(p report.PageBetween) bool { return p.URI <= after })
 		slices.SortFunc(counted, func(a, b report.PageBetween) int { return cmp.Compare(a.URI, b.URI) })
@@ -212,7 +212,7 @@ func (h *history) agree(t *testing.T, ranges int) {
 
 		days, err := h.Days(t.Context(), "demo", targets[0], in, 1000)
 		require.NoError(t, err)
-		require.Equal(t, h.daysOf(targets[0], in), len(days))
+		require.Equal(t, h.rangeMembers(targets[0], in), len(days))
 		for _, day := range days {
 			require.Equal(t, h.hot[targets[0]][day.Day], day.Hot)
 			require.Equal(t, one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = $1"), targets[0], day.Day, day.Day), day.Pv)
@@ -220,7 +220,7 @@ func (h *history) agree(t *testing.T, ranges int) {
 	}
 }
 
-func (h *history) daysOf(target string, in visit.Range) (days int) {
+func (h *history) rangeMembers(target string, in visit.Range) (days int) {
 	for day := range h.hot[target] {
 		if day >= in.From && day <= in.To {
 			days++
@@ -260,7 +260,7 @@ func (h *history) visitorsAgree(t *testing.T) {
 		var read []string
 		var last netip.Addr
 		for {
-			part, err := h.Visitors(t.Context(), report.Look{App: "demo", Target: target, Day: day, After: report.Place{Visitor: last}, N: 6})
+			part, err := h.Visitors(t.Context(), report.Look{App: "demo", Target: target, Day: day, After: report.Cursor{Visitor: last}, N: 6})
 			require.NoError(t, err)
 			for _, v := range part {
 				read, last = append(read, fmt.Sprint(v.Visitor, v.Rank, v.New)), v.Visitor
@@ -283,9 +283,9 @@ func (h *history) visitorsAgree(t *testing.T) {
 	}
 	for _, target := range []string{h.targets[0], "never.example"} {
 		_, err := h.Ranked(t.Context(), report.Look{App: "demo", Target: target, Rank: 1000})
-		require.ErrorIs(t, err, report.ErrNobody)
+		require.ErrorIs(t, err, report.ErrNoVisitor)
 		_, err = h.Ranked(t.Context(), report.Look{App: "demo", Target: target, Stored: []netip.Addr{netip.MustParseAddr("203.0.113.1")}})
-		require.ErrorIs(t, err, report.ErrNobody)
+		require.ErrorIs(t, err, report.ErrNoVisitor)
 	}
 	sites, err := h.Sites(t.Context(), "demo", "", 2)
 	require.NoError(t, err)
@@ -367,7 +367,7 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 
 	for _, by := range []string{"pv", "hot"} {
 		var all []report.PageBetween
-		for at := new(report.Place); at != nil; {
+		for at := new(report.Cursor); at != nil; {
 			var part []report.Page
 			var err error
 			part, at, err = r.TopPagesAfter(t.Context(), report.Look{App: "demo", In: visit.AllDays, By: by, After: *at, N: 450})
@@ -548,7 +548,7 @@ func TestServiceReadsReports(t *testing.T) {
 		add(from.Visitors(ctx, report.Look{App: "demo", Target: site, Day: lastDay, N: 100}))
 		add(from.Ranked(ctx, report.Look{App: "demo", Target: site, Rank: 3}))
 		_, err := from.Ranked(ctx, report.Look{App: "demo", Target: site, Stored: []netip.Addr{netip.MustParseAddr("192.0.2.7")}})
-		require.ErrorIs(t, err, report.ErrNobody)
+		require.ErrorIs(t, err, report.ErrNoVisitor)
 		return text(t, all)
 	}
 	said := read(service)
@@ -597,5 +597,5 @@ func TestReadingEndsInTime(t *testing.T) {
 	_, err = listed(r.TopPages(t.Context(), report.Look{App: "demo", Target: "", In: visit.AllDays, By: "rank", N: 1}))
 	require.Error(t, err)
 	assert.True(t, strings.HasPrefix(err.Error(), "read top pages: "), err)
-	assert.False(t, errors.Is(err, report.ErrNobody))
+	assert.False(t, errors.Is(err, report.ErrNoVisitor))
 }

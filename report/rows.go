@@ -40,14 +40,14 @@ func listing[Row any](l Look, name string, rows []Row, after func(Row) string) *
 	if rows == nil {
 		rows = []Row{} // an empty list in JSON instead of null
 	}
-	made := &Rows{Look: l, Name: name, List: rows}
+	result := &Rows{Look: l, Name: name, List: rows}
 	if l.N > 0 && len(rows) > l.N {
-		made.List = rows[:l.N]
+		result.List = rows[:l.N]
 		if after != nil {
-			made.Next = after(rows[l.N-1])
+			result.Next = after(rows[l.N-1])
 		}
 	}
-	return made
+	return result
 }
 
 func readSites(ctx context.Context, from *Reader, l Look) (*Rows, error) {
@@ -55,25 +55,25 @@ func readSites(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	return listing(l, "sites", sites, func(s Site) string { return s.Site }), err
 }
 
-func placeOfName(text string, l *Look) bool {
+func parseNameCursor(text string, l *Look) bool {
 	l.After.Name = text
 	return true
 }
 
-func placeOfPage(text string, l *Look) bool {
+func parsePageCursor(text string, l *Look) bool {
 	if l.By == "uri" {
-		return placeOfName(text, l)
+		return parseNameCursor(text, l)
 	}
 	at := &l.After
 	read, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
 		_, err = fmt.Sscanf(string(read), l.By+" %d %d %d", &at.Before, &at.Number, &at.PageID)
 	}
-	return err == nil && at.cursor(l.By) == text && at.Before >= 1 && at.Before <= DeepestTop
+	return err == nil && at.encode(l.By) == text && at.Before >= 1 && at.Before <= DeepestTop
 }
 
-// cursor encodes a place among top pages. It is valid for one sort order.
-func (at Place) cursor(by string) string {
+// encode encodes a place among top pages. It is valid for one sort order.
+func (at Cursor) encode(by string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", by, at.Before, at.Number, at.PageID))
 }
 
@@ -84,20 +84,20 @@ func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	switch {
 	case len(l.Where) > 0:
 		pages, err := from.TopPages(ctx, l)
-		return pagesOf(listing(l, "pages", pages.Rows, nil)), err
+		return withoutComparison(listing(l, "pages", pages.Rows, nil)), err
 	case l.N > 0 && l.By == "uri":
 		pages, err := from.PagesAfter(ctx, l, l.N+1)
-		return pagesOf(listing(l, "pages", pages, func(p Page) string { return p.URI })), err
+		return withoutComparison(listing(l, "pages", pages, func(p Page) string { return p.URI })), err
 	case l.N > 0 && l.Find == "":
 		pages, next, err := from.TopPagesAfter(ctx, l)
-		made := listing(l, "pages", pages, nil)
+		result := listing(l, "pages", pages, nil)
 		if next != nil {
-			made.Next = next.cursor(l.By)
+			result.Next = next.encode(l.By)
 		}
-		return pagesOf(made), err
+		return withoutComparison(result), err
 	case l.N > 0:
 		found, err := from.FindPages(ctx, l)
-		return pagesOf(listing(l, "pages", found.Rows, nil)), err
+		return withoutComparison(listing(l, "pages", found.Rows, nil)), err
 	}
 	if l.After.Name == "" && l.By != "uri" {
 		read := (*Reader).FindPages
@@ -106,32 +106,32 @@ func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		}
 		top, err := read(from, ctx, l)
 		if err != nil || len(top.Rows) < DeepestTop {
-			return pagesOf(listing(l, "pages", top.Rows, nil)), err
+			return withoutComparison(listing(l, "pages", top.Rows, nil)), err
 		}
 	}
 	pages, err := from.PagesAfter(ctx, l, DeepestTop)
-	made := &Rows{Look: l, Name: "pages", List: pages}
+	result := &Rows{Look: l, Name: "pages", List: pages}
 	if len(pages) == DeepestTop {
 		follow := l
 		follow.After.Name = pages[len(pages)-1].URI
-		made.Follow = &follow
+		result.Follow = &follow
 	}
 	if l.Find == "" && l.By != "uri" { // as above, only pages that were visited
-		made.List = slices.DeleteFunc(pages, func(p Page) bool { return p.number(l.By) == 0 })
+		result.List = slices.DeleteFunc(pages, func(p Page) bool { return p.number(l.By) == 0 })
 	}
-	return pagesOf(made), err
+	return withoutComparison(result), err
 }
 
-// pagesOf removes the columns for compared days if there are none.
-func pagesOf(made *Rows) *Rows {
-	if made.Look.Before == 0 {
-		made.List = convert(made.List.([]Page), func(p Page) TitledPage { return TitledPage{p.PageBetween, p.Title} })
+// withoutComparison removes the columns for compared days if there are none.
+func withoutComparison(result *Rows) *Rows {
+	if result.Look.Before == 0 {
+		result.List = convert(result.List.([]Page), func(p Page) TitledPage { return TitledPage{p.PageBetween, p.Title} })
 	}
-	return made
+	return result
 }
 
 func readDays(ctx context.Context, from *Reader, l Look) (*Rows, error) {
-	asked := daysOf{From: l.In.From, To: l.In.To}
+	asked := rangeMembers{From: l.In.From, To: l.In.To}
 	if l.N == 0 {
 		l.N = mostDays
 	}
@@ -143,32 +143,32 @@ func readDays(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	}
 	days, err := from.DaysWhere(ctx, l)
 	if err != nil || !l.History {
-		made := listing(l, "days", days, func(d Day) string { return strconv.Itoa(int(d.Day)) })
-		made.Of = asked
-		return made, err
+		result := listing(l, "days", days, func(d Day) string { return strconv.Itoa(int(d.Day)) })
+		result.Of = asked
+		return result, err
 	}
 	more := l
 	more.N++
 	told, err := from.Told(ctx, more)
-	made := listing(l, "days", withTold(days, told), func(d ToldDay) string { return strconv.Itoa(int(d.Day)) })
-	made.List, made.Of = withoutUnknown(made.List), asked
-	return made, err
+	result := listing(l, "days", mergeHistory(days, told), func(d HistoryDay) string { return strconv.Itoa(int(d.Day)) })
+	result.List, result.Of = withoutUnknown(result.List), asked
+	return result, err
 }
 
-type daysOf struct {
+type rangeMembers struct {
 	From int32 `json:"from,omitempty"`
 	To   int32 `json:"to,omitempty"`
 }
 
-func placeOfDay(text string, l *Look) bool {
+func parseDayCursor(text string, l *Look) bool {
 	day, err := visit.ParseDay(text, l.Today)
 	l.After.Day = day
 	return err == nil
 }
 
-// placeOfVisitor parses a day and a visitor. The day is included so that the list stays the same if midnight passes
+// parseVisitorCursor parses a day and a visitor. The day is included so that the list stays the same if midnight passes
 // between two pages of results.
-func placeOfVisitor(text string, l *Look) bool {
+func parseVisitorCursor(text string, l *Look) bool {
 	began, address, _ := strings.Cut(text, "-")
 	day, wrongDay := visit.ParseDay(began, l.Today)
 	visitor, err := netip.ParseAddr(address)
@@ -188,22 +188,22 @@ func readVisitors(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := listing(l, "visitors", []DayVisitor{}, nil)
+	result := listing(l, "visitors", []DayVisitor{}, nil)
 	if came.PV > 0 {
 		visitors, err := from.Visitors(ctx, l)
 		if err != nil {
 			return nil, err
 		}
-		made = listing(l, "visitors", visitors, func(v DayVisitor) string { return afterVisitor(l.Day, v.Visitor) })
+		result = listing(l, "visitors", visitors, func(v DayVisitor) string { return afterVisitor(l.Day, v.Visitor) })
 	}
-	made.Of = came
-	return made, nil
+	result.Of = came
+	return result, nil
 }
 
 func readRanks(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	found, err := from.Ranked(ctx, l)
 	ranks := []Ranked{found}
-	if errors.Is(err, ErrNobody) {
+	if errors.Is(err, ErrNoVisitor) {
 		ranks, err = nil, nil
 	}
 	return listing(l, "ranks", ranks, nil), err
@@ -216,18 +216,18 @@ func readUniques(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 
 func readTags(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	read, err := from.ByTag(ctx, l)
-	made := &Rows{Look: l, Name: "tags", List: read.Rows}
-	of := tagsOf{Name: l.Name}
+	result := &Rows{Look: l, Name: "tags", List: read.Rows}
+	of := tagMembers{Name: l.Name}
 	for _, v := range read.Rows {
 		of.Since = v.Since
 	}
-	if made.Of = of; l.Before == 0 {
-		made.List = convert(read.Rows, func(v TagValue) Tag { return Tag{v.Value, v.Pv, v.Newcomers} })
+	if result.Of = of; l.Before == 0 {
+		result.List = convert(read.Rows, func(v TagValue) Tag { return Tag{v.Value, v.Pv, v.Newcomers} })
 	}
-	return made, err
+	return result, err
 }
 
-type tagsOf struct {
+type tagMembers struct {
 	Name  string `json:"name"`
 	Since int32  `json:"since,omitempty"`
 }
@@ -259,11 +259,11 @@ func readWhoCame(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		part.N++
 	}
 	came, err := from.WhoCame(ctx, part)
-	made := listing(l, "visitors", came.Rows, func(c Came) string { return afterVisitor(c.Day, c.Visitor) })
+	result := listing(l, "visitors", came.Rows, func(c Came) string { return afterVisitor(c.Day, c.Visitor) })
 	if l.N == 0 && len(came.Rows) == DeepestTop {
 		last := came.Rows[len(came.Rows)-1]
 		part.After.Day, part.After.Visitor = last.Day, last.Visitor
-		made.Follow = &part
+		result.Follow = &part
 	}
-	return made, err
+	return result, err
 }

@@ -30,7 +30,7 @@ func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 
 // FirstMinute returns the minute since midnight of a site's first visit on a day, or -1 if it is unknown.
 func (r *Reader) FirstMinute(ctx context.Context, app, site string, day int32) (int32, error) {
-	return ask(ctx, r, "the first minute", (*Queries).FirstMinute, Look{App: app, Target: site, Day: day})
+	return runQuery(ctx, r, "the first minute", (*Queries).FirstMinute, Look{App: app, Target: site, Day: day})
 }
 
 // ByTag is Tags with a check of the tag's name.
@@ -58,7 +58,7 @@ func (a *Rows) tagsText(s draw.Style, list []Tag) string {
 		Rows:    convert(list, func(t Tag) []any { return []any{t.Value, t.PV, t.Newcomers} }),
 	}
 	text := say("%s: %s by %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.Name, a.Look.In) + values.Text(s)
-	switch since := a.Of.(tagsOf).Since; {
+	switch since := a.Of.(tagMembers).Since; {
 	case len(a.Look.Where) > 0:
 	case since == 0:
 		text += "\nno visit has brought tags yet\n"

@@ -69,14 +69,14 @@ func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) 
 	if l.N = n; l.Target != "" {
 		l.Prefix = l.Target + "/"
 	}
-	rows, err := ask(ctx, r, "pages", (*Queries).PagesAfter, l)
+	rows, err := runQuery(ctx, r, "pages", (*Queries).PagesAfter, l)
 	return convert(rows, func(f PagesAfterRow) Page { return pageOf(PanelPagesRow(f)) }), err
 }
 
 // TopPagesAfter returns the first N top pages after a place, and the place of the last page if more follow. Pages move
 // up while visits are counted: a page that was already listed is not repeated, and a page that has moved up past the
 // place is missed.
-func (r *Reader) TopPagesAfter(ctx context.Context, l Look) (pages []Page, next *Place, err error) {
+func (r *Reader) TopPagesAfter(ctx context.Context, l Look) (pages []Page, next *Cursor, err error) {
 	n := l.N
 	for depth := l.After.Before + n + 1; ; depth *= 2 {
 		l.N = min(depth, DeepestTop)
@@ -91,7 +91,7 @@ func (r *Reader) TopPagesAfter(ctx context.Context, l Look) (pages []Page, next 
 		rest := top.Rows[before:]
 		if len(rest) > n {
 			last := rest[n-1]
-			return rest[:n], &Place{Before: before + n, Number: last.number(l.By), PageID: last.id}, nil
+			return rest[:n], &Cursor{Before: before + n, Number: last.number(l.By), PageID: last.id}, nil
 		}
 		if len(top.Rows) < l.N || l.N == DeepestTop {
 			return rest, nil, nil
@@ -99,7 +99,7 @@ func (r *Reader) TopPagesAfter(ctx context.Context, l Look) (pages []Page, next 
 	}
 }
 
-func (at Place) precedes(p Page, by string) bool {
+func (at Cursor) precedes(p Page, by string) bool {
 	number := p.number(by)
 	return at.Before == 0 || number < at.Number || number == at.Number && p.id > at.PageID
 }
@@ -123,7 +123,7 @@ func (a *Rows) pagesText(s draw.Style, list []TitledPage) string {
 			{Name: "UNIQUES"}, {Name: "HOT", Bar: by == "hot"}},
 		Rows: convert(list, func(p TitledPage) []any {
 			place++
-			return []any{place, p.Shown, p.PV, p.NewVisitors, told(p.Uniques), told(p.Hot)}
+			return []any{place, p.Shown, p.PV, p.NewVisitors, orDash(p.Uniques), orDash(p.Hot)}
 		}),
 	}
 	if slices.ContainsFunc(list, func(p TitledPage) bool { return p.Title != "" }) {

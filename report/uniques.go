@@ -29,7 +29,7 @@ func (r *Reader) UniquesOf(ctx context.Context, l Look) (Uniques, error) {
 	if l.Target != "" {
 		l.Targets = []string{l.Target}
 	}
-	row, err := ask(ctx, r, "uniques", (*Queries).UniquesOf, l)
+	row, err := runQuery(ctx, r, "uniques", (*Queries).UniquesOf, l)
 	if errors.Is(err, db.ErrNoRows) {
 		return Uniques{Exact: true}, nil
 	}

@@ -65,19 +65,19 @@ func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 const visitorsAtOnce = DeepestTop
 
 // Ranked returns a target's visitor with a rank, or the first known visitor stored under one of some addresses. It
-// returns ErrNobody or ErrElsewhere if there is none.
+// returns ErrNoVisitor or ErrVisitorElsewhere if there is none.
 func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	before, err := r.ranksBefore(ctx, l)
 	if err != nil {
 		return found, err
 	}
 	if l.Stored == nil && l.Rank > 0 && l.Rank <= before {
-		return found, ErrElsewhere
+		return found, ErrVisitorElsewhere
 	}
 	l.Rank -= before
-	v, err := ask(ctx, r, "visitor", (*Queries).VisitorOf, l)
+	v, err := runQuery(ctx, r, "visitor", (*Queries).VisitorOf, l)
 	if errors.Is(err, db.ErrNoRows) {
-		return found, ErrNobody
+		return found, ErrNoVisitor
 	}
 	found = Ranked(v)
 	found.Rank += before
@@ -100,7 +100,7 @@ func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (Cam
 	if err != nil || len(days) == 0 {
 		return CameOn{Day: day, Kept: true}, err
 	}
-	kept, err := ask(ctx, r, "whether visitors are kept", (*Queries).VisitorsAreKept, Look{App: app, Target: target, Day: day})
+	kept, err := runQuery(ctx, r, "whether visitors are kept", (*Queries).VisitorsAreKept, Look{App: app, Target: target, Day: day})
 	return CameOn{Day: day, PV: days[0].Pv, Kept: kept}, err
 }
 

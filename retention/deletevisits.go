@@ -118,10 +118,10 @@ func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 // deleteVisits deletes rows of visits, one app at a time, on days that another app keeps for longer. If an app was
 // paused in the meantime, the rest of its rows are kept.
 func (r *run) deleteVisits(ctx context.Context) error {
-	return r.eachApp(func(app *keeping) error { return r.deleteVisitsOf(ctx, app) })
+	return r.eachApp(func(app *keeping) error { return r.deleteVisitsInApp(ctx, app) })
 }
 
-func (r *run) deleteVisitsOf(ctx context.Context, app *keeping) error {
+func (r *run) deleteVisitsInApp(ctx context.Context, app *keeping) error {
 	for _, day := range r.days {
 		if day < app.GoneBefore || day >= app.to {
 			continue

@@ -27,7 +27,7 @@ func (r *run) forget(ctx context.Context) error {
 		}
 		// Never visitors whose visits are kept: late visits may have added some.
 		f := VisitorsForgotten{App: app.Name, Before: min(daysBefore(r.today, app.ForgetDays), app.to)}
-		err := r.forgetOf(ctx, app.ID, &f)
+		err := r.forgetInApp(ctx, app.ID, &f)
 		if f.Visitors > 0 {
 			r.done.Forgotten = append(r.done.Forgotten, f)
 		}
@@ -42,7 +42,7 @@ func (r *run) forget(ctx context.Context) error {
 	return err
 }
 
-func (r *run) forgetOf(ctx context.Context, app int32, f *VisitorsForgotten) error {
+func (r *run) forgetInApp(ctx context.Context, app int32, f *VisitorsForgotten) error {
 	if r.dry {
 		return r.inLongTx(ctx, func(q queries) (err error) {
 			f.Visitors, err = q.VisitorsUnseenCount(ctx, app, f.Before)
@@ -65,16 +65,16 @@ func (r *run) forgetOf(ctx context.Context, app int32, f *VisitorsForgotten) err
 				continue
 			}
 		}
-		if err := r.forgetThese(ctx, app, f, unseen); err != nil || last {
+		if err := r.forgetBatch(ctx, app, f, unseen); err != nil || last {
 			return err
 		}
 	}
 }
 
-// forgetThese forgets visitors in transactions that lock their sites briefly. A visitor is forgotten for a site and all
+// forgetBatch forgets visitors in transactions that lock their sites briefly. A visitor is forgotten for a site and all
 // its pages at once. Otherwise a forgotten visitor who returns could be new to a page but not to the site, and uv of
 // the page could exceed uv of the site.
-func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, unseen []VisitorsUnseenRow) error {
+func (r *run) forgetBatch(ctx context.Context, app int32, f *VisitorsForgotten, unseen []VisitorsUnseenRow) error {
 	for len(unseen) > 0 {
 		n := len(unseen)
 		if n > visitorsAtOnce {

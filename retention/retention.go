@@ -92,13 +92,13 @@ func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
 // it also returns the work done so far. It can be run again after any error.
 func (r *Retainer) Run(ctx context.Context) (done *Done, err error) {
 	err = r.InTurn(ctx, func() error {
-		done, err = r.runAlone(ctx, false)
+		done, err = r.runExclusively(ctx, false)
 		return err
 	})
 	return done, err
 }
 
-func (r *Retainer) runAlone(ctx context.Context, due bool) (*Done, error) {
+func (r *Retainer) runExclusively(ctx context.Context, due bool) (*Done, error) {
 	run := run{Retainer: r, due: due}
 	if err := run.do(ctx); err != nil {
 		return &run.done, fmt.Errorf("retention: %w", err)
@@ -148,7 +148,7 @@ func (r *Retainer) IfDue(ctx context.Context) (done *Done, err error) {
 		if is, err := r.isDone(ctx); is || err != nil { // another instance has run it in the meantime
 			return err
 		}
-		done, err = r.runAlone(ctx, true)
+		done, err = r.runExclusively(ctx, true)
 		return err
 	})
 	return done, err

@@ -81,8 +81,8 @@ func (p *pace) took(size float64, took, within time.Duration) {
 	p.size = max(p.first, min(p.size*steepest, size*float64(within)/float64(max(took, 1))))
 }
 
-// overTargets walks over the selected targets in order of id.
-type overTargets struct {
+// targetWalk walks over the selected targets in order of id.
+type targetWalk struct {
 	*verifier
 	pace  *pace
 	from  int64   // the next id to check
@@ -91,13 +91,13 @@ type overTargets struct {
 	seed  int64 // selects the sketches to check; different in each run
 }
 
-func (v *verifier) overTargets() *overTargets {
-	return &overTargets{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64, met: math.MaxInt32,
+func (v *verifier) targetWalk() *targetWalk {
+	return &targetWalk{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64, met: math.MaxInt32,
 		seed: rand.Int64()} //nolint:gosec // not a secret
 }
 
 // next returns the next targets, or nil at the end. Each target is in exactly one piece.
-func (w *overTargets) next(ctx context.Context, q *Queries) (*piece, error) {
+func (w *targetWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	if w.ended {
 		return nil, nil
 	}
@@ -190,9 +190,9 @@ func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	return waiting, err
 }
 
-// overSites walks over groups of the sites met among the targets, and then over the apps whose sites are all checked.
+// siteWalk walks over groups of the sites met among the targets, and then over the apps whose sites are all checked.
 // It walks over each group day by day.
-type overSites struct {
+type siteWalk struct {
 	*verifier
 	groups   []ProveParams // some sites, or an app
 	pace     *pace         // in days, for the first group; nil: not started
@@ -201,7 +201,7 @@ type overSites struct {
 
 const sitesAtOnce = 500
 
-func (w *overSites) begin(ctx context.Context, q *Queries) error {
+func (w *siteWalk) begin(ctx context.Context, q *Queries) error {
 	for sites := range slices.Chunk(w.sites, sitesAtOnce) {
 		w.groups = append(w.groups, ProveParams{Checks: []string{"sites", "tops"}, Listed: sites})
 	}
@@ -218,7 +218,7 @@ func (w *overSites) begin(ctx context.Context, q *Queries) error {
 	return nil
 }
 
-func (w *overSites) next(ctx context.Context, q *Queries) (*piece, error) {
+func (w *siteWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	if w.pace == nil {
 		if err := w.begin(ctx, q); err != nil {
 			return nil, err
@@ -242,16 +242,16 @@ func (w *overSites) next(ctx context.Context, q *Queries) (*piece, error) {
 	return p, nil
 }
 
-// overPeople walks over the two tables of people in order of key, unless a sample is taken. It starts with the table of
+// personWalk walks over the two tables of people in order of key, unless a sample is taken. It starts with the table of
 // the previous period, because its rows may be copied to the other table in the meantime.
-type overPeople struct {
+type personWalk struct {
 	*verifier
 	pace    *pace
 	periods []int16 // periods left; nil: not started
 	after   VerifyNextPersonRow
 }
 
-func (w *overPeople) next(ctx context.Context, q *Queries) (*piece, error) {
+func (w *personWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	if w.periods == nil && w.Sample >= 100 {
 		open, err := q.PeoplePeriod(ctx)
 		if err != nil {
@@ -277,15 +277,15 @@ func (w *overPeople) next(ctx context.Context, q *Queries) (*piece, error) {
 	return &piece{pass: passPeople, pace: w.pace, size: size, proofs: p}, nil
 }
 
-// overLines walks over the hours of access logs in order of key, unless a sample is taken.
-type overLines struct {
+// lineWalk walks over the hours of access logs in order of key, unless a sample is taken.
+type lineWalk struct {
 	*verifier
 	pace  *pace
 	after VerifyNextHourRow
 	ended bool
 }
 
-func (w *overLines) next(ctx context.Context, q *Queries) (*piece, error) {
+func (w *lineWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	if w.ended || w.Sample < 100 {
 		return nil, nil
 	}

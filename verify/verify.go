@@ -81,9 +81,9 @@ func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 	o.Limit, o.Within = cmp.Or(o.Limit, manyAtMost), cmp.Or(o.Within, time.Second)
 	v := &verifier{Options: o, began: time.Now(), results: map[string]result{},
 		left: map[string]int{passTargets: 1, passSites: 1, passPeople: 1, passLines: 1}}
-	targets, sites := v.overTargets(), &overSites{verifier: v}
-	people := &overPeople{verifier: v, pace: newPace(firstRows * o.Within.Seconds()), after: VerifyNextPersonRow{ID: netip.IPv6Unspecified()}}
-	lines := &overLines{verifier: v, pace: newPace(hoursAtOnce * o.Within.Seconds())}
+	targets, sites := v.targetWalk(), &siteWalk{verifier: v}
+	people := &personWalk{verifier: v, pace: newPace(firstRows * o.Within.Seconds()), after: VerifyNextPersonRow{ID: netip.IPv6Unspecified()}}
+	lines := &lineWalk{verifier: v, pace: newPace(hoursAtOnce * o.Within.Seconds())}
 	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}, {passPeople, people.next}, {passLines, lines.next}}
 	proof, err := v.run(ctx, d)
 	if err != nil {

@@ -156,7 +156,7 @@ func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	told, err := d.reader.ToldSites(ctx, apps[0].Name, 2)
+	told, err := d.reader.HistorySites(ctx, apps[0].Name, 2)
 	if err != nil || len(sites)+len(told) == 0 {
 		return "", err
 	}

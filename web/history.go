@@ -59,7 +59,7 @@ func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 
 // toldSites adds sites that were only imported, and returns the last imported day of each.
 func (d *Dashboard) toldSites(ctx context.Context, v view, sites *report.Panel[report.SiteBetween]) (until map[string]string, err error) {
-	told, err := d.reader.ToldSites(ctx, v.app.Name, report.DeepestTop)
+	told, err := d.reader.HistorySites(ctx, v.app.Name, report.DeepestTop)
 	until = map[string]string{}
 	for _, s := range told {
 		until[s.Site] = v.toldUntil(s.Source, s.Day)
@@ -74,7 +74,7 @@ func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) err
 	if v.path != "" || v.toldIn(v.stretch().In).days == 0 {
 		return nil
 	}
-	told, err := d.reader.ToldPages(ctx, v.look())
+	told, err := d.reader.HistoryPages(ctx, v.look())
 	rows, found := told.Rows, len(told.Rows)
 	made := &list{ID: "told-pages", Class: "main", Title: v.say("history.pages"), Kind: "pages", From: source{SQL: told.SQL},
 		Columns: v.columnsOf(v.say("pages.page"), "pv", "numbers.visits", "hot", "numbers.views")}

@@ -89,10 +89,10 @@ type view struct {
 	onePage bool   // shows how many visitors saw only one page
 	value   string // of fromBy: lists only the pages to which it brought visitors; "": all
 
-	told   []report.ToldDay // imported days
-	where  []string         // conditions that filter the visitors; none: all visitors
-	known  int32            // first day with complete tags; 0: all days
-	erased int64            // days of erased visitors, which are missing in the numbers
+	told   []report.HistoryDay // imported days
+	where  []string            // conditions that filter the visitors; none: all visitors
+	known  int32               // first day with complete tags; 0: all days
+	erased int64               // days of erased visitors, which are missing in the numbers
 
 	filtered *report.Filtered // the filtered numbers; nil: none
 }

@@ -78,7 +78,7 @@ func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
 	return render("who", page), nil
 }
 
-func readAfter(text string) (after report.Place, err error) {
+func readAfter(text string) (after report.Cursor, err error) {
 	if text == "" {
 		return after, nil
 	}

@@ -16,24 +16,24 @@ type (
 	startLinkCmd struct{ publicURL }
 
 	accountAddCmd struct {
-		ofAccount
+		accountArg
 		publicURL
 		rights
 	}
 	accountSetCmd struct {
-		ofAccount
+		accountArg
 		rights
 	}
 	accountListCmd   struct{}
-	accountRemoveCmd struct{ ofAccount }
+	accountRemoveCmd struct{ accountArg }
 	accountLinkCmd   struct {
-		ofAccount
+		accountArg
 		publicURL
 	}
 )
 
-// ofAccount is the argument of commands for one account.
-type ofAccount struct {
+// accountArg is the argument of commands for one account.
+type accountArg struct {
 	Account string `arg:""`
 }
 
@@ -63,7 +63,7 @@ func (r rights) rights() account.Rights {
 func startLink(publicURL, token string) string { return publicURL + "/start/" + token }
 
 // one opens the accounts, and finds the account that the command names.
-func (c *ofAccount) one(ctx context.Context, d *db.DB) (all *account.Accounts, one account.Entry, err error) {
+func (c *accountArg) one(ctx context.Context, d *db.DB) (all *account.Accounts, one account.Entry, err error) {
 	all = account.Open(d)
 	one, err = all.Find(ctx, c.Account)
 	return all, one, err
@@ -90,7 +90,7 @@ func (c *accountAddCmd) run(ctx context.Context, p *program, d *db.DB) error {
 		return err
 	}
 	_, token, err := account.Open(d).Add(ctx, c.Account, c.rights.rights())
-	return c.sayLink(p, c.PublicURL, token, err)
+	return c.printLink(p, c.PublicURL, token, err)
 }
 
 func (c *accountLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
@@ -102,11 +102,11 @@ func (c *accountLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 		return err
 	}
 	token, err := all.NewLink(ctx, one.ID)
-	return c.sayLink(p, c.PublicURL, token, err)
+	return c.printLink(p, c.PublicURL, token, err)
 }
 
-// sayLink prints a link and its purpose.
-func (c *ofAccount) sayLink(p *program, publicURL, token string, err error) error {
+// printLink prints a link and its purpose.
+func (c *accountArg) printLink(p *program, publicURL, token string, err error) error {
 	if err == nil {
 		fmt.Fprintf(p.stderr, "Whoever opens this first, up to %s, chooses the password of %s. Keep it: it is shown this once.\n",
 			time.Now().Add(account.LinkFor).UTC().Format(time.DateOnly), c.Account)

@@ -38,8 +38,8 @@ type (
 	}
 )
 
-// ofApp is the argument of commands for one app.
-type ofApp struct {
+// appArg is the argument of commands for one app.
+type appArg struct {
 	App string `arg:""`
 }
 
@@ -175,15 +175,15 @@ func (*appListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	}
 	return printRows(p.stdout, nil, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES", apps, func(app db.App) []any {
 		sites := listed(admin.ShownSites(app.Sites))
-		return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, sites, listed(app.KeepQuery), listed(besides(app))}
+		return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, sites, listed(app.KeepQuery), listed(nonDefaults(app))}
 	})
 }
 
 // keptByDefault is the default of retain-days for a new app.
 const keptByDefault = 35
 
-// besides lists the settings of an app that differ from the defaults, as flags.
-func besides(row db.App) (set []string) {
+// nonDefaults lists the settings of an app that differ from the defaults, as flags.
+func nonDefaults(row db.App) (set []string) {
 	add := func(is bool, format string, values ...any) {
 		if is {
 			set = append(set, fmt.Sprintf(format, values...))

@@ -15,54 +15,54 @@ import (
 
 // The commands that add, list and remove the objects of an app: sites, keys, links, notes and webhooks.
 type (
-	siteAddCmd    struct{ ofSites }
-	siteRemoveCmd struct{ ofSites }
+	siteAddCmd    struct{ siteArg }
+	siteRemoveCmd struct{ siteArg }
 
 	keyAddCmd struct {
-		ofApp
+		appArg
 		publicURL
 		Scope []app.Scope `required:"" sep:"none" placeholder:"SCOPE"`
 	}
-	keyListCmd   struct{ ofApp }
+	keyListCmd   struct{ appArg }
 	keyRevokeCmd struct {
-		ofApp
+		appArg
 		Key string `arg:""`
 	}
 
 	shareAddCmd struct {
-		ofApp
+		appArg
 		Site  string `placeholder:"HOST"`
 		Until string `placeholder:"DAY"`
 		publicURL
 	}
-	shareListCmd   struct{ ofApp }
+	shareListCmd   struct{ appArg }
 	shareRevokeCmd struct {
-		ofApp
+		appArg
 		Link string `arg:""`
 	}
 
 	noteAddCmd struct {
-		ofApp
+		appArg
 		Day  string `arg:""`
 		Text string `arg:""`
 		Site string `placeholder:"HOST"`
 	}
-	noteListCmd   struct{ ofApp }
+	noteListCmd   struct{ appArg }
 	noteRemoveCmd struct {
-		ofApp
+		appArg
 		Number int32 `arg:""`
 	}
 
 	webhookAddCmd struct {
-		ofApp
+		appArg
 		URL     string `arg:"" name:"url"`
 		Site    string `placeholder:"HOST"`
 		URI     string `name:"uri" placeholder:"URI"`
 		Private bool
 	}
-	webhookListCmd   struct{ ofApp }
+	webhookListCmd   struct{ appArg }
 	webhookRemoveCmd struct {
-		ofApp
+		appArg
 		Number int32 `arg:""`
 	}
 
@@ -75,9 +75,9 @@ type (
 	}
 )
 
-// ofSites are the arguments of commands for sites of an app.
-type ofSites struct {
-	ofApp
+// siteArg are the arguments of commands for sites of an app.
+type siteArg struct {
+	appArg
 	Host []string `arg:""`
 }
 

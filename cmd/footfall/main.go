@@ -278,17 +278,17 @@ func (p *program) execute(ctx context.Context, selected any) error {
 	return selected.(command).run(ctx, p)
 }
 
-// endedAs is the exit code of an interactive child process, which has already printed its errors.
-type endedAs int
+// childExit is the exit code of an interactive child process, which has already printed its errors.
+type childExit int
 
-func (e endedAs) Error() string { return fmt.Sprintf("it ended with exit code %d", int(e)) }
+func (e childExit) Error() string { return fmt.Sprintf("it ended with exit code %d", int(e)) }
 
 // errNothingChecked is returned by verify if nothing was counted that it could check.
 var errNothingChecked = errors.New("verify: nothing was counted of what was asked for, so nothing was checked")
 
 // exitCode prints the error and returns its exit code.
 func (t *typed) exitCode(p *program, err error) int {
-	var child endedAs
+	var child childExit
 	var verr *visit.Error
 	switch {
 	case err == nil:

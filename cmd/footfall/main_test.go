@@ -490,7 +490,7 @@ func TestForPsql(t *testing.T) {
 		{"postgres:///d?host=%2Ftmp%2Fa+b&options=-c%20a%3Db", "", "postgres:///d?host=%2Ftmp%2Fa%20b", "-c a=b -c search_path=footfall"},
 		{"host=h dbname=d", "", "host=h dbname=d", "-c search_path=footfall"},
 	} {
-		target, options := forPsql(c.url, c.options, []string{"search_path=footfall"})
+		target, options := psqlTarget(c.url, c.options, []string{"search_path=footfall"})
 		assert.Equal(t, c.target, target)
 		assert.Equal(t, c.want, options)
 	}

@@ -154,7 +154,7 @@ func dumped(t *testing.T, database string) string {
 	t.Helper()
 	bin, err := embedded.Find(os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"))
 	require.NoError(t, err)
-	target, options := forPsql(database, "", nil)
+	target, options := psqlTarget(database, "", nil)
 	dump := exec.CommandContext(t.Context(), filepath.Join(bin, "pg_dump"), "--dbname="+target)
 	dump.Env = append(os.Environ(), "PGOPTIONS="+options)
 	text, err := dump.Output()

@@ -15,7 +15,7 @@ import (
 )
 
 type offsetSetCmd struct {
-	ofApp
+	appArg
 	URI string `arg:"" name:"uri"`
 	Hot int64  `required:"" placeholder:"N"`
 	UV  int64  `name:"uv" placeholder:"N"`
@@ -23,18 +23,18 @@ type offsetSetCmd struct {
 }
 
 type offsetImportCmd struct {
-	ofApp
+	appArg
 	File   string `arg:"" name:"file"`
 	DryRun bool
 }
 
 type offsetListCmd struct {
-	ofApp
+	appArg
 	CSV bool `name:"csv"`
 }
 
 type offsetRemoveCmd struct {
-	ofApp
+	appArg
 	URI string `arg:"" name:"uri"`
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 type peopleLoadCmd struct {
-	ofApp
+	appArg
 	File string `arg:"" name:"file"`
 }
 

@@ -58,7 +58,7 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		target, options := forPsql(database, os.Getenv("PGOPTIONS"), settings)
+		target, options := psqlTarget(database, os.Getenv("PGOPTIONS"), settings)
 		child := exec.CommandContext(ctx, binary, append([]string{"--dbname=" + target}, args...)...)
 		child.Stdin, child.Stdout, child.Stderr = p.stdin, p.stdout, p.stderr
 		child.Env = append(os.Environ(), "PGOPTIONS="+options)
@@ -71,15 +71,15 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 		defer signal.Stop(ignored)
 		err = child.Run()
 		if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.ExitCode() > 0 {
-			return endedAs(ended.ExitCode())
+			return childExit(ended.ExitCode())
 		}
 		return err
 	})
 }
 
-// forPsql splits a URL into a URL for psql and the session settings for PGOPTIONS. The driver accepts both in its URL,
+// psqlTarget splits a URL into a URL for psql and the session settings for PGOPTIONS. The driver accepts both in its URL,
 // and also its own pool settings, which are removed.
-func forPsql(database, options string, settings []string) (target, pgoptions string) {
+func psqlTarget(database, options string, settings []string) (target, pgoptions string) {
 	parts := strings.Fields(options)
 	parsed, err := url.Parse(database)
 	if err == nil && (parsed.Scheme == "postgres" || parsed.Scheme == "postgresql") {

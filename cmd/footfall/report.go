@@ -232,11 +232,11 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 		}
 		look.App = a.app.Name
 		found, err := a.Ranked(ctx, look)
-		if errors.Is(err, report.ErrElsewhere) {
+		if errors.Is(err, report.ErrVisitorElsewhere) {
 			return nil, fmt.Errorf("visitor %s of %s came before, elsewhere, and is known by the number alone (footfall offset list)",
 				nobody, visit.Shown(target))
 		}
-		if errors.Is(err, report.ErrNobody) {
+		if errors.Is(err, report.ErrNoVisitor) {
 			return nil, fmt.Errorf("%s has no visitor %s", visit.Shown(target), nobody)
 		}
 		return &report.Rows{Look: look, List: []report.Ranked{found}, One: true}, err

@@ -92,9 +92,9 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About, Help: readHelp(helpText)}
 	failed := make(chan error, 2) // one for each server
 	service, operators := handler.Servers(options)
-	answerOn(public, service, failed)
+	serveListener(public, service, failed)
 	if private != nil {
-		answerOn(private, operators, failed)
+		serveListener(private, operators, failed)
 	}
 	c.announce(ctx, p, public.Addr(), private, options.Accounts)
 
@@ -109,9 +109,9 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	return err
 }
 
-// runBeside runs retention once a day and sends webhooks until end is called. Without a secret to sign with, calls of
+// runAlongside runs retention once a day and sends webhooks until end is called. Without a secret to sign with, calls of
 // webhooks stay in the queue.
-func runBeside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Logger) (end func()) {
+func runAlongside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { retention.NewRetainer(d, retention.Options{Log: log}).Daily(ctx) })
@@ -271,7 +271,7 @@ func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, op
 		where = append(where, "admin", operators.Addr().String())
 	}
 	p.log.Info("ready", where...)
-	go tellSystemd(ctx, public.String(), p.log)
+	go notifySystemd(ctx, public.String(), p.log)
 	if c.Dashboard != "on" {
 		return
 	}
@@ -284,8 +284,8 @@ func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, op
 	}
 }
 
-// answerOn serves requests until the server is shut down. If it fails, it sends the error to failed.
-func answerOn(l net.Listener, server *http.Server, failed chan<- error) {
+// serveListener serves requests until the server is shut down. If it fails, it sends the error to failed.
+func serveListener(l net.Listener, server *http.Server, failed chan<- error) {
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			failed <- fmt.Errorf("listen on %s: %w", l.Addr(), err)

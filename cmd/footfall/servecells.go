@@ -218,7 +218,7 @@ func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o opening) (
 	if err != nil {
 		return nil, err
 	}
-	endBeside := runBeside(d, counting, secret, p.log)
+	endBeside := runAlongside(d, counting, secret, p.log)
 	return &routing.Cell{Name: o.cell, Counter: counting, Admin: admin.NewAdmin(d, secret).Sharing(o.slots), Reports: report.NewReader(d),
 		Status: p.statusText(d),
 		Close:  func() { counting.Close(); endBeside(); d.Close() }}, nil

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// tellSystemd notifies systemd if a unit of Type=notify has started the program: that the service is ready, that it is
+// notifySystemd notifies systemd if a unit of Type=notify has started the program: that the service is ready, that it is
 // alive (if a watchdog is configured), and that it stops when ctx ends. The watchdog only checks whether the service
 // responds at address, not whether it can count: a restart would not help if the database is unavailable.
-func tellSystemd(ctx context.Context, address string, log *slog.Logger) {
+func notifySystemd(ctx context.Context, address string, log *slog.Logger) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
 		return

@@ -17,7 +17,7 @@ import (
 
 type (
 	appExportCmd struct {
-		ofApp
+		appArg
 		File     string `arg:"" name:"file"`
 		Visitors bool
 	}

@@ -70,7 +70,7 @@ func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 			return err
 		}
 	} else {
-		tellTable(out, proof)
+		printProofTable(out, proof)
 	}
 	if proof.Violations > 0 {
 		return fmt.Errorf("verify: %s: what is listed does not hold", draw.Count(proof.Violations, "violation"))
@@ -81,7 +81,7 @@ func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 	return nil
 }
 
-func tellTable(out io.Writer, proof *verify.Proof) {
+func printProofTable(out io.Writer, proof *verify.Proof) {
 	_ = printRows(out, nil, "PROMISE\tRESTS ON\tCHECKED\tVIOLATIONS", proof.Promises, func(u verify.PromiseResult) []any {
 		return []any{u.Says, u.RestsOn, draw.Count(u.Checked, u.Unit), u.Violations}
 	})

@@ -13,7 +13,7 @@ import (
 
 // visitorArgs are the arguments of commands for a visitor.
 type visitorArgs struct {
-	ofApp
+	appArg
 	Visitor string `arg:""`
 }
 
@@ -25,7 +25,7 @@ type visitorEraseCmd struct {
 }
 
 type pageDeleteCmd struct {
-	ofApp
+	appArg
 	URI string `arg:"" name:"uri"`
 	confirmed
 }
