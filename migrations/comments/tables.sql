@@ -391,7 +391,7 @@ COMMENT ON COLUMN read_logs.app_id  IS 'The app.';
 COMMENT ON COLUMN read_logs.options IS 'Hash of the server, the site, the rules and the settings of the app that decide which lines count.';
 COMMENT ON COLUMN read_logs.inode   IS 'Device and inode of the file.';
 COMMENT ON COLUMN read_logs.run     IS 'Import that reads or last read the file.';
-COMMENT ON COLUMN read_logs.state   IS 'Size and modification time of the file when all of it was counted. Empty: not all of it was.';
+COMMENT ON COLUMN read_logs.state   IS 'Size and time of the last change (ctime) of the file when all of it was counted. Empty: not all of it was.';
 COMMENT ON COLUMN read_logs.place   IS 'Number of bytes, from the beginning, that were read and counted. 0: unknown, or the file is compressed.';
 COMMENT ON COLUMN read_logs.sum     IS 'Keyed XXH64 of these bytes.';
 COMMENT ON COLUMN read_logs.start   IS 'Byte from which the file is read again if it grows. No earlier line is from the last ten minutes.';
