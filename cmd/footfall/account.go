@@ -82,7 +82,7 @@ func (c *startLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 		return visit.Errorf(visit.Invalid, "", "there is an account already: sign in at %s/enter; account link makes a link for one who has "+
 			"forgotten the password", c.PublicURL)
 	}
-	return p.done(err, "%s", startLink(c.PublicURL, token))
+	return p.printChange(err, "%s", startLink(c.PublicURL, token))
 }
 
 func (c *accountAddCmd) run(ctx context.Context, p *program, d *db.DB) error {
@@ -111,7 +111,7 @@ func (c *accountArg) printLink(p *program, publicURL, token string, err error) e
 		fmt.Fprintf(p.stderr, "Whoever opens this first, up to %s, chooses the password of %s. Keep it: it is shown this once.\n",
 			time.Now().Add(account.LinkFor).UTC().Format(time.DateOnly), c.Account)
 	}
-	return p.done(err, "%s", startLink(publicURL, token))
+	return p.printChange(err, "%s", startLink(publicURL, token))
 }
 
 func (c *accountSetCmd) run(ctx context.Context, p *program, d *db.DB) error {
@@ -119,7 +119,7 @@ func (c *accountSetCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	return p.done(all.Set(ctx, one.ID, c.rights.rights()), "account %s is set", c.Account)
+	return p.printChange(all.Set(ctx, one.ID, c.rights.rights()), "account %s is set", c.Account)
 }
 
 func (c *accountRemoveCmd) run(ctx context.Context, p *program, d *db.DB) error {
@@ -127,7 +127,7 @@ func (c *accountRemoveCmd) run(ctx context.Context, p *program, d *db.DB) error 
 	if err != nil {
 		return err
 	}
-	return p.done(all.Remove(ctx, one.ID), "removed account %s, whose sessions have ended", c.Account)
+	return p.printChange(all.Remove(ctx, one.ID), "removed account %s, whose sessions have ended", c.Account)
 }
 
 func (*accountListCmd) run(ctx context.Context, p *program, d *db.DB) error {

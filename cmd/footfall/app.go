@@ -161,7 +161,7 @@ Numbers for your pages: %[3]s/embed?app=%[4]s
 }
 
 func (c *appSetCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	err := p.done(a.SetApp(ctx, c.Name, c.settings()), "app %s is set", c.Name)
+	err := p.printChange(a.SetApp(ctx, c.Name, c.settings()), "app %s is set", c.Name)
 	if err == nil && orZero(c.Visitor) == app.ByBrowser {
 		fmt.Fprintln(p.stdout, tellsBrowsers)
 	}
@@ -235,7 +235,7 @@ func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 	if err := c.ask(p, fmt.Sprintf("All that was counted for app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
 		return err
 	}
-	return p.done(a.DeleteApp(ctx, c.Name), "deleted app %s", c.Name)
+	return p.printChange(a.DeleteApp(ctx, c.Name), "deleted app %s", c.Name)
 }
 
 // moment formats a time, or "-" for nil.

@@ -83,12 +83,12 @@ type siteArg struct {
 
 func (c *siteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	sites, err := a.AddSites(ctx, c.App, c.Host)
-	return p.done(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
+	return p.printChange(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
 }
 
 func (c *siteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	sites, err := a.RemoveSites(ctx, c.App, c.Host)
-	return p.done(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
+	return p.printChange(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
 }
 
 func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -100,7 +100,7 @@ func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 				p.typed("account add NAME --look "+c.App))
 		}
 	}
-	return p.done(err, "%s", key)
+	return p.printChange(err, "%s", key)
 }
 
 func (c *keyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -111,7 +111,7 @@ func (c *keyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 }
 
 func (c *keyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return p.done(a.RevokeKey(ctx, c.App, c.Key), "revoked the key of app %s", c.App)
+	return p.printChange(a.RevokeKey(ctx, c.App, c.Key), "revoked the key of app %s", c.App)
 }
 
 func (c *allKeyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -123,7 +123,7 @@ func (*allKeyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error
 }
 
 func (c *allKeyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return p.done(a.RevokeKey(ctx, "", c.Key), "revoked the key of all apps")
+	return p.printChange(a.RevokeKey(ctx, "", c.Key), "revoked the key of all apps")
 }
 
 func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -133,7 +133,7 @@ func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error
 			visit.DayText(lastDay))
 		err = cmp.Or(c.find(ctx, a), err)
 	}
-	return p.done(err, "%s/share/%s", c.PublicURL, token)
+	return p.printChange(err, "%s/share/%s", c.PublicURL, token)
 }
 
 func (c *shareListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -144,12 +144,12 @@ func (c *shareListCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 }
 
 func (c *shareRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return p.done(a.RevokeShare(ctx, c.App, c.Link), "revoked the link to app %s", c.App)
+	return p.printChange(a.RevokeShare(ctx, c.App, c.Link), "revoked the link to app %s", c.App)
 }
 
 func (c *noteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	n, err := a.AddNote(ctx, c.App, c.Day, c.Text, c.Site)
-	return p.done(err, "noted of %s, %s: %s (number %d)", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text, n.ID)
+	return p.printChange(err, "noted of %s, %s: %s (number %d)", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text, n.ID)
 }
 
 func (c *noteListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -161,7 +161,7 @@ func (c *noteListCmd) run(ctx context.Context, p *program, a *admin.Admin) error
 
 func (c *noteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	n, err := a.RemoveNote(ctx, c.App, c.Number)
-	return p.done(err, "removed the note of %s, %s: %s", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text)
+	return p.printChange(err, "removed the note of %s, %s: %s", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text)
 }
 
 func (c *webhookAddCmd) check(g globals) faults {
@@ -176,7 +176,7 @@ func (c *webhookAddCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 		fmt.Fprintf(p.stderr, "Added webhook %d of %s. Its receiver needs this key, by which each call is signed; it is shown this once.\n", id,
 			visit.Shown(target))
 	}
-	return p.done(err, "%s", webhook.KeyText(key))
+	return p.printChange(err, "%s", webhook.KeyText(key))
 }
 
 func (c *webhookListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -191,5 +191,5 @@ func (c *webhookListCmd) run(ctx context.Context, p *program, a *admin.Admin) er
 
 func (c *webhookRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	target, err := a.RemoveWebhook(ctx, c.App, c.Number)
-	return p.done(err, "removed webhook %d of %s", c.Number, visit.Shown(target))
+	return p.printChange(err, "removed webhook %d of %s", c.Number, visit.Shown(target))
 }

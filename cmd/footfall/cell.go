@@ -169,7 +169,7 @@ func (m cellMetrics) Collect(to chan<- prometheus.Metric) {
 func (c *cellMoveCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
 	to, _ := cells.ParseNode(c.To)
 	cell, err := cluster.MoveCell(ctx, c.Name, to)
-	return p.done(err, "the cell %s is at %s", cell.Name, cell.Place)
+	return p.printChange(err, "the cell %s is at %s", cell.Name, cell.Place)
 }
 
 func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
@@ -207,7 +207,8 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 	if moving.Refused > 0 {
 		refused = fmt.Sprintf("; visits were refused for %v", moving.Refused.Round(time.Millisecond))
 	}
-	return p.done(err, "app %s is in the cell %s, with all that it had%s; `footfall verify --app %[1]s` proves it", c.App, c.To, refused)
+	return p.printChange(err, "app %s is in the cell %s, with all that it had%s; `footfall verify --app %[1]s` proves it",
+		c.App, c.To, refused)
 }
 
 // openTables opens a database with the tables of this version.
@@ -273,7 +274,7 @@ func (c *cellMoveAppCmd) lead(ctx context.Context, p *program) error {
 
 func (c *nodeAddCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
 	node, _ := cells.ParseNode(c.Node)
-	return p.done(cluster.AddNode(ctx, node), "%v is a node of the cluster", node)
+	return p.printChange(cluster.AddNode(ctx, node), "%v is a node of the cluster", node)
 }
 
 func (c *cellDropCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
@@ -281,17 +282,17 @@ func (c *cellDropCmd) run(ctx context.Context, p *program, cluster *cells.Cluste
 	if err := c.ask(p, asks, c.Name); err != nil {
 		return err
 	}
-	return p.done(cluster.DropCell(ctx, c.Name), "dropped the cell %s", c.Name)
+	return p.printChange(cluster.DropCell(ctx, c.Name), "dropped the cell %s", c.Name)
 }
 
 func (c *nodeReplaceCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
 	old, _ := cells.ParseNode(c.Old)
 	by, _ := cells.ParseNode(c.New)
-	return p.done(cluster.ReplaceNode(ctx, old, by), "%v is in the place of %v", by, old)
+	return p.printChange(cluster.ReplaceNode(ctx, old, by), "%v is in the place of %v", by, old)
 }
 
 func (c *nodeRemoveCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
 	node, _ := cells.ParseNode(c.Node)
 	to, _ := cells.ParseNode(c.To)
-	return p.done(cluster.RemoveNode(ctx, node, to), "%v is no node of the cluster any more", node)
+	return p.printChange(cluster.RemoveNode(ctx, node, to), "%v is no node of the cluster any more", node)
 }

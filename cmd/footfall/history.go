@@ -122,7 +122,7 @@ func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.Histo
 			return err
 		}
 	}
-	return p.done(nil, "%s", said)
+	return p.printChange(nil, "%s", said)
 }
 
 // printTotals prints the first offsets that a dry run would change.
@@ -158,5 +158,5 @@ func (c *historyRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) 
 	if c.DryRun && err == nil {
 		said, err = "it would be: "+said, printTotals(p, done.Totals)
 	}
-	return p.done(err, said, draw.Count(done.Replaced, "day"))
+	return p.printChange(err, said, draw.Count(done.Replaced, "day"))
 }

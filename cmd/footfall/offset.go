@@ -70,7 +70,7 @@ func setOffsets(ctx context.Context, p *program, a *admin.Admin, app string, lis
 	if try && err == nil {
 		tried, err = "would be ", printTotals(p, first)
 	}
-	return p.done(err, "offsets: %s%s added, %s changed, %s unchanged",
+	return p.printChange(err, "offsets: %s%s added, %s changed, %s unchanged",
 		tried, draw.Number(done.Added), draw.Number(done.Changed), draw.Number(done.Same))
 }
 
@@ -102,7 +102,7 @@ func writeOffsets(to io.Writer, list []admin.Offset) error {
 
 func (c *offsetRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	o, err := a.RemoveOffset(ctx, c.App, c.URI)
-	return p.done(err, "removed the offset of %s (%s)", visit.Shown(o.URI), numbersOf(o.Hot, o.PV, o.UV))
+	return p.printChange(err, "removed the offset of %s (%s)", visit.Shown(o.URI), numbersOf(o.Hot, o.PV, o.UV))
 }
 
 func numbersOf(hot, pv, uv int64) string { return fmt.Sprintf("hot %d, pv %d, uv %d", hot, pv, uv) }

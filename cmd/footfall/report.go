@@ -106,7 +106,7 @@ func (c *reportVisitorsCmd) check(g globals) faults {
 }
 
 func (c *reportTopCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, c.Site, func(a asked) (_ report.Answer, err error) {
+	return c.withApp(ctx, p, c.Site, func(a appReport) (_ report.Answer, err error) {
 		of := ""
 		if c.Site != "" {
 			if of, err = visit.ParseSite(c.Site); err != nil {
@@ -118,7 +118,7 @@ func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, cmp.Or(c.Site, c.Target), func(a asked) (report.Answer, error) {
+	return c.withApp(ctx, p, cmp.Or(c.Site, c.Target), func(a appReport) (report.Answer, error) {
 		in, err := visit.ParseRange(c.From, c.To, a.today)
 		if err != nil {
 			return nil, err
@@ -157,7 +157,7 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 }
 
 // target returns the page or site whose days are shown, or "" if nothing was counted yet.
-func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
+func (c *reportDaysCmd) target(ctx context.Context, a appReport) (string, error) {
 	if c.Target != "" {
 		return visit.ParseTarget(c.Target, a.app.KeepQuery)
 	}
@@ -165,13 +165,13 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 }
 
 func (c *reportPageCmd) run(ctx context.Context, p *program) error {
-	return c.withTarget(ctx, p, func(a asked, target string) (report.Answer, error) {
+	return c.withTarget(ctx, p, func(a appReport, target string) (report.Answer, error) {
 		return a.Overview(ctx, a.app.Name, target, dayOr(c.To, a.today))
 	})
 }
 
 func (c *reportTagsCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, c.Target, func(a asked) (report.Answer, error) {
+	return c.withApp(ctx, p, c.Target, func(a appReport) (report.Answer, error) {
 		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
 		if err != nil {
 			return nil, err
@@ -193,7 +193,7 @@ func (c *reportFunnelCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *reportPanelCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, c.Site, func(a asked) (_ report.Answer, err error) {
+	return c.withApp(ctx, p, c.Site, func(a appReport) (_ report.Answer, err error) {
 		kind, look := report.Named(c.Name), report.Look{Period: "day", Where: c.Where}
 		switch takes := func(name string) bool { return slices.Contains(kind.Takes, name) }; {
 		case len(c.Where) > 0 && !takes("where"):
@@ -211,13 +211,13 @@ func (c *reportPanelCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {
-	return c.withTarget(ctx, p, func(a asked, target string) (report.Answer, error) {
+	return c.withTarget(ctx, p, func(a appReport, target string) (report.Answer, error) {
 		return a.rows(ctx, "visitors", allDays, report.Look{Target: target, Day: dayOr(c.Day, a.today), N: c.N})
 	})
 }
 
 func (c *reportRankCmd) run(ctx context.Context, p *program) error {
-	return c.withTarget(ctx, p, func(a asked, target string) (report.Answer, error) {
+	return c.withTarget(ctx, p, func(a appReport, target string) (report.Answer, error) {
 		look := report.Look{Target: target}
 		nobody := ""
 		if rank, err := strconv.ParseInt(c.Visitor, 10, 64); err == nil {

@@ -81,8 +81,8 @@ func (m mostFlag) most(f faults, of string) faults {
 	return f
 }
 
-// asked is the app of a report, and the database to read.
-type asked struct {
+// appReport is the app of a report, and the database to read.
+type appReport struct {
 	*report.Reader
 	admin *admin.Admin
 	app   db.App
@@ -91,7 +91,7 @@ type asked struct {
 
 // withApp runs f with the app of a report and prints the answer, unless that is nil. about is the typed page or site,
 // which helps to find the app. It may be "".
-func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f func(a asked) (report.Answer, error)) error {
+func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f func(a appReport) (report.Answer, error)) error {
 	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // a check that footfall_report may run
 		secret, err := p.secret()
 		if err != nil {
@@ -109,7 +109,7 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f f
 		if err != nil {
 			return fmt.Errorf("time zone of app %s: %w", app.Name, err)
 		}
-		answer, err := f(asked{report.NewReader(d), admin, app, visit.DayOf(d.Now(), zone)})
+		answer, err := f(appReport{report.NewReader(d), admin, app, visit.DayOf(d.Now(), zone)})
 		if err != nil || answer == nil {
 			return err
 		}
@@ -118,8 +118,8 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f f
 }
 
 // withTarget is withApp for a report on a page or site. It respects --no-offsets.
-func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a asked, target string) (report.Answer, error)) error {
-	return c.withApp(ctx, p, c.Target, func(a asked) (report.Answer, error) {
+func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a appReport, target string) (report.Answer, error)) error {
+	return c.withApp(ctx, p, c.Target, func(a appReport) (report.Answer, error) {
 		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
 		if err != nil {
 			return nil, err
@@ -132,7 +132,7 @@ func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a asked
 }
 
 // rows reads a report of the app in a range of days.
-func (a asked) rows(ctx context.Context, name string, days rangeFlags, look report.Look) (report.Answer, error) {
+func (a appReport) rows(ctx context.Context, name string, days rangeFlags, look report.Look) (report.Answer, error) {
 	var err error
 	if look.In, err = visit.ParseRange(days.From, days.To, a.today); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (a asked) rows(ctx context.Context, name string, days rangeFlags, look repo
 
 // site returns the named site, or else the app's only site, or "" if nothing was counted yet. If the app has several
 // sites, the error contains do as the remedy.
-func (a asked) site(ctx context.Context, named, do string) (string, error) {
+func (a appReport) site(ctx context.Context, named, do string) (string, error) {
 	if named != "" {
 		return visit.ParseSite(named)
 	}
@@ -175,7 +175,7 @@ func (a asked) site(ctx context.Context, named, do string) (string, error) {
 
 // print reads a report of a site and prints it.
 func (c *siteFlags) print(ctx context.Context, p *program, name string, look report.Look) error {
-	return c.withApp(ctx, p, c.Site, func(a asked) (_ report.Answer, err error) {
+	return c.withApp(ctx, p, c.Site, func(a appReport) (_ report.Answer, err error) {
 		if look.Target, err = a.site(ctx, c.Site, "name one of them"); err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func (c *standbyRequireCmd) run(ctx context.Context, p *program, d *db.DB) error
 	if c.What == "on" {
 		says = "nothing is counted or changed from now on unless COMMIT waits for a synchronous standby"
 	}
-	return p.done(d.SayStandby(ctx, c.What == "on", false), "%s", says)
+	return p.printChange(d.SayStandby(ctx, c.What == "on", false), "%s", says)
 }
 
 // sayStandby requires a standby for all writers of the database if this service was started with --require-standby.

@@ -64,8 +64,8 @@ func printRows[Row any](out io.Writer, err error, names string, read []Row, cell
 // isDone reports whether a change was made, even if an instance does not have it yet.
 func isDone(err error) bool { return err == nil || errors.Is(err, db.ErrInstancesBehind) }
 
-// done prints the result of a change if it was made, and returns err.
-func (p *program) done(err error, says string, values ...any) error {
+// printChange prints the result of a change if it was made, and returns err.
+func (p *program) printChange(err error, says string, values ...any) error {
 	if isDone(err) {
 		fmt.Fprintf(p.stdout, says+"\n", values...)
 	}

@@ -39,7 +39,7 @@ func (c *visitorShowCmd) run(ctx context.Context, p *program, a *admin.Admin) er
 			cmp.Or(strings.Join(stored.Tags, ", "), "none"))
 	}
 	if err == nil && len(stored.Targets) == 0 && !stored.Person.IsValid() {
-		return p.done(nil, nothingStored)
+		return p.printChange(nil, nothingStored)
 	}
 	return printRows(p.stdout, err, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY", stored.Targets, func(f admin.VisitorTargetsRow) []any {
 		return []any{visit.Shown(f.Uri), f.Ip, f.Rank, f.FirstDay, f.LastDay}
@@ -60,7 +60,7 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 		case stored.Person.IsValid():
 			what += fmt.Sprintf(" With it go all ids of the person (%d), and their tags.", len(stored.StoredAs))
 		case len(stored.Targets) == 0:
-			return p.done(nil, nothingStored)
+			return p.printChange(nil, nothingStored)
 		}
 		if err := c.ask(p, what, "yes"); err != nil {
 			return err
@@ -68,12 +68,12 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 	}
 	erased, err := a.EraseVisitor(ctx, c.App, c.Visitor)
 	if erased.IDs > 0 {
-		return p.done(err, "erased at %d pages and sites, with %s of the person", erased.Targets, draw.Count(int64(erased.IDs), "id"))
+		return p.printChange(err, "erased at %d pages and sites, with %s of the person", erased.Targets, draw.Count(int64(erased.IDs), "id"))
 	}
 	if erased.Targets == 0 {
-		return p.done(err, nothingStored)
+		return p.printChange(err, nothingStored)
 	}
-	return p.done(err, "erased at %d pages and sites", erased.Targets)
+	return p.printChange(err, "erased at %d pages and sites", erased.Targets)
 }
 
 func (c *pageDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -88,7 +88,7 @@ func (c *pageDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	if err := c.ask(p, asks, "yes"); err != nil {
 		return err
 	}
-	return p.done(a.DeletePage(ctx, c.App, c.URI), "%s", says)
+	return p.printChange(a.DeletePage(ctx, c.App, c.URI), "%s", says)
 }
 
 // deleting returns the question before a page is deleted, and the text after it.
