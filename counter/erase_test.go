@@ -181,7 +181,7 @@ func TestDeletePage(t *testing.T) {
 		WHERE p.uri LIKE '%(deleted)'`))
 	in.Check(t)
 
-	require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.Count(t, "192.0.2.2", a)), "it may be counted anew")
+	require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.Count(t, "192.0.2.2", a)), "it may be counted again")
 	require.Equal(t, "4 4 1 11 | 1 1 1 1", row(in.Count(t, "192.0.2.1", gone)), "no visit leads there")
 	in.Check(t)
 
@@ -273,7 +273,7 @@ func TestDeleteApp(t *testing.T) {
 	in.Check(t)
 
 	require.NoError(t, in.Admin.AddApp(t.Context(), "demo", app.Settings{Access: &open}))
-	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.Count(t, "192.0.2.1", "http://a.example/")), "it may be made anew")
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.Count(t, "192.0.2.1", "http://a.example/")), "it may be created again")
 	require.ErrorContains(t, in.Admin.DeleteApp(t.Context(), "nobody"), `there is no app "nobody"`)
 }
 

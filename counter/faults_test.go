@@ -133,7 +133,7 @@ func TestOnlyPoisonFails(t *testing.T) {
 			require.NoError(t, err, "visit %d", i)
 		}
 	}
-	require.Contains(t, in.Log.String(), "poison", "the operator is told what is wrong with the tables")
+	require.Contains(t, in.Log.String(), "poison", "the log shows the operator the fault of the tables")
 	in.Check(t)
 }
 

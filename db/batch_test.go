@@ -322,7 +322,7 @@ func TestBasis(t *testing.T) {
 		{"all visitors are erased", `TRUNCATE visitors`, true},
 		{"a page is deleted", `DELETE FROM pages WHERE id = 3`, true},
 		{"a page is renamed", `UPDATE pages SET uri = 'example.com/c' WHERE id = 3`, true},
-		{"visitors are made anew, as by a restore",
+		{"visitors are recreated, as by a restore",
 			`CREATE TABLE copy (LIKE visitors INCLUDING ALL); DROP TABLE visitors CASCADE; ALTER TABLE copy RENAME TO visitors`, true},
 		{"the epochs are restored as they were", `DELETE FROM epochs WHERE name = 'erasures'; INSERT INTO epochs (name) VALUES ('erasures')`,
 			true},

@@ -62,12 +62,12 @@ func TestNewerFunctionsStay(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
-	number, anew := query[int](t, conn, `SELECT split_part(hash, ' ', 1)::int FROM schema_files WHERE name = 'functions'`),
+	number, both := query[int](t, conn, `SELECT split_part(hash, ' ', 1)::int FROM schema_files WHERE name = 'functions'`),
 		[]string{"functions and views"}
 	for present, applies := range map[string][]string{
 		fmt.Sprint(number+1, " of another commit"): nil,
-		fmt.Sprint(number-1, " of another commit"): anew,
-		"": anew, // as in docs/operating.md for the way back
+		fmt.Sprint(number-1, " of another commit"): both,
+		"": both, // as in docs/operating.md for the way back
 	} {
 		exec(t, conn, `UPDATE footfall.schema_files SET hash = $1 WHERE name = 'functions'`, present)
 		before := dbtest.Column[string](t, conn, functionOIDs)
@@ -266,13 +266,13 @@ var leftOut = map[string]string{
 	"positions": "how far sources were counted is of one database, which reads them", "refused": "likewise", "visit_ids": "likewise",
 	"inbox": "what waits is counted here", "batches": "of minutes", "here": "of minutes",
 	"tag_news": "written as rows of tag_days", "tops": "lists that are made again at night", "closed_days": "the manifest has the days",
-	"page_tallies": "limits of a day begin anew", "retention_pauses": "of imports that run",
+	"page_tallies": "limits of a day start again", "retention_pauses": "of imports that run",
 	"visits_kept.gone_before": "no row before is taken",
 	"people.period":           "all are written to the present one", "changes": "who changed what is of one database, and names its accounts",
 	"epochs": "of the database", "goose_db_version": "likewise", "schema_files": "likewise", "schema_objects": "likewise",
-	"pages.key": "made of uri", "offsets.key": "likewise", "days.site_id": "made of its target", "history_days.id": "given anew",
+	"pages.key": "made of uri", "offsets.key": "likewise", "days.site_id": "made of its target", "history_days.id": "assigned again",
 	"history.day": "likewise",
-	"notes.id":    "given anew",
+	"notes.id":    "assigned again",
 }
 
 // Every part of the schema is exported, or left out for a reason. load_app() writes everything that is exported.

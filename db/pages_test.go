@@ -80,7 +80,7 @@ func TestAppsCountAsTheyBegan(t *testing.T) {
 	exec(t, conn, `UPDATE apps SET retain_days = 7, tz = 'Europe/Berlin'`)
 }
 
-// fiveVisitors returns a database with five visitors of two pages on a day that may be dropped, two of whom returned
+// fiveVisitors returns a database with five visitors of two pages on a day that may be dropped. Two visitors returned
 // on the next day.
 func fiveVisitors(t *testing.T) (url string, conn *pgx.Conn) {
 	t.Helper()

@@ -294,7 +294,7 @@ func TestEveryTableIsTheServicesAndNobodyElses(t *testing.T) {
 		if name, isFunction := strings.CutPrefix(right, "function "); isFunction {
 			name = strings.TrimSuffix(name, ": EXECUTE")
 			assert.False(t, query[bool](t, conn, `SELECT bool_or(prosecdef) FROM pg_proc WHERE proname = $1`, name),
-				"%s runs with its owner's rights, whoever calls it", name)
+				"%s runs with its owner's rights, not its caller's", name)
 			continue
 		}
 		assert.Equal(t, "schema public: USAGE", right)

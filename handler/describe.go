@@ -182,7 +182,7 @@ func describeChanges(paths object) {
 		"delete": describeChange("removeAccount", "Remove an account, and end its sessions", nil, answer, "one"),
 	}
 	paths["/api/accounts/{one}/link"] = object{
-		"post": describeChange("addAccountLink", "Make a link with which somebody chooses the password anew", nil, answer, "one"),
+		"post": describeChange("addAccountLink", "Make a link with which the user chooses a new password", nil, answer, "one"),
 	}
 }
 
@@ -212,7 +212,7 @@ func describeThing(paths object, thing admin.Thing, below, of string, parameters
 	told := object{"type": "object", "properties": object{thing.Name: list}}
 	paths[below+thing.Name] = object{
 		"get": describeChange("list"+id, "List the "+thing.Name+" of "+of, nil, told, parameters...),
-		"post": describeChange("add"+id, "Add one to the "+thing.Name+" of "+of+"; what is secret of it is told this once",
+		"post": describeChange("add"+id, "Add one to the "+thing.Name+" of "+of+"; a secret in the response is shown only once",
 			object{"type": "object", "properties": given, "required": needed, "additionalProperties": false}, object{"type": "object"},
 			parameters...),
 	}

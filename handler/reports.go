@@ -56,7 +56,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	case q.err != nil:
 		return q.err
 	case k.ToNamed && !reading.Names:
-		return visit.Errorf(visit.Forbidden, "key", "who came is told with one of the scope read alone, or to those who are signed in")
+		return visit.Errorf(visit.Forbidden, "key", "visitors are listed only for a key with the scope read, or for users who are signed in")
 	}
 	if err := reading.CheckRate(); err != nil {
 		return err

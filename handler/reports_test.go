@@ -294,7 +294,7 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 				asked = "site=example.com"
 			}
 			if k.ToNamed && c.app == "demo" && c.status == 200 {
-				c.status, c.says = 403, "key: who came is told"
+				c.status, c.says = 403, "key: visitors are listed only"
 			}
 			var headers []string
 			if c.key != "" {

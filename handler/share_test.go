@@ -244,7 +244,7 @@ func TestSharedLinksAreNotLogged(t *testing.T) {
 	e.close()
 	assert.Contains(t, metrics, `route="/share/:token"`)
 	assert.NotContains(t, metrics, secret)
-	assert.Contains(t, e.log.String(), "/share/:token/:site", "what went wrong is told")
+	assert.Contains(t, e.log.String(), "/share/:token/:site", "the error is logged")
 	assert.NotContains(t, e.log.String(), secret)
 	assert.NotContains(t, e.log.String(), path[len("/share/"):])
 }

@@ -14,7 +14,7 @@ import (
 
 var (
 	// errReadAnew: rows have changed since they were read, or their app's settings have.
-	errReadAnew = errors.New("rows of the inbox are to be read anew")
+	errReadAnew = errors.New("rows of the inbox must be read again")
 	// errAside: waiting visits of the app cannot be counted for now.
 	errAside = errors.New("visits of the app are passed by")
 )

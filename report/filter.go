@@ -180,7 +180,7 @@ func (l Look) CheckWhere() error {
 	case l.Before > 0:
 		return visit.Errorf(visit.Invalid, "days_before", "nothing is compared under a filter: ask for the other days by themselves")
 	case l.Find != "" || l.After != (Cursor{}) && l.After.Day == 0:
-		return visit.Errorf(visit.Invalid, "where", "pages under a filter are a list that is told at once: leave find and after out")
+		return visit.Errorf(visit.Invalid, "where", "pages under a filter are one list without parts: leave find and after out")
 	case l.By != "" && l.By != "pv":
 		return visit.Errorf(visit.Invalid, "order", "pages under a filter are in order of pv alone")
 	}

@@ -108,7 +108,7 @@ func (c *accountLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 // printLink prints a link and its purpose.
 func (c *accountArg) printLink(p *program, publicURL, token string, err error) error {
 	if err == nil {
-		fmt.Fprintf(p.stderr, "Whoever opens this first, up to %s, chooses the password of %s. Keep it: it is shown this once.\n",
+		fmt.Fprintf(p.stderr, "The first person who opens this, up to %s, chooses the password of %s. Keep it: it is shown this once.\n",
 			time.Now().Add(account.LinkFor).UTC().Format(time.DateOnly), c.Account)
 	}
 	return p.printChange(err, "%s", startLink(publicURL, token))

@@ -129,7 +129,7 @@ func (c *allKeyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	token, lastDay, err := a.AddShare(ctx, c.App, c.Site, c.Until)
 	if isDone(err) {
-		fmt.Fprintf(p.stderr, "Whoever has the link sees numbers, and no visitor's address, up to %s. Keep it: it is shown this once.\n",
+		fmt.Fprintf(p.stderr, "Anyone with the link sees numbers, and no visitor's address, up to %s. Keep it: it is shown this once.\n",
 			visit.DayText(lastDay))
 		err = cmp.Or(c.find(ctx, a), err)
 	}

@@ -154,7 +154,7 @@ func (m cellMetrics) Collect(to chan<- prometheus.Metric) {
 		desc := prometheus.NewDesc("footfall_cell_"+name, help, []string{"node"}, nil)
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), node)
 	}
-	const up = "Whether the node with the cell's tables answers: 1, or 0, and then nothing else is told of the cell."
+	const up = "Whether the node with the cell's tables answers: 1, or 0, and then the cell has no other metrics."
 	look, err := cells.LookAt(ctx, m.d)
 	if err != nil {
 		tell("up", up, 0)

@@ -631,7 +631,7 @@ func servedAsOne(t *testing.T, nodes int) {
 		assert.Contains(t, ready, `"coordinator":"away"`)
 		cluster.Start(0)
 	}
-	eventually(t, "metrics are told apart", func() bool {
+	eventually(t, "the metrics of each node are distinguished", func() bool {
 		response, err := http.Get(served[0].admin + "/metrics") //nolint:gosec // of the service
 		require.NoError(t, err)
 		defer response.Body.Close()

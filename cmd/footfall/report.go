@@ -197,7 +197,7 @@ func (c *reportPanelCmd) run(ctx context.Context, p *program) error {
 		kind, look := report.Named(c.Name), report.Look{Period: "day", Where: c.Where}
 		switch takes := func(name string) bool { return slices.Contains(kind.Takes, name) }; {
 		case len(c.Where) > 0 && !takes("where"):
-			return nil, visit.Errorf(visit.Invalid, "where", "%s is told of all visitors alone", c.Name)
+			return nil, visit.Errorf(visit.Invalid, "where", "%s covers all visitors and takes no filter", c.Name)
 		case c.Site != "" && takes("uri"):
 			look.Target, err = visit.ParseTarget(c.Site, a.app.KeepQuery)
 		case c.Site != "" || !kind.OfApp:

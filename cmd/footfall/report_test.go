@@ -281,7 +281,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"top --from=20190631 --to=soon", 2, []string{`--from: "20190631" is not a day`, `--to: "soon" is not a day`}},
 		{"top --from=0d", 2, []string{`--from: "0d" is not a day`}},
 		{"top --from=20190702 --to=20190701", 2, []string{"--from: 20190702 is after the last day"}},
-		{"panel here example.com --where=new", 2, []string{"--where: here is told of all visitors alone"}},
+		{"panel here example.com --where=new", 2, []string{"--where: here covers all visitors and takes no filter"}},
 		{"panel one-page", 2, []string{"app demo has several sites: name one of them: example.com, hhui.top"}},
 		{"panel events", 2, []string{`numbers`, `here`, `events`}},
 		{"top -n 0", 2, []string{"-n: 0 pages"}},

@@ -83,7 +83,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		return orInterrupted(ctx, err)
 	}
 	if c.SignInHeader != "" && c.proxies.TrustNetworks() {
-		p.log.Warn("--sign-in-header: every machine in a network of --trust-proxy, and whoever a proxy there lets through with this header, " +
+		p.log.Warn("--sign-in-header: every machine in a network of --trust-proxy, and every client whose header a proxy there lets through, " +
 			"signs in under any name: name the single addresses of your proxies, and have them drop the header that clients send")
 	}
 	stopping := make(chan struct{})

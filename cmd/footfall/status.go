@@ -97,7 +97,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 		return []any{cmp.Or(i.Name, "-"), cmp.Or(i.Address, "-"), since}
 	})
 	if slices.ContainsFunc(s.Instances, func(i status.Instance) bool { return i.Since == nil }) {
-		fmt.Fprintln(out, "(of sessions of other roles a member of pg_read_all_stats is told more)")
+		fmt.Fprintln(out, "(members of pg_read_all_stats see more about sessions of other roles)")
 	}
 	fmt.Fprintln(out)
 	err = printRows(out, err, "APP\tVISITS\tLAST DAY\tVISITS ON IT\tROWS OF VISITS ARE KEPT", s.Apps, func(a status.App) []any {

@@ -75,7 +75,7 @@ func TestStatusHasNoEmptyTables(t *testing.T) {
 	var text strings.Builder
 	require.NoError(t, printStatus(&text, &status.Status{Instances: []status.Instance{{Name: "footfall dev"}}}))
 	assert.NotContains(t, text.String(), "TABLE")
-	assert.Regexp(t, `(?m)^footfall dev +- +-\n\(of sessions of other roles a member of pg_read_all_stats is told more\)$`, text.String())
+	assert.Regexp(t, `(?m)^footfall dev +- +-\n\(members of pg_read_all_stats see more about sessions of other roles\)$`, text.String())
 }
 
 func TestStatusOfTheInbox(t *testing.T) {

@@ -89,7 +89,7 @@ func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	if !isDone(err) {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "loaded app %s, as it was at %s: %s. Keys, links, webhooks and accounts are to be made anew.\n", m.App,
+	fmt.Fprintf(p.stdout, "loaded app %s, as it was at %s: %s. Add its keys, links, webhooks and accounts again.\n", m.App,
 		m.ExportedAt.Format("2006-01-02 15:04:05 MST"), draw.Count(rowsOf(m), "row"))
 	if unable != nil {
 		fmt.Fprintf(p.stdout, "It can be read here, and counts nothing: %v. Its visits are answered 503 until then.\n", unable)

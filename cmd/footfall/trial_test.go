@@ -122,7 +122,7 @@ func TestUpgradeOfMuch(t *testing.T) {
 	assert.Positive(t, c.called)
 	assert.Positive(t, c.accepted)
 	uv := dbtest.Column[int64](t, dbtest.Connect(t, database), `SELECT uv FROM report.sites WHERE app = 'blog'`)[0]
-	eventually(t, "everybody is told of", func() bool { return len(hook.all()) == len(rounds(uv)) })
+	eventually(t, "every round number is reported", func() bool { return len(hook.all()) == len(rounds(uv)) })
 	assert.Equal(t, rounds(uv), hook.all(), "each once")
 	assert.Contains(t, well(t, append([]string{"verify"}, here...)...), "0 violations", "after")
 

@@ -102,7 +102,7 @@ func printProofTable(out io.Writer, proof *verify.Proof) {
 	fmt.Fprintf(out, "\n%s, %s (%d of them erased), %s, %s (%d rest on daily numbers alone)", draw.Count(proof.Targets, "target"),
 		draw.Count(proof.Visitors, "visitor"), proof.Erased, draw.Count(proof.Visits, "visit"), draw.Count(proof.Days, "day"), proof.OlderDays)
 	if proof.Unknown > 0 {
-		fmt.Fprintf(out, ", %s with visitors of whom it is not known whether they were new", draw.Count(proof.Unknown, "day"))
+		fmt.Fprintf(out, ", %s with an unknown number of new visitors", draw.Count(proof.Unknown, "day"))
 	}
 	if proof.Deleted > 0 {
 		fmt.Fprintf(out, ", without apps that are being deleted (%d)", proof.Deleted)

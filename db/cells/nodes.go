@@ -169,7 +169,7 @@ func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 			is, err := db.New(conn).CellIs(ctx)
 			if is {
 				err = fmt.Errorf("%v has had tables of it, as a node that was replaced, or removed while it was away: make it a standby of the one "+
-					"in its place, or begin it anew with initdb", node)
+					"in its place, or create it again with initdb", node)
 			}
 			return err
 		})
@@ -192,8 +192,8 @@ func (c *Cluster) awaitNodes(ctx context.Context) error {
 			return err
 		}
 		if pause.For(ctx, nodesLook) != nil {
-			return fmt.Errorf("it is done, but %v does not know of it yet, and until then no day is made and nothing moves: it is told once it "+
-				"answers", Node(behind[0]))
+			return fmt.Errorf("it is done, but %v does not know of it yet, and until then no day is made and nothing moves: it learns of it "+
+				"once it answers", Node(behind[0]))
 		}
 	}
 }

@@ -63,7 +63,7 @@ BEGIN
     END IF;
     IF whole < rows - 1 OR NOT as_read THEN
         RAISE EXCEPTION 'visits of the inbox are not there as the batch has read them'
-            USING ERRCODE = 'FF004', HINT = 'Read them anew.';
+            USING ERRCODE = 'FF004', HINT = 'Read them again.';
     END IF;
 END
 $$;

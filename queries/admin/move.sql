@@ -26,7 +26,7 @@ SELECT CASE
            WHEN @daily::boolean AND EXISTS (SELECT FROM apps AS a WHERE a.cell IS NULL AND a.visitor = 'daily')
            THEN 'it has apps of --visitor daily, with keys of days of its own'
            WHEN EXISTS (SELECT FROM webhooks AS w WHERE w.id = ANY (@webhooks::integer[]))
-           THEN 'it has webhooks of the same numbers, by which their calls are signed: remove them, and add them anew when it is there'
+           THEN 'it has webhooks of the same numbers, by which their calls are signed: remove them, and add them again when it is there'
            ELSE ''
        END::text AS why;
 
