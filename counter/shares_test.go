@@ -20,8 +20,8 @@ func TestShares(t *testing.T) {
 		{"nobody", "", "", `there is no app "nobody"`},
 		{"shop", "other.example", "", "site: app shop does not count other.example"},
 		{"shop", "shop.example/page", "", "site: "},
-		{"shop", "", "2019-06-28", "until: 2019-06-28 is over"},
-		{"shop", "", "yesterday", "is over"},
+		{"shop", "", "2019-06-28", "until: 2019-06-28 is in the past"},
+		{"shop", "", "yesterday", "is in the past"},
 		{"shop", "", "2099-01-01", "five years at most"},
 		{"shop", "", "soon", `until: "soon" is not a day`},
 	} {

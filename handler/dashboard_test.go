@@ -475,7 +475,7 @@ func TestDashboardBeginsWithOneLine(t *testing.T) {
 	e := newEdge(t)
 	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeleteApp(ctx, "shop") })
 	first := html.UnescapeString(e.get("/").body)
-	assert.Contains(t, first, "It runs.")
+	assert.Contains(t, first, "Footfall is running.")
 	line := regexp.MustCompile(`curl '([^']*)'`).FindStringSubmatch(first)
 	require.NotNil(t, line)
 	assert.Equal(t, http.StatusOK, e.get(strings.TrimPrefix(line[1], e.public)).status)

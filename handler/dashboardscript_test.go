@@ -212,7 +212,7 @@ func TestDashboardScriptShowsTheFirstVisit(t *testing.T) {
 	w.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeleteApp(ctx, "shop") })
 	s := w.driveScript(t)
 	s.open(dash + "/")
-	assert.Equal(t, "It runs.", s.first("h1"))
+	assert.Equal(t, "Footfall is running.", s.first("h1"))
 	w.counting(0, "192.0.2.1", "http://hhui.top/home")
 	s.ask(`later()`, nil)
 	assert.Equal(t, "hhui.top", s.first("h1"))

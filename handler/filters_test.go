@@ -215,7 +215,7 @@ func TestFiltersAreOff(t *testing.T) {
 	e.brings(3, "http://hhui.top/home", "https://www.google.com/")
 	e.Close()
 	today := e.get("/dash/demo/hhui.top?range=7d&where=source:google&where=returning").body
-	assert.Contains(t, today, "known from 30 June 2019 on")
+	assert.Contains(t, today, "from 30 June 2019 on")
 	assert.Contains(t, today, `class="big">1<`)
 	assert.Equal(t, http.StatusBadRequest, e.get("/dash/demo/hhui.top?range=90d&all&where=:x").status, "a condition without a name")
 	single := e.get("/dash/demo/hhui.top?range=7d&where=source:google").body

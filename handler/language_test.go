@@ -31,7 +31,7 @@ var pagesInWords = []string{
 var sameWords = map[string]string{
 	"": `footfall csv json ann olga demo shop new utc source campaign country language device system browser hour count assert read admin event page
 		returning open sites phone key off answers hashed address id daily default skip true false on visitor host port hugo hexo jekyll wordpress
-		ghost astro vitepress next code injection site header settings google html pricing download home head script src data defer`,
+		ghost astro vitepress next code injection site header settings google html pricing download home head script src data defer none`,
 	"de": "single optional import filter name badges apps app hosts browser was links webhooks host link text system systeme dashboard crawler website slug",
 	"fr": "condition import source sources page pages date badges campagne note notes webhooks app action message direct site sites part total",
 	"es": "host hosts webhooks total no original visible",
