@@ -48,7 +48,8 @@ func encode(salt, hash []byte) string {
 		base.EncodeToString(salt), base.EncodeToString(hash))
 }
 
-// hashed calls f when a place is free.
+// hashed calls f, which hashes a password. Hashing takes much memory, so the number of concurrent calls is limited. Further
+// calls wait, and fail after waitForPlace.
 func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) {
 	wait, cancel := context.WithTimeout(ctx, waitForPlace)
 	defer cancel()

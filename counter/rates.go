@@ -7,10 +7,10 @@ import (
 	"footfall/record/cache"
 )
 
-// rates limits the requests of each source per minute. For each source it stores the time until which its requests so
-// far would last if they were spread evenly. That time may be a minute ahead, so a source may send all requests of a
-// minute at once. Memory is bounded: when it is full, the source that was unused for the longest time is forgotten.
-// checkRate (visit.go) uses it. It is safe for concurrent use.
+// rates limits the requests of each source per minute. Each request occupies a minute divided by the limit, one request
+// after another. For each source, rates stores when the time of its last request ends. This may be a minute ahead, so a
+// source may send all requests of a minute at once. Memory is bounded: when it is full, sources that were unused for a long time are
+// forgotten. checkRate (visit.go) uses it. It is safe for concurrent use.
 type rates struct {
 	sources *cache.Cache[rateKey, time.Duration]
 	began   time.Time

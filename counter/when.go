@@ -15,7 +15,8 @@ import (
 const (
 	// clocksDiffer is how far in the future a time may be and still be treated as now.
 	clocksDiffer = 5 * time.Minute
-	// firstDayEver is before any web page. A missing time is far before it.
+	// firstDayEver is the first day for which any app accepts visits. The Web became public later in that year. A time
+	// that the caller does not have is often sent as 0, which is in 1970.
 	firstDayEver = 19910101
 	// pauseHours is how long a pause of retention lasts unless it is renewed.
 	pauseHours = 24

@@ -104,8 +104,9 @@ func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
 // errUnconfirmed is returned if the standby could not be checked after a commit.
 var errUnconfirmed = errors.New("it was committed, but whether the synchronous standby has it is not known")
 
-// unconfirmed returns the error of a commit after which the standby could not be checked. The server
-// proves with FF009 that COMMIT does not wait. A lost connection or an ended context proves nothing.
+// unconfirmed returns the error for a commit after which the check of the standby failed with why. If
+// the server raised FF009, COMMIT did not wait for the standby. After any other error, such as a lost
+// connection or an ended context, it is unknown whether the standby has the commit.
 func (d *DB) unconfirmed(why error) error {
 	if answerOf(why).Code == "FF009" {
 		return d.alone(why)

@@ -66,7 +66,8 @@ func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Per
 	return people.Find(c.Request().Context(), ids)
 }
 
-// appendPerson appends the person for an id, without a person if the id is not linked.
+// appendPerson appends a JSON object with an id, its person and the person's tags. The field person is left out if the id
+// is not linked.
 func appendPerson(out []byte, id string, w *app.Person) []byte {
 	answer := struct {
 		ID     string            `json:"id"`

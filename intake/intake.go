@@ -69,7 +69,7 @@ const (
 // Result is the result of one visit in a call.
 type Result struct {
 	Outcome Outcome
-	Answer  visit.Answer // the visit's numbers; Answer.Skipped is the reason for Skipped
+	Answer  visit.Answer // the visit's numbers or, if Outcome is Skipped, the reason in Answer.Skipped
 	Fault   string       // a sentence, for Failed and Unknown
 }
 

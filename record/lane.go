@@ -30,8 +30,8 @@ const (
 	// took.
 	gatherFrom   = 16
 	gatherAtMost = 10 * time.Millisecond
-	// overflowPause is how long all visits of a lane overflow once a visit would have waited too
-	// long. Writing to the inbox costs a fraction of counting, so a crowd gets its responses sooner.
+	// overflowPause is how long all visits of a lane go to the inbox after one visit would have waited
+	// too long. Writing to the inbox is much cheaper than counting, so responses are sent sooner.
 	overflowPause = 2 * time.Second
 	// overflowsFor is how long after an overflow more of them are expected.
 	overflowsFor = 100 * time.Millisecond
@@ -85,7 +85,7 @@ type waitingBatch struct {
 	entries []*entry
 	since   time.Time // when its first visit was accepted
 	done    chan struct{}
-	expiry  *time.Timer // fails the batch if its turn comes too late; nil unless its visits may overflow
+	expiry  *time.Timer // fails the batch if it waits too long; nil if the lane does not overflow
 }
 
 // lane is a queue of batches and the goroutine that writes them one after another.

@@ -73,9 +73,9 @@ func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) 
 	return convert(rows, func(f PagesAfterRow) Page { return pageOf(PanelPagesRow(f)) }), err
 }
 
-// TopPagesAfter returns the first N top pages after a place, and the place of the last page if more follow. Pages move
-// up while visits are counted: a page that was already listed is not repeated, and a page that has moved up past the
-// place is missed.
+// TopPagesAfter returns the first l.N top pages after the cursor l.After, and the cursor for the next call, or nil if no
+// page follows. Pages move up while visits are counted. A page that moves up past the cursor before it was listed is
+// missed. A listed page that moves up is not repeated.
 func (r *Reader) TopPagesAfter(ctx context.Context, l Look) (pages []Page, next *Cursor, err error) {
 	n := l.N
 	for depth := l.After.Before + n + 1; ; depth *= 2 {

@@ -22,7 +22,7 @@ const (
 // piece is a part of a pass that is checked in one snapshot, the same in which it was chosen.
 type piece struct {
 	pass   string
-	weight int64 // approximate number of rows
+	weight int64 // approximate number of rows, for the progress; 0 unless pass is passTargets
 	pace   *pace // that determined its size
 	size   float64
 	proofs ProveParams

@@ -19,7 +19,7 @@ type Options struct {
 	App      string              // only this app; "": all
 	Sample   float64             // percentage of sites to check, each with all pages; 0: all
 	Seed     int64               // selects another sample
-	Limit    int                 // maximum offenders listed for each promise; 0: all
+	Limit    int                 // maximum offenders listed for each promise; 0: manyAtMost
 	Jobs     int                 // number of parallel connections
 	Within   time.Duration       // approximate duration of a snapshot; 0: one second
 	Progress func(Step)          // called with the progress; may be nil; never called concurrently
@@ -70,7 +70,7 @@ type Offender struct {
 const (
 	sortMemory  = "256MB"
 	sampleParts = 1 << 20
-	manyAtMost  = 100_000 // maximum offenders that a query returns for a measure
+	manyAtMost  = 100_000 // maximum offenders that verify_targets.sql returns for a measure; default of Options.Limit
 )
 
 // Run recomputes every promise from the tables while visits are counted.

@@ -128,7 +128,7 @@ func (e *Error) Because(cause error) *Error {
 	return e
 }
 
-// Unanswered returns an Error for a failed read of the database.
+// Unanswered returns the Error for a read or write that the database did not carry out.
 func Unanswered(cause error) error {
 	return Errorf(Unavailable, "", "the database does not answer; try again").Because(cause)
 }

@@ -10,7 +10,7 @@ import (
 
 type rangeBar struct {
 	Spans, More    []option // ranges shown directly, and in a menu
-	Chosen         bool     // the range is one of More, or was typed
+	Chosen         bool     // the range is not in Spans: it is in More, or was typed
 	Compares       []option // empty for all days
 	Earlier, Later string   // links; "": none
 	From, To, Max  string   // values of the form

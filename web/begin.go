@@ -97,7 +97,7 @@ type waitingPage struct {
 	MayChange, Tells  bool
 }
 
-// Sentence returns an example sentence for a page.
+// Sentence returns the HTML of an example sentence, to copy into a page.
 func (page waitingPage) Sentence() string { return rankSentence(page.words()) }
 
 // generators are the common site generators, with the keys of the instructions where to put the script tag.

@@ -19,7 +19,7 @@ type homePage struct {
 	ByHand bool   // callers without a key may name the visitor
 }
 
-// Sentence returns an example sentence for a page.
+// Sentence returns the HTML of an example sentence, to copy into a page.
 func (page homePage) Sentence() string { return rankSentence(page.words()) }
 
 // Home makes the first page, with the apps that the reader may see. away are the cells whose apps are unavailable now.

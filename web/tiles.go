@@ -19,9 +19,9 @@ func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error
 	return err
 }
 
-// tiles returns the tiles for a range. rows are the numbers of the range, then those of the compared days unless they are the
-// whole range, then those of the preceding days if there is a comparison. On a single day visits equal visitors, so visits
-// have no tile.
+// tiles returns the tiles for a range. rows has one, two or three elements: the numbers of the range, of the part of it that
+// is compared, and of the previous period. A comparison of the whole range has no element for a part. Without a comparison,
+// the range is the only element. On a single day visits equal visitors, so visits have no tile.
 func (v view) tiles(rows []report.Numbers) []tile {
 	now := rows[0]
 	one := func(name string, of func(report.Numbers) int64) tile {

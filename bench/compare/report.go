@@ -37,9 +37,9 @@ type Turn struct {
 
 // Errors are the differences from the expected numbers.
 type Errors struct {
-	UV       int64 // error of uv, over all targets
-	PV       int64 // error of visitor days
-	Hot      int64 // error of visits
+	UV       int64 // difference of uv, over all targets
+	PV       int64 // difference of visitor days
+	Hot      int64 // difference of visits
 	Ranks    int64 // rows with a rank that is outside 1..uv or not unique, and ranks without a visitor
 	Unproven int64 // sums that contradict the contender's own rows
 }

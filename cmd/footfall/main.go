@@ -188,8 +188,8 @@ type command interface {
 	run(ctx context.Context, p *program) error
 }
 
-// on is implemented by commands that need an opened database with the current schema, an Admin of one, or the cluster
-// of a coordinator.
+// on is implemented by commands that receive an opened T: a database with the current schema (*db.DB), an Admin of such a
+// database (*admin.Admin), or the cluster of a coordinator (*cells.Cluster).
 type on[T any] interface {
 	run(ctx context.Context, p *program, it T) error
 }

@@ -55,7 +55,7 @@ type whereFlags struct {
 	Where []string `sep:"none" placeholder:"CONDITION"`
 }
 
-// mostFlag is the flag of reports that list the first rows.
+// mostFlag is -n, the maximum number of rows that a report lists.
 type mostFlag struct {
 	N int `short:"n" default:"10" placeholder:"N"`
 }

@@ -54,7 +54,7 @@ func IsDemo(row *db.App) bool {
 // IsOpen reports whether any caller can count and query visits of any visitor.
 func (a *App) IsOpen() bool { return a.Access == AccessOpen }
 
-// NeedsKey reports whether the app counts only callers with a key.
+// NeedsKey reports whether callers need a key to count visits of the app and to read its numbers.
 func (a *App) NeedsKey() bool { return a.Access == accessKey }
 
 // AllowsBadges reports whether badges work without a key: those that show numbers or, if count is true, those that count

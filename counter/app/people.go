@@ -53,9 +53,9 @@ type pendingLink struct {
 	tagged     bool
 }
 
-// PutPeople writes links in order, and returns for each link why it is invalid, or "". An invalid link changes nothing,
-// and neither does a link with an entry in wrong. An error means that nothing was written or, if it is visit.Lost, that
-// the outcome is unknown. In both cases all links can be sent again.
+// PutPeople writes links in order, and returns for each link why it is invalid, or "". wrong contains the links, by
+// index, that the caller found invalid, with the reason. Invalid links are not written. An error means that nothing was
+// written or, if it is visit.Lost, that the outcome is unknown. In both cases all links can be sent again.
 func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.Time, links []Link, wrong map[int]string) ([]string, error) {
 	faults, pending := make([]string, len(links)), make([]pendingLink, len(links))
 	var ids []netip.Addr

@@ -40,7 +40,7 @@ type Settings struct {
 const (
 	AccessOpen  = "open"  // any caller for any visitor; any site, or the listed sites
 	accessSites = "sites" // any caller for itself; the listed sites
-	accessKey   = "key"   // callers with a key; the listed sites
+	accessKey   = "key"   // only callers with a key; only the listed sites
 )
 
 var accesses = []string{AccessOpen, accessSites, accessKey}

@@ -47,7 +47,7 @@ const (
 	// mostHours is the maximum of hours that are loaded at once. After more than fewLines, one hour is loaded.
 	mostHours = 48
 	fewLines  = 100_000
-	// blocksAtOnce is the number of blocks of an hour and server that one query reads.
+	// blocksAtOnce limits how many blocks one query reads. A block contains lines of one hour and server.
 	blocksAtOnce = 2000
 )
 

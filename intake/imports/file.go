@@ -142,8 +142,8 @@ func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 	return reader, done, err
 }
 
-// verify decompresses a file to its end, because a damaged file may contain wrong lines long before the error.
-// A truncated file is not damaged.
+// verify returns an error if a compressed file is damaged. It decompresses the file to its end, because the lines
+// before the damaged place may be wrong too. A truncated file passes, because the lines before its end are right.
 func (f *file) verify() error {
 	if f.packed == plain || f.stdin != nil {
 		return nil

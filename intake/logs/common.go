@@ -106,7 +106,8 @@ func likeAddress(text []byte) bool {
 	return parted
 }
 
-// parts marks the separators of an address. Digits and letters have 1.
+// parts marks the characters that separate the parts of an address: dots and colons. In ofAddresses, hexadecimal
+// digits are 1, and other characters 0.
 const parts = 2
 
 var ofAddresses = func() (of [256]byte) {

@@ -23,7 +23,7 @@ type Metrics struct {
 	mu      sync.Mutex      // guards the following fields
 	read    map[string]bool // the parts that this consumer reads
 	waiting int             // messages read but not yet passed
-	since   time.Time       // when messages were last passed or, if none were waiting, read
+	since   time.Time       // when a message was last passed, or when waiting last rose from 0, whichever is later
 }
 
 // NewMetrics creates the metrics. r may be nil.

@@ -31,7 +31,7 @@ $$;
 
 COMMENT ON FUNCTION let_go_app(text, text, interval) IS 'Removes the name of an app that has led to a cell for at least this long.';
 
--- If the app is a different one than before, accounts have no rights to it.
+-- If the name now leads to a different app (cell_began differs), the accounts' rights to the old app are deleted.
 CREATE FUNCTION lead_app(named text, from_cell text, to_cell text, began timestamptz) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER
 SET search_path = footfall, pg_temp

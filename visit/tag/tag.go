@@ -77,7 +77,7 @@ type Request struct {
 	Agent     Agent          // from ReadAgent, and With if there are hints
 	At        time.Time      // the time of the visit
 	Zone      *time.Location // of the app
-	Own       Set            // tags of the app's own names, sent by the caller
+	Own       Set            // tags sent by the caller, with names that the app defines
 }
 
 // Set is the tags of a visit. Tags that apply to pages are first.
