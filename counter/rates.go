@@ -9,8 +9,8 @@ import (
 
 // rates limits the requests of each source per minute. Each request occupies a minute divided by the limit, one request
 // after another. For each source, rates stores when the time of its last request ends. This may be a minute ahead, so a
-// source may send all requests of a minute at once. Memory is bounded: when it is full, sources that were unused for a long time are
-// forgotten. checkRate (visit.go) uses it. It is safe for concurrent use.
+// source may send all requests of a minute at once. Memory is bounded: when it is full, sources that were unused for a
+// long time are forgotten. checkRate (visit.go) uses it. It is safe for concurrent use.
 type rates struct {
 	sources *cache.Cache[rateKey, time.Duration]
 	began   time.Time
