@@ -227,7 +227,8 @@ func TestDeletePageOfAnAppThatIsBeingDeleted(t *testing.T) {
 	in.Count(t, "192.0.2.1", "http://a.example/a")
 	in.Count(t, "192.0.2.2", "http://a.example/b")
 	require.NoError(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/b"))
-	in.Exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'; DELETE FROM visits; DELETE FROM visitors`) // and then the deletion was killed
+	// The deletion was killed after this.
+	in.Exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'; DELETE FROM visits; DELETE FROM visitors`)
 	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"), "this app is being deleted")
 	in.Exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
 	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"), "this app is being deleted")

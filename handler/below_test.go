@@ -109,7 +109,7 @@ func TestBelowAPath(t *testing.T) {
 	b.ask(`document.querySelector('#name').value = 'Ann', document.querySelector('#password').value = '`+desk.Password+`'`, nil)
 	b.leads(func() { b.ask(`document.querySelector('form.sign').requestSubmit()`, nil) })
 	assert.Equal(t, "http://blog.example/numbers/dash/shop/blog.example?range=7d", b.where())
-	b.await(`document.querySelector('.big').textContent === '1' && document.querySelector('footer button') !== null`) // dash.js adds the button
+	b.await(`document.querySelector('.big').textContent === '1' && document.querySelector('footer button') !== null`) // by dash.js
 	var has struct{ Cookies []struct{ Name, Path string } }
 	b.do("Network.getCookies", nil, &has)
 	require.Len(t, has.Cookies, 2, "the session and the remembered browser")

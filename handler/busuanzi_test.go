@@ -34,7 +34,7 @@ const busuanziPage = "http://example.com/post?from=mail"
 func TestBusuanzi(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	require.EqualValues(t, 1, e.One(t, `SELECT count(*) FROM apps WHERE name = 'shop' AND public_counts = 'answers'`), "the setting that clients need")
+	require.EqualValues(t, 1, e.One(t, `SELECT count(*) FROM apps WHERE name = 'shop' AND public_counts = 'answers'`), "as clients need it")
 	jsonp := func(path string, headers ...string) answer {
 		return e.ask(http.MethodGet, path, append([]string{"Referer", busuanziPage}, headers...)...)
 	}

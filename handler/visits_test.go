@@ -117,7 +117,7 @@ func TestManyVisitsOfAllKinds(t *testing.T) {
 		"ip: it is not", "visitor: app shop tells visitors apart by their address", "it is not an object", "uri: "} {
 		assert.Contains(t, got[2+i].Error, want)
 	}
-	assert.Equal(t, &visit.Answer{Site: counts(2, 2, 2, 2), Page: counts(2, 2, 2, 2)}, got[10].Counted, "a visit without an agent is not a bot")
+	assert.Equal(t, &visit.Answer{Site: counts(2, 2, 2, 2), Page: counts(2, 2, 2, 2)}, got[10].Counted, "without an agent it is not a bot")
 
 	a := e.visits("answers=none&app=shop", body, headers...)
 	require.Equal(t, http.StatusOK, a.status)

@@ -160,8 +160,10 @@ func TestHoursSummary(t *testing.T) {
 	page := &targetPage{Tiles: make([]tile, 1)}
 	page.Chart.Bars = make([]barRow, hoursOfDay)
 	page.Chart.Bars[11].Visitors = 1
-	assert.Equal(t, "Busiest hour, by each visitor’s first visit of the day: 11:00 – 12:00, 1 visitor.", page.hoursSummary(words.English(), 11, 0))
+	assert.Equal(t, "Busiest hour, by each visitor’s first visit of the day: 11:00 – 12:00, 1 visitor.",
+		page.hoursSummary(words.English(), 11, 0))
 	page.Chart.Bars[3].VisitorsBefore, page.Chart.Before = 2, "a week earlier"
-	assert.Equal(t, "0 visitors so far, up to 11:00; a week earlier, 2. Busiest hour, by each visitor’s first visit of the day: 11:00 – 12:00, 1 visitor.",
+	assert.Equal(t, "0 visitors so far, up to 11:00; a week earlier, 2. "+
+		"Busiest hour, by each visitor’s first visit of the day: 11:00 – 12:00, 1 visitor.",
 		page.hoursSummary(words.English(), 11, 0))
 }

@@ -201,7 +201,8 @@ func (c *chart) told(v view, plotted []draw.PlotBar) {
 		for i, source := range names {
 			names[i] = l.Of(visit.CountedBy(source))
 		}
-		text := l.Say("history.bar", "sources", strings.Join(names, v.say("sentences.comma")), "visitors", v.number(t.visitors), "views", v.number(t.hot))
+		text := l.Say("history.bar", "sources", strings.Join(names, v.say("sentences.comma")), "visitors", v.number(t.visitors),
+			"views", v.number(t.hot))
 		if plot.Label += v.say("sentences.semicolon") + text; b.Pv+b.Hot == 0 {
 			plot.Label = b.Label + v.say("sentences.colon") + text
 		}

@@ -166,8 +166,8 @@ func TestRetain(t *testing.T) {
 	assert.Regexp(t, `(?m)^other .* public-counts=read,retain-days=0$`, list)
 	refused := footfall(t, "app", "set", "shop", "--retain-days=21", url)
 	assert.Equal(t, exitUsage, refused.code)
-	assert.Equal(t, "footfall: --forget-days: visits would be kept for longer than their visitors, and would still name them: give --retain-days from "+
-		"1 to 20, or --forget-days 0\n", refused.stderr)
+	assert.Equal(t, "footfall: --forget-days: visits would be kept for longer than their visitors, and would still name them: give "+
+		"--retain-days from 1 to 20, or --forget-days 0\n", refused.stderr)
 	assert.Equal(t, "there is nothing to delete or forget\n", well(t, "retain", url))
 
 	countLongAgo(t, database)

@@ -276,7 +276,8 @@ func TestDaysAreOfOneSource(t *testing.T) {
 
 	_, err := i.read(admin.History{Source: "matomo"}, file{"m.csv",
 		"date,nb_visits,nb_hits,metadata_url\n2024-05-04,1,1,https://blog.example/z\n2024-05-05,1,1,https://blog.example/z\n"})
-	require.ErrorContains(t, err, "blog.example already has days from another counter (2024-05-04 to 2024-05-04): a day can have only one source.")
+	require.ErrorContains(t, err, "blog.example already has days from another counter (2024-05-04 to 2024-05-04): "+
+		"a day can have only one source.")
 	assert.Equal(t, before, i.rows())
 
 	// A day that lacks a page, or has another number, is replaced completely.
@@ -571,7 +572,8 @@ func TestImportDuringAMove(t *testing.T) {
 	}
 	require.NoError(t, bring(false, `SELECT 1`))
 	utc := app.Settings{TZ: new("UTC")}
-	require.ErrorContains(t, i.Admin.SetApp(t.Context(), "blog", utc), "tz: app blog has a history with days of Europe/Berlin: remove it first")
+	require.ErrorContains(t, i.Admin.SetApp(t.Context(), "blog", utc),
+		"tz: app blog has a history with days of Europe/Berlin: remove it first")
 	removing := func() error { _, err := i.Admin.RemoveHistory(context.Background(), "blog", 1); return err }
 	for _, do := range []func() error{func() error { return bring(false, `SELECT 1`) }, removing} {
 		tx, err := i.Conn(t).Begin(t.Context())
