@@ -178,7 +178,7 @@ func TestPodsAreConfined(t *testing.T) {
 func TestManifestsFitTheProject(t *testing.T) {
 	m := read(t)
 	var program strings.Builder
-	for _, file := range []string{"main.go", "serve.go", "countries.go"} {
+	for _, file := range []string{"main.go", "serve.go", "serveflags.go", "countries.go"} {
 		program.Write(must(os.ReadFile("../../cmd/footfall/" + file))(t))
 	}
 	pod := m.deployment.Spec.Template.Spec
