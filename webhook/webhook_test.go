@@ -420,7 +420,7 @@ func TestPrivateAddressesAreNotCalled(t *testing.T) {
 	require.Len(t, r.ids(t), 2)
 	answers := desk.Column[[]string](t, w.Desk, `SELECT answers FROM webhooks`)[0]
 	require.Len(t, answers, 2)
-	assert.Regexp(t, `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: taken \(200\)$`, answers[0], "the last first")
+	assert.Regexp(t, `^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: accepted \(200\)$`, answers[0], "the last first")
 	assert.Regexp(t, `UTC: its host cannot be reached, or is not public$`, answers[1], "the address of a name is only in the log")
 }
 
