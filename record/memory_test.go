@@ -166,6 +166,18 @@ func TestFilterTriesAgain(t *testing.T) {
 	require.Equal(t, []string{"the filter could not read the visitors and will try again"}, warnings.all())
 }
 
+// A command that counts nothing reads no visitors. The first visit starts to fill its filter.
+func TestBriefRecorderReadsNoVisitorsBeforeAVisit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := dbtest.Open(t, w.url, db.Options{})
+	r := recorder(t, d, Options{Filter: true, Brief: true})
+	require.Nil(t, r.caches.current.Load())
+	require.NotNil(t, recorder(t, d, Options{Filter: true}).caches.current.Load(), "a service reads them at once")
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
+	require.Eventually(t, r.caches.current.Load().filter.ready.Load, dbtest.Patience, dbtest.Tick)
+}
+
 // A filter is kept if rows were only deleted, and loads the visitors again if there may be new ones that it has not
 // seen.
 func TestFilterIsKeptOverAnErasure(t *testing.T) {

@@ -130,7 +130,9 @@ func TestAppNeedsASecret(t *testing.T) {
 	url := withDemo(t)
 	refused := footfall(t, "app", "add", "shop", "--site=example.com", url)
 	assert.Equal(t, exitUsage, refused.code)
-	for _, words := range []string{"footfall: --visitor: ", "app add shop … --secret-file secret\n", "app add shop … --visitor address\n"} {
+	for _, words := range []string{
+		"footfall: --visitor: ", "app add shop … --secret-file secret\n", "app add shop … --visitor address\n",
+	} {
 		assert.Contains(t, refused.stderr, words)
 	}
 	assert.NotContains(t, well(t, "app", "list", url), "shop")
