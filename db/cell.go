@@ -241,6 +241,10 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 			return false, err
 		}
 	}
+	// Before a session arrives at the tables: if they were on the coordinator once, it ends this session.
+	if err := d.setComments(ctx, conn); err != nil {
+		return false, err
+	}
 	return made, d.untilLocked(ctx, functionsAndViews, func() error {
 		worker, err := pgx.ConnectConfig(ctx, d.sessions.with(nil)) // its session runs CellArrive
 		if err != nil {

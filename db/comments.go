@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -16,7 +17,12 @@ var commentOn = regexp.MustCompile(`(?m)^COMMENT ON (?:TABLE|COLUMN) +(\w+)(?:\.
 // setComments gives tables and columns the comments of migrations.Comments, unless the functions are those of a newer program.
 // A comment needs a lock on its table that blocks neither visits nor reports. So it may wait longer than a step does: an
 // autovacuum yields after a second. If a table is locked for longer, it keeps its comments until the next start.
-func (d *DB) setComments(ctx context.Context, conn *pgx.Conn) error {
+func (d *DB) setComments(ctx context.Context, conn *pgx.Conn) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("set the comments of tables: %w", err)
+		}
+	}()
 	q := New(conn)
 	_, hash := functionFiles()
 	files, err := schemaFiles(ctx, q)

@@ -57,13 +57,10 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 			_, err := grant.RolesGrant(ctx)
 			return err
 		})
-		if err != nil {
+		if err != nil || d.sessions.cell != nil { // makeLayer has set the comments
 			return err
 		}
-		if err := d.setComments(ctx, conn); err != nil {
-			return fmt.Errorf("set the comments of tables: %w", err)
-		}
-		return nil
+		return d.setComments(ctx, conn)
 	})
 	return names, err
 }

@@ -130,9 +130,9 @@ func (p *changing) showVisitor() error {
 	s := web.Section{ID: "stored", Title: p.of("Stored data about %s", typed),
 		Columns: []string{"Page or site", "Stored as", "Rank", "First day", "Last day"}}
 	if ids := len(found.StoredAs); found.Person.IsValid() && len(found.Tags) > 0 {
-		s.Text = p.of("A person with %d ids and the tags: %s.", ids, strings.Join(found.Tags, p.page.Words.Say("sentences.comma")))
+		s.Text = p.of("A person. Ids: %d. Tags: %s.", ids, strings.Join(found.Tags, p.page.Words.Say("sentences.comma")))
 	} else if found.Person.IsValid() {
-		s.Text = p.of("A person with %d ids and no tags.", ids)
+		s.Text = p.of("A person. Ids: %d. No tags.", ids)
 	}
 	for _, t := range found.Targets {
 		s.Rows = append(s.Rows, web.Row{Cells: []string{visit.Shown(t.Uri), t.Ip.String(), fmt.Sprint(t.Rank), visit.DayText(t.FirstDay),
