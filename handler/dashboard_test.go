@@ -456,7 +456,7 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{PublicCounts: ptr("off")}))
 	assert.Contains(t, p.get("/embed?app=shop").body, "Pages get no numbers at present")
 	owner := e.owner()
-	assert.Contains(t, owner.get("/embed?app=shop").body, `until <a href="/settings/shop#counting">Public numbers</a> in`)
+	assert.Contains(t, owner.get("/embed?app=shop").body, `until <a href="/settings/shop#public">Public numbers</a> in`)
 	assert.Contains(t, owner.get("/settings/shop").body, `<h2 id="counting">`)
 	for path, status := range map[string]int{"/proof": 200, "/enter": 200, "/nowhere": 404, "/dash/nowhere": 403} {
 		a := owner.do(http.MethodGet, path, nil, "Accept", "text/html")

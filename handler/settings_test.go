@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/desk"
+	"footfall/web/words"
 )
 
 // changes returns a person who may change an app.
@@ -100,7 +102,13 @@ func TestSettingsInChromium(t *testing.T) {
 			assert.Contains(t, is, text)
 		}
 		days := map[bool]string{false: "60", true: "50"}[scripts]
+		b.open(dash + "/settings/shop#limits") // an address with a folded section opens it
+		var open bool
+		b.ask(`document.querySelector('#limits').checkVisibility()`, &open)
+		assert.True(t, open)
 		b.open(dash + "/settings/shop")
+		b.ask(`document.querySelector('#limits').checkVisibility() || !document.querySelector('#public').checkVisibility()`, &open)
+		assert.False(t, open, "public numbers are at the top, and limits are folded")
 		fill("kept", "retain-days", "x")
 		send("kept")
 		says(`"x" is not a number`)
@@ -165,13 +173,14 @@ func TestSettingsOfAnApp(t *testing.T) {
 	// Settings changed by another user in the meantime stay.
 	days := 20
 	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{ForgetDays: ptr(0), RetainDays: &days}))
-	send(303, "do", "set", "of", "kept", "retain-days", "35", "was.retain-days", "35", "goal", "event:signup", "was.goal", "")
+	send(303, "do", "set", "of", "kept", "retain-days", "35", "was.retain-days", "35")
+	send(303, "do", "set", "of", "goals", "goal", "event:signup", "was.goal", "")
 	assert.Equal(t, "20 {event:signup}", one(`SELECT retain_days || ' ' || goals::text FROM apps WHERE name = 'shop'`))
 
 	// Lists have one entry per line. Only tags may also be separated by commas, as on the command line.
 	send(303, "do", "set", "of", "counting", "keep-query", "p,q", "was.keep-query", "p\nq")
 	assert.Equal(t, `{"p,q"}`, one(`SELECT keep_query::text FROM apps WHERE name = 'shop'`))
-	send(303, "do", "set", "of", "kept", "tags", "source, plan", "was.tags", "")
+	send(303, "do", "set", "of", "tags", "tags", "source, plan", "was.tags", "")
 	assert.Equal(t, "{source,hour,plan}", one(`SELECT tags::text FROM apps WHERE name = 'shop'`))
 
 	// Deleting data for ever needs a confirmation.
@@ -287,7 +296,7 @@ func (e *edge) hashesWhereNobodyWaits(page string, who *person) {
 	release()
 	require.Eventually(e.t, func() bool {
 		body := who.get(page).body
-		return strings.Contains(body, "<option selected>hashed</option>") && !strings.Contains(body, hashing)
+		return strings.Contains(body, `value="hashed" checked>`) && !strings.Contains(body, hashing)
 	}, dbtest.Patience, dbtest.Tick)
 }
 
@@ -394,10 +403,18 @@ func TestFieldsOfSettings(t *testing.T) {
 	}
 	for _, s := range app.AllSettings { // is in one form
 		forms := 0
-		for _, g := range groups {
+		for _, g := range slices.Concat(groups, moreGroups, []group{unlistedHosts}) {
 			forms += strings.Count(" "+strings.Join(g.names, " ")+" ", " "+s.Name+" ")
 		}
 		assert.Equal(t, 1, forms, s.Name)
+	}
+	for _, l := range words.All() { // a choice has words, and then the value that the shell takes
+		page := owner.do(http.MethodGet, "/settings/shop", nil, "Accept-Language", l.Tag).body
+		for _, s := range app.AllSettings {
+			for _, value := range s.Choices {
+				assert.Regexp(t, `name="`+s.Name+`" value="`+value+`"( checked)?> <span>[^<]+ <code>`+value+`</code>`, page, l.Tag)
+			}
+		}
 	}
 	a := owner.get("/settings/shop")
 	assert.Contains(t, a.header.Get("Content-Security-Policy"), "frame-ancestors 'none'")

@@ -4,12 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"footfall/admin"
 	"footfall/counter/app"
+	"footfall/db"
 	"footfall/handler/routing"
 	"footfall/visit"
 	"footfall/web"
@@ -166,17 +170,28 @@ func (p *changing) deletePage() (then string, err error) {
 	return p.done("deleted"), p.admin.DeletePage(atLength(p.c), p.app, uri)
 }
 
-// groups lists the forms for settings.
-var groups = []struct {
+// group is a form for settings.
+type group struct {
 	of, title string
 	names     []string
-}{
-	{"counting", "Counting", []string{"site", "access", "public-counts", "public-top", "public-events", "tz", "bots",
-		"respect-dnt", "ignore", "keep-query"}},
-	{"visitors", "Visitors", []string{"visitor", "ipv6-prefix"}},
-	{"kept", "Storage", []string{"retain-days", "forget-days", "tags", "filters", "titles", "goal"}},
-	{"limits", "Limits", []string{"max-requests", "max-new-pages"}},
 }
+
+// Site owners look for groups first. moreGroups are under "More". An app without hosts has unlistedHosts at the top, others have a
+// list of hosts there.
+var (
+	unlistedHosts = group{"unlisted", "Hosts", []string{"site"}}
+	groups        = []group{
+		{"public", "Public numbers", []string{"public-counts", "public-top", "public-events"}},
+		{"goals", "Goals", []string{"goal"}},
+		{"tags", "Tags", []string{"tags"}},
+	}
+	moreGroups = []group{
+		{"counting", "Counting", []string{"access", "tz", "bots", "respect-dnt", "ignore", "keep-query"}},
+		{"visitors", "Visitors", []string{"visitor", "ipv6-prefix"}},
+		{"kept", "Storage", []string{"retain-days", "forget-days", "filters", "titles"}},
+		{"limits", "Limits", []string{"max-requests", "max-new-pages"}},
+	}
+)
 
 // showApp makes the page of an app.
 func (p *changing) showApp() error {
@@ -191,46 +206,16 @@ func (p *changing) showApp() error {
 			"interrupted, until %s, in which case nothing has changed. Reload this page to see.", row.HeldUntil.UTC().Format("15:04 UTC"))
 	}
 	p.page.Crumbs = [][2]string{{"Settings", p.root + "/settings"}, {p.app, p.root + "/dash/" + p.app}}
-	fields := map[string]web.Field{}
-	for _, s := range app.AllSettings {
-		text := s.Text(&row)
-		f := web.Field{Name: s.Name, Label: web.Label(s.Name), Help: p.helpFor("app --" + s.Name), Value: text, Was: &text, Kind: "text",
-			Complete: "off"}
-		if s.Many {
-			f.Kind, f.Help = "lines", f.Help+p.page.Words.Say("sentences.gap")+p.of("One per line.")
-		}
-		if s.Name == "tz" {
-			f.Offered = web.Zones()
-		}
-		for _, word := range s.Choices {
-			f.Help = strings.Replace(f.Help, " "+word+": ", "\n"+word+": ", 1) // one line for each choice
-			f.Kind, f.Choices = "select", append(f.Choices, web.Choice{Value: word, Chosen: word == text})
-		}
-		fields[s.Name] = f
-	}
-	var sections []web.Section
-	hosts, err := p.sectionOf(admin.ThingNamed("hosts"))
-	if err != nil {
-		return err
-	}
+	hosts := p.groupSection(unlistedHosts, &row)
 	if len(row.Sites) > 0 {
-		sections = append(sections, hosts)
-	}
-	for _, g := range groups {
-		var of []web.Field
-		for _, name := range g.names {
-			if name != "site" || len(row.Sites) == 0 { // existing hosts have a list of their own
-				of = append(of, fields[name])
-			}
+		if hosts, err = p.sectionOf(admin.ThingNamed("hosts")); err != nil {
+			return err
 		}
-		sections = append(sections, web.Section{ID: g.of, Title: g.title, Forms: []web.Form{p.newForm("Save", "set", g.of, "", of...)}})
 	}
-	p.page.Sections = sections
-	return p.showThings()
-}
-
-// showThings shows the app's lists of things, and forms for other actions.
-func (p *changing) showThings() error {
+	p.page.Sections = []web.Section{hosts}
+	for _, g := range groups {
+		p.page.Sections = append(p.page.Sections, p.groupSection(g, &row))
+	}
 	if p.reader.IsOwner() {
 		people, err := p.people()
 		if err != nil {
@@ -238,20 +223,79 @@ func (p *changing) showThings() error {
 		}
 		p.page.Sections = append(p.page.Sections, people)
 	}
+	for _, g := range moreGroups {
+		p.page.More = append(p.page.More, p.groupSection(g, &row))
+	}
+	return p.showThings()
+}
+
+// groupSection returns a form for some of an app's settings.
+func (p *changing) groupSection(g group, row *db.App) web.Section {
+	fields := make([]web.Field, len(g.names))
+	for i, name := range g.names {
+		fields[i] = p.settingField(app.SettingNamed(name), row)
+	}
+	return web.Section{ID: g.of, Title: g.title, Forms: []web.Form{p.newForm("Save", "set", g.of, "", fields...)}}
+}
+
+func (p *changing) settingField(s *app.Setting, row *db.App) web.Field {
+	text := s.Text(row)
+	f := web.Field{Name: s.Name, Label: web.Label(s.Name), Help: p.helpFor("app --" + s.Name), Value: text, Was: &text, Kind: "text",
+		Complete: "off"}
+	if s.Many {
+		f.Kind, f.Help = "lines", f.Help+p.page.Words.Say("sentences.gap")+p.of("One per line.")
+	}
+	if s.Name == "tz" {
+		f.Offered = web.Zones()
+	}
+	if s.Choices != nil {
+		f.Kind = "radio"
+		f.Help, f.Choices = p.describeChoices(f.Help, s.Choices)
+		for i := range f.Choices {
+			f.Choices[i].Chosen = f.Choices[i].Value == text
+		}
+	}
+	return f
+}
+
+// describeChoices splits a help text like "Who may count. open: anyone. key: callers with a key." into its beginning and a text for
+// each word. If the help does not explain the words, they are true and false.
+func (p *changing) describeChoices(help string, words []string) (beginning string, choices []web.Choice) {
+	explained := regexp.MustCompile(`(?:^| )(`+strings.Join(words, "|")+`): `).FindAllStringSubmatchIndex(help, -1)
+	if explained == nil {
+		return help, []web.Choice{{Value: "true", Shown: p.of("yes")}, {Value: "false", Shown: p.of("no")}}
+	}
+	for i, at := range explained {
+		end := len(help)
+		if i+1 < len(explained) {
+			end = explained[i+1][0]
+		}
+		choices = append(choices, web.Choice{Value: help[at[2]:at[3]], Shown: capitalize(help[at[1]:end])})
+	}
+	return help[:explained[0][0]], choices
+}
+
+func capitalize(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// showThings shows the app's lists of things, and forms for other actions.
+func (p *changing) showThings() error {
 	for i := range admin.Things {
 		if thing := &admin.Things[i]; thing.Name != "hosts" {
 			s, err := p.sectionOf(thing)
 			if err != nil {
 				return err
 			}
-			p.page.Sections = append(p.page.Sections, s)
+			p.page.More = append(p.page.More, s)
 		}
 	}
 	history, err := p.history()
 	if err != nil {
 		return err
 	}
-	p.page.Sections = append(p.page.Sections, history,
+	p.page.More = append(p.page.More, history,
 		web.Section{ID: "visitor", Title: "A visitor", Forms: []web.Form{p.newForm("Show stored data", "show", "", "",
 			web.Field{Name: "visitor", Label: "Address or id", Help: p.helpFor("visitor <visitor>"), Kind: "text"})}},
 		web.Section{ID: "delete", Title: "Delete", Forms: []web.Form{
@@ -259,7 +303,7 @@ func (p *changing) showThings() error {
 				web.Field{Name: "uri", Label: "Page", Help: p.helpFor("page delete <uri>"), Kind: "text"}),
 			p.newForm("Delete the app …", "delete", "", "")}})
 	changes, err := p.changes(p.app, 20)
-	p.page.Sections = append(p.page.Sections, changes)
+	p.page.More = append(p.page.More, changes)
 	return err
 }
 

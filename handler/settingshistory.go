@@ -133,7 +133,11 @@ func (p *changing) history() (s web.Section, err error) {
 	}
 	from := web.Field{Name: "from", Label: "Who counted", Kind: "select", Help: p.helpFor("history import --from")}
 	for _, source := range moves.Sources() {
-		from.Choices = append(from.Choices, web.Choice{Value: source})
+		shown := p.of(visit.CountedBy(source))
+		if !strings.EqualFold(shown, source) {
+			shown += " (" + source + ")"
+		}
+		from.Choices = append(from.Choices, web.Choice{Value: source, Shown: shown})
 	}
 	f := p.newForm("Import", "import history", "", "", from,
 		web.Field{Name: "file", Label: "Files", Kind: "file", Help: p.of(p.service.helpFor("history import")+" Up to %d MB.",

@@ -71,7 +71,7 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 	f := p.newForm("Add", "add", thing.Name, "", fields...)
 	f.Folded = "Add a " + thing.One
 	if p.c.QueryParam("day") != "" && thing.Name == "notes" {
-		f.Folded = ""
+		f.Folded, s.Open = "", true
 	}
 	if thing.One == "offset" {
 		f.Folded = "Set the numbers of a page or host"

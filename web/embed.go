@@ -70,7 +70,7 @@ func (d *Dashboard) Embed(ctx context.Context, app App, origin string) (Page, er
 		Line: embed.Line(origin, app.Name), Pinned: embed.PinnedLine(origin, app.Name), Public: app.Public,
 	}
 	if settings := "/settings/" + app.Name; app.Reader.Settings == settings {
-		page.Change = app.Root + settings + "#counting"
+		page.Change = app.Root + settings + "#public"
 	}
 	page.Title = v.say("embed.title") + " · " + page.Title
 	sites, err := d.reader.Sites(ctx, app.Name, "", sitesLooked)

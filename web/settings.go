@@ -17,6 +17,7 @@ type Settings struct {
 	Said     string      // result of a form; "": none
 	Secret   string      // shown only once; "": none
 	Sections []Section
+	More     []Section // folded, unless a form in them has an error or is filled in
 }
 
 // Section is a part of a settings page.
@@ -27,6 +28,7 @@ type Section struct {
 	Forms           []Form
 	Pre             string    // preformatted
 	Lead            [2]string // link to a related page, and its text; "": none
+	Open            bool      // a form in it is filled in
 }
 
 // Row is a row of a table, with the forms for its actions.
@@ -51,7 +53,7 @@ type Form struct {
 // Field is a field of a form. Problem is the error in its submitted value.
 type Field struct {
 	Name, Label, Help, Value, Problem string
-	Kind                              string // text, lines, select, beside (a select next to its label), file, checks, check, password
+	Kind                              string // text, lines, select, beside (a select next to its label), file, radio, checks, check, password
 	Choices                           []Choice
 	Offered                           []string // suggestions for a text
 	Was                               *string  // the shown value, which is submitted, too
@@ -117,8 +119,7 @@ func (s *Settings) speak(l *words.Language) {
 	for i := range s.Crumbs {
 		say(&s.Crumbs[i][0])
 	}
-	for i := range s.Sections {
-		section := &s.Sections[i]
+	for _, section := range s.all() {
 		say(&section.Title, &section.Text, &section.Lead[1])
 		for _, row := range section.Rows {
 			for j := range row.Cells {
@@ -134,6 +135,23 @@ func (s *Settings) speak(l *words.Language) {
 		}
 		speakForms(section.Forms, say)
 	}
+}
+
+// all returns all sections.
+func (s *Settings) all() (all []*Section) {
+	for _, sections := range [][]Section{s.Sections, s.More} {
+		for i := range sections {
+			all = append(all, &sections[i])
+		}
+	}
+	return all
+}
+
+// MoreOpen reports whether a folded section needs attention.
+func (s Settings) MoreOpen() bool {
+	return slices.ContainsFunc(s.More, func(section Section) bool {
+		return section.Open || slices.ContainsFunc(section.Forms, func(f Form) bool { return f.Problem != "" || f.Wrong() })
+	})
 }
 
 // ofWords are columns whose cells are translated.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,6 +71,11 @@ func orDefault[T any](chosen *T) any {
 		return byDefault
 	}
 	return *chosen
+}
+
+// SettingNamed returns the setting with a name.
+func SettingNamed(name string) *Setting {
+	return &AllSettings[slices.IndexFunc(AllSettings, func(s Setting) bool { return s.Name == name })]
 }
 
 // Column returns the setting's name in the tables and in JSON.

@@ -127,7 +127,7 @@ func TestSigns(t *testing.T) {
 		"es":    regexp.MustCompile(`"|“|^[^¿]*\?(?:$| )|\d \d{3}`),
 	}
 	typed := regexp.MustCompile("`[^`]*`|\\[?'.*'\\]?|<[^>]*>|[!?]\\w+[:=]|日\\(|\\b(?:Authorization|DNT|Sec-GPC): |" +
-		`\b(?:open|sites|key|off|answers|read|count|default|hashed|browser|address|id|daily|none|on): `)
+		`\b(?:open|sites|key|off|answers|read|count|default|hashed|browser|address|id|daily|none|on|skip): `)
 	for _, l := range All()[1:] {
 		for key, text := range l.texts {
 			found := wrong[l.Tag].FindString(typed.ReplaceAllString(text, ""))
