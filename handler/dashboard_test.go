@@ -335,7 +335,7 @@ func TestDashboardSpeaksToPeople(t *testing.T) {
 		assert.NotRegexp(t, theirWords, shown, path)
 		words += shown
 	}
-	for _, said := range []string{"Visits", "Page views", "More columns", "The last verification is not on record", "each counted once",
+	for _, said := range []string{"Visits", "Page views", "More columns", "The date of the last verification is not on record", "each counted once",
 		"All 1,500", "Page views by day",
 		"Most page views: Sat 29 June 2019 (3,"} {
 		assert.Contains(t, words, said)
@@ -436,7 +436,7 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	page := html.UnescapeString(p.get("/embed?app=demo").body)
 	assert.Contains(t, page, embed.Line(e.public, "demo"))
 	assert.Contains(t, page, embed.PinnedLine(e.public, "demo"))
-	assert.Regexp(t, `hhui\.top.*\s.*opened <b>6</b> times by <b>2</b> visitors`, page)
+	assert.Regexp(t, `hhui\.top.*\s.*viewed <b>6</b> times by <b>2</b> visitors`, page)
 
 	closed, missing := p.get("/embed?app=shop"), p.get("/embed?app=shoq")
 	assert.Equal(t, http.StatusForbidden, closed.status)
@@ -450,9 +450,9 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	assert.Contains(t, page, "/badge/demo.svg?uri=https%3A%2F%2Fhhui.top%2F)")
 
 	// The page names the numbers that are not shown yet, and the setting to change.
-	assert.NotContains(t, page, "For now they show")
+	assert.NotContains(t, page, "They show “–”")
 	assert.NotContains(t, shown.body, "get no numbers")
-	assert.Contains(t, shown.body, "For now they show “–”, until Public numbers in the app’s settings is")
+	assert.Contains(t, shown.body, "They show “–” until Public numbers in the app’s settings is")
 	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{PublicCounts: ptr("off")}))
 	assert.Contains(t, p.get("/embed?app=shop").body, "Pages get no numbers at present")
 	owner := e.owner()

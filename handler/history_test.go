@@ -47,8 +47,8 @@ func TestHistoryBeforeVisits(t *testing.T) {
 			assertAccessible(t, b, script)
 			b.shot("history-first-" + map[bool]string{true: "page", false: "site"}[at[len(at)-1] == '&'] + "-" + in[6:9])
 		}
-		assert.Regexp(t, `(?i)Page views\s+300\s+300 counted elsewhere`, text(at+"range=30d"))
-		assert.Contains(t, text(at+"from=20190601&to=20190601"), "10 counted elsewhere")
+		assert.Regexp(t, `(?i)Page views\s+300\s+including 300 counted elsewhere`, text(at+"range=30d"))
+		assert.Contains(t, text(at+"from=20190601&to=20190601"), "including 10 counted elsewhere")
 		assert.Contains(t, text(at+"from=20190101&to=20190102"), "22 May 2019", "where it begins")
 	}
 	// Pages, with the imported numbers of each.
@@ -116,7 +116,7 @@ func TestHistoryIsUploaded(t *testing.T) {
 	const text = "day,page,page_views\n2019-05-03,/a,9\n2019-05-04,/<b>,3\n"
 	a := send(max, text, "do", "import history", "from", "csv", "site", "example.com", "try", "true")
 	require.Equal(t, 200, a.status, a.body)
-	assert.Contains(t, a.body, "Nothing has been imported yet. 2 lines read; days of sites: 2 added")
+	assert.Contains(t, a.body, "Nothing has been imported yet. 2 lines read; days per site: 2 added")
 	assert.Contains(t, a.body, "<bdi>example.com/%3Cb%3E</bdi>")
 	assert.Zero(t, days())
 	a = send(max, text, "do", "import history", "from", "csv", "site", "example.com", "offsets", "true")
@@ -185,7 +185,7 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 		is := text(path + map[bool]string{true: "?", false: "&"}[path[len(path)-1] == 'p'] + "range=30d")
 		assert.Contains(t, is, until, path)
 		assert.Regexp(t, `(?i)Visitors\s+–\s+some days were counted elsewhere, so returning visitors cannot be recognised`, is, path)
-		assert.Regexp(t, `(?i)Visits\s+115\s+112 counted elsewhere`, is, path)
+		assert.Regexp(t, `(?i)Visits\s+115\s+including 112 counted elsewhere`, is, path)
 		assert.Regexp(t, `(?i)new\s+–\s+not reported by the tool`, is, path)
 		assert.Equal(t, 28, drawn(), path)
 		assertAccessible(t, b, script)
@@ -207,10 +207,10 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 
 	// A single day has visitors, also without counts of our own.
 	is := text("/dash/demo/hhui.top?from=20190620&to=20190620")
-	assert.Regexp(t, `(?i)Visitors\s+4\s+4 counted elsewhere`, is)
+	assert.Regexp(t, `(?i)Visitors\s+4\s+including 4 counted elsewhere`, is)
 	is = text("/dash/demo/hhui.top?from=20190601&to=20190620")
 	assert.Contains(t, is, "Counted by GoatCounter until 20 June 2019.")
-	assert.Regexp(t, `(?i)Page views\s+200\s+200 counted elsewhere`, is)
+	assert.Regexp(t, `(?i)Page views\s+200\s+including 200 counted elsewhere`, is)
 	// The chart's file has days of both, with their source.
 	file := e.get("/dash/demo/hhui.top?range=30d&panel=chart&format=csv").body
 	assert.Contains(t, file, "\n20190628,4,,10,,goatcounter\r\n20190629,2,2,5,,\r\n")
@@ -230,7 +230,7 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	e.Exec(t, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'hhui.top', 400, 0, 0 FROM apps WHERE name = 'demo'`)
 	tiles := regexp.MustCompile(`(?s)Visitors\n.*?counted elsewhere\n\n`)
 	is = text("/dash/demo/hhui.top?range=all")
-	assert.Regexp(t, `(?i)Page views\s+386\s+380 counted elsewhere`, is)
+	assert.Regexp(t, `(?i)Page views\s+386\s+including 380 counted elsewhere`, is)
 	assert.Equal(t, tiles.FindString(text("/dash/demo/hhui.top?range=year")), tiles.FindString(is), "all of history is of this year")
 	assert.Contains(t, is, "406 page views")
 	assert.Contains(t, is, until)
@@ -238,7 +238,7 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	// If the import has no visitors, the page states this.
 	e.Exec(t, `UPDATE history SET visitors = NULL`)
 	is = text("/dash/demo/hhui.top?range=30d")
-	assert.Contains(t, is, "It says nothing about visitors: page views.")
+	assert.Contains(t, is, "It has no visitor numbers: page views.")
 	assert.Zero(t, drawn())
 	text("/dash/demo/hhui.top?range=30d&chart=views")
 	assert.Equal(t, 28, drawn())
@@ -279,8 +279,8 @@ func TestHistoryHasGaps(t *testing.T) {
 		{"day", "Tue 5 March 2019 4 1 10", "Wed 6 March 2019 – – –",
 			"new | returning, counted again in each bar | counted elsewhere | no count"},
 		{"week", "4–10 March 2019 – 2 20", "11–17 March 2019 – – –",
-			"new | counted elsewhere: visitors of each day, added up | no count"},
-		{"month", "March 2019 – 5 50", "April 2019 – – –", "new | counted elsewhere: visitors of each day, added up | no count"},
+			"new | counted elsewhere: sum of daily visitors | no count"},
+		{"month", "March 2019 – 5 50", "April 2019 – – –", "new | counted elsewhere: sum of daily visitors | no count"},
 	} {
 		is := b.text("/dash/demo/hhui.top?range=all&period=" + c.period)
 		assert.Contains(t, is, "Counted by GoatCounter until 5 March 2019. Counted by Plausible until 5 May 2019.", c.period)
@@ -290,7 +290,7 @@ func TestHistoryHasGaps(t *testing.T) {
 		assert.NotContains(t, rows, " 0 0 0", c.period)
 		assert.NotContains(t, titles(), ": 0 visitors", c.period)
 		assert.Contains(t, titles(), strings.TrimSuffix(c.gap, " – – –")+": no count", c.period)
-		assert.Contains(t, titles(), "counted by GoatCounter: visitors of each day ", c.period)
+		assert.Contains(t, titles(), "counted by GoatCounter: daily visitors ", c.period)
 		assert.Equal(t, c.legend, legend(), c.period)
 		b.shot("history-gaps-" + c.period)
 		assertAccessible(t, b, script)
@@ -302,7 +302,7 @@ func TestHistoryHasGaps(t *testing.T) {
 	for _, query := range []string{"", "&period=hour"} {
 		is := b.text("/dash/demo/hhui.top?from=2019-05-03&to=2019-05-03" + query)
 		assert.Contains(t, is, "Visitors by day, with earlier days")
-		assert.Contains(t, is, "The hours of days counted elsewhere are not recorded.")
+		assert.Contains(t, is, "Days counted elsewhere have no numbers by hour.")
 		assert.NotRegexp(t, "No visitors|No page was visited|Everything below", is)
 		assert.Equal(t, "counted elsewhere", legend())
 		b.shot("history-gaps-one-day")

@@ -102,7 +102,7 @@ func TestOffsetsOverHTTP(t *testing.T) {
 	assert.EqualValues(t, 102, last)
 	assert.NotContains(t, e.get("/dash/demo/hhui.top?page=/home").body, "counted elsewhere", "of 30 days")
 	page := e.get("/dash/demo/hhui.top?page=/home&range=all").body
-	assert.Equal(t, 1, strings.Count(page, "1,008 page views, 203 visits, 102 visitors; counted here only: 8, 3 and 2."), page)
+	assert.Equal(t, 1, strings.Count(page, "1,008 page views, 203 visits, 102 visitors; of these, counted here: 8, 3 and 2."), page)
 	assert.Equal(t, 1, strings.Count(page, "<b>no. 2</b>"), "the visitor's rank from before the offset")
 	assert.Zero(t, strings.Count(e.get("/dash/demo/hhui.top?page=/index&range=all").body, "counted elsewhere"))
 }

@@ -43,7 +43,7 @@ func TestDashboardShowsVisitors(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, owner.get(share+"/hhui.top?who").status, "a link shows no more to those who have signed in")
 	assert.NotContains(t, anybody.get("/dash/demo/hhui.top").body, ">Visitors</a>")
 	page := html.UnescapeString(owner.get("/dash/demo/hhui.top?range=all").body)
-	assert.Regexp(t, `<a href="/dash/demo/hhui.top\?range=all[^"]*&who">Visitors</a>`, page)
+	assert.Regexp(t, `<a href="/dash/demo/hhui.top\?range=all[^"]*&who">Visitor list</a>`, page)
 
 	var listed []string
 	conn := e.Conn(e.t)

@@ -133,9 +133,9 @@ func TestWordsForNumbers(t *testing.T) {
 	assert.Equal(t, "from 0", tiles[1].Before)
 	tiles = v.tiles([]report.Numbers{{Uniques: 9, Pv: 9}, {Uniques: 6}, {Uniques: 8}})
 	first := tiles[0]
-	assert.Equal(t, "9 down 25% from 8 to 6 without today",
+	assert.Equal(t, "9 down 25% from 8 to 6 excluding today",
 		plain(first.Number+" "+first.Change.Way+" "+first.Change.Text+" "+first.Full+" "+first.Before),
-		"without today")
+		"excluding today")
 	assert.Equal(t, "from 0 to 0", tiles[2].Full)
 	assert.Empty(t, v.tiles([]report.Numbers{{Uniques: 9}})[0].Change)
 	names := func(query string) (names []string) {
@@ -222,7 +222,7 @@ func TestChartsAreSummedUp(t *testing.T) {
 	for want, of := range map[string][]report.Period{
 		"1 visitor so far.":                                   bars(1),
 		"Sun 1 November 2026: 7 visitors.":                    bars(7, 1),
-		"No visitors before this day, which is not over yet.": bars(0, 0, 1),
+		"No visitors before today, which is not over yet.": bars(0, 0, 1),
 		"4 visitors a day on average. Most: Sun 1 November 2026 (4); fewest: Sun 1 November 2026 (4). Steady: both halves have the same number.": bars(4, 4,
 			1),
 	} {

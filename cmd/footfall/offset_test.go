@@ -41,7 +41,7 @@ func TestHistory(t *testing.T) {
 		"2024-05-04  a.example     3           –       –         –\n2024-05-04  a.example/a   3           –       –         –\n"+
 		"\nPAGE OR SITE  TOTALS WERE        BECOME\n"+
 		"a.example     hot 0, pv 0, uv 0  hot 12, pv 0, uv 0\na.example/a   hot 0, pv 0, uv 0  hot 12, pv 4, uv 0\n"+
-		"it would be: 2 lines read; days of sites: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
+		"it would be: 2 lines read; days per site: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
 		"offsets: 2 added, 0 changed, 0 unchanged\n", trial.stdout, trial.stderr)
 	assert.Equal(t, 1, strings.Count(do("history", "list", "--app=demo").stdout, "\n"))
 	well(t, "history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", first, database)
@@ -60,7 +60,7 @@ func TestHistory(t *testing.T) {
 		"2024-05-03   4 ####################    1    9       5  another counter\n"+
 		"2024-05-04   –                         –    3       –  another counter\n"+
 		"2024-05-05   –                         –    –       –  –\n\n"+
-		"counted by another counter from 2024-05-03 to 2024-05-04: visitors of each day –, page views 12\n",
+		"counted by another counter from 2024-05-03 to 2024-05-04: daily visitors –, page views 12\n",
 		do("report", "days", "a.example/a", "--from=20240503", "--to=20240505", "--history", "--ascii").stdout)
 	drawn := do("report", "days", "a.example/a", "--from=20240503", "--to=20240505", "--history", "--svg=-").stdout
 	assert.Contains(t, drawn, "2024-05-03: counted by another counter: visitors 4, page views 9")
@@ -425,7 +425,7 @@ func TestMovingIsAsWritten(t *testing.T) {
 	assert.Contains(t, said["A busuanzi of your own"], "offsets: would be 2 added")
 	assert.Contains(t, said["Access logs"], "visits counted   1\n")
 	assert.Contains(t, said["Days that others have counted"],
-		"days of sites: 2 added, 0 replaced, 0 unchanged, from 2026-08-04 to 2026-08-05")
+		"days per site: 2 added, 0 replaced, 0 unchanged, from 2026-08-04 to 2026-08-05")
 }
 
 // TestMovingInChineseIsAsWritten does the same with docs/moving.zh-CN.md.

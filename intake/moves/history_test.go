@@ -260,8 +260,8 @@ func TestBadFiles(t *testing.T) {
 	i.h.Skip = true
 	done := i.well("csv", file{"a.csv", text})
 	assert.Equal(t, int64(2), done.Added)
-	assert.Equal(t, "203 lines read; days of sites: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
-		"left out, not understood: 200",
+	assert.Equal(t, "203 lines read; days per site: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
+		"unreadable lines left out: 200",
 		i.h.Said(&done, words.English().Say))
 }
 
