@@ -86,7 +86,8 @@ func (s *Accounts) Find(ctx context.Context, name string) (Entry, error) {
 		return folded != "" && its == folded || strconv.Itoa(int(e.ID)) == strings.TrimPrefix(name, "#")
 	})
 	if at < 0 {
-		return Entry{}, visit.Errorf(visit.NotFound, "account", "there is none that is called %.100q: `footfall account list` names all", name)
+		return Entry{}, visit.Errorf(visit.NotFound, "account",
+			"there is no account %.100q: `footfall account list` shows all accounts", name)
 	}
 	return all[at], nil
 }
@@ -110,7 +111,7 @@ func (s *Accounts) Add(ctx context.Context, name string, r Rights) (id int32, to
 		}
 		if !there {
 			return visit.Errorf(visit.Invalid, "account",
-				"there is none yet, and the first one is made in a browser: `footfall start-link` prints the address")
+				"there is no account yet, and the first one is created in a browser: `footfall start-link` prints the address")
 		}
 		if id, err = q.AccountAdd(ctx, p); errors.Is(err, db.ErrNoRows) {
 			return taken(name)

@@ -24,14 +24,15 @@ func readName(typed string) (shown, folded string, err error) {
 	case strings.TrimSpace(typed) == "":
 		return "", "", visit.Errorf(visit.Invalid, "name", "it is missing: write your name, or your email address")
 	case err != nil || strings.ContainsFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return "", "", visit.Errorf(visit.Invalid, "name", "it has characters that are invisible, or that reverse others: remove them")
+		return "", "", visit.Errorf(visit.Invalid, "name",
+			"it has invisible characters, or characters that change the direction of text: remove them")
 	case utf8.RuneCountInString(shown) > longestName || utf8.RuneCountInString(folded) > longestName:
 		return "", "", visit.Errorf(visit.Invalid, "name", "it is longer than %d characters: write a shorter one", longestName)
 	case !strings.ContainsFunc(shown, unicode.IsLetter):
 		return "", "", visit.Errorf(visit.Invalid, "name", "it has no letter: write one with letters")
 	case mixed(shown):
 		return "", "", visit.Errorf(visit.Invalid, "name",
-			"its letters are of several scripts, so that it could be read as another name: use one script")
+			"its letters are of several scripts, so it could be mistaken for another name: use one script")
 	}
 	return shown, folded, nil
 }

@@ -94,17 +94,17 @@ func (s *Accounts) newPassword(ctx context.Context, name, password string) (stor
 	typed, err := precis.OpaqueString.String(password)
 	switch {
 	case utf8.RuneCountInString(password) < leastPassword:
-		return "", visit.Errorf(visit.Invalid, "password", "it has fewer than %d characters: several words are easy to remember",
+		return "", visit.Errorf(visit.Invalid, "password", "it has fewer than %d characters: use a longer one, such as several words",
 			leastPassword)
 	case len(password) > longestPassword:
 		return "", visit.Errorf(visit.Invalid, "password", "it is longer than %d bytes: write a shorter one", longestPassword)
 	case err != nil:
-		return "", visit.Errorf(visit.Invalid, "password", "it has characters that cannot be typed again: remove them")
+		return "", visit.Errorf(visit.Invalid, "password", "it has characters that cannot be typed: remove them")
 	case common()[strings.ToLower(typed)]:
 		return "", visit.Errorf(visit.Invalid, "password",
-			"it is one of the 10,000 most common ones, which are tried first: choose another one")
+			"it is one of the 10,000 most common passwords, which attackers try first: choose another one")
 	case strings.EqualFold(typed, strings.TrimSpace(name)):
-		return "", visit.Errorf(visit.Invalid, "password", "it is your name, and is tried first: choose another one")
+		return "", visit.Errorf(visit.Invalid, "password", "it is your name, which attackers try first: choose another one")
 	}
 	salt := make([]byte, saltBytes)
 	_, _ = rand.Read(salt) // never fails: it would end the process

@@ -167,7 +167,7 @@ func (a *Admin) AddDemo(ctx context.Context) error {
 	var changes int64
 	err := a.db.Read(ctx, func(q *db.Queries) (err error) { changes, err = q.AppsEpoch(ctx); return err })
 	if err != nil {
-		return fmt.Errorf("look whether there was ever an app: %w", err)
+		return fmt.Errorf("check whether an app was ever added: %w", err)
 	}
 	if changes > 0 {
 		return nil
@@ -221,12 +221,12 @@ func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 	apps = slices.DeleteFunc(apps, func(row db.App) bool { return row.Cell != nil })
 	lists := func(row db.App) bool { return app.ListsSite(&row, site) }
 	if slices.ContainsFunc(apps, func(row db.App) bool { return row.Name == site }) && !slices.ContainsFunc(apps, lists) {
-		return db.App{}, visit.Errorf(visit.Invalid, "", "%s is an app, and no site that one lists: name a site, or the app with --app %[1]s",
+		return db.App{}, visit.Errorf(visit.Invalid, "", "%s is an app, and not a listed site: name a site, or the app with --app %[1]s",
 			site)
 	}
-	among, several := apps, "there are several"
+	among, several := apps, "there are several apps"
 	if len(apps) > 1 && site != "" {
-		several = "several count " + visit.Shown(site)
+		several = "several apps count " + visit.Shown(site)
 		among = slices.DeleteFunc(slices.Clone(apps), func(row db.App) bool { return !app.CountsSite(&row, site) })
 		if slices.ContainsFunc(among, lists) {
 			among = slices.DeleteFunc(among, func(row db.App) bool { return !lists(row) })
@@ -234,9 +234,9 @@ func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 	}
 	switch {
 	case len(apps) == 0:
-		return db.App{}, visit.Errorf(visit.NotFound, "app", "there is none yet: add one")
+		return db.App{}, visit.Errorf(visit.NotFound, "app", "there is no app yet: add one")
 	case len(among) == 0:
-		return db.App{}, visit.Errorf(visit.Invalid, "app", "none of them counts %s: name one of %s", visit.Shown(site), namesOf(apps))
+		return db.App{}, visit.Errorf(visit.Invalid, "app", "no app counts %s: name one of %s", visit.Shown(site), namesOf(apps))
 	case len(among) == 1:
 		return among[0], nil
 	}
@@ -383,8 +383,8 @@ func wrap(doing string, err error) error {
 	case db.IsNoText(err):
 		return visit.Errorf(visit.Invalid, "", "this is not text: remove whatever is not UTF-8, and U+0000")
 	case db.IsDenied(err):
-		return visit.Errorf(visit.Forbidden, "", "this service's database role may count, but not change anything: "+
-			"change it with a command, as the owner of the tables").Because(err)
+		return visit.Errorf(visit.Forbidden, "", "this service's database role may only count visits: "+
+			"make this change with a command, as the owner of the tables").Because(err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

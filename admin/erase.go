@@ -199,7 +199,7 @@ func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, er
 	if err == nil && visits > 0 {
 		visits, err = a.settle(ctx, id)
 	}
-	return visits, wrap("count what is in the inbox", err)
+	return visits, wrap("count the visits in the inbox", err)
 }
 
 func (a *Admin) settle(ctx context.Context, app int32) (visits int64, err error) {

@@ -131,9 +131,9 @@ func (m *Manifest) tellDays(ctx context.Context, q queries, id int32) error {
 
 const readmeHead = `# %s
 
-All that Footfall has of this app, as it stood at %s. Each file is CSV with a line of names, in UTF-8;
-a value that is empty, without quotes, is not there. Days are numbers like 20190629, in the time zone of
-the app. Lists are written as {a,b}. manifest.json says how many rows each file has, and its SHA-256.
+All data that Footfall stores about this app, as of %s. Each file is CSV in UTF-8 with a header line.
+An empty field without quotes means that there is no value. Days are numbers like 20190629, in the time
+zone of the app. Lists are written as {a,b}. manifest.json has the number of rows and the SHA-256 of each file.
 `
 
 // export is an export in progress.
@@ -202,8 +202,8 @@ func tellTagNews(ctx context.Context, q queries) error {
 // hashed visitors.
 func (a *Admin) hashOnTheWay(ctx context.Context, q queries, row db.App) (rewrite, error) {
 	if len(a.secret) == 0 {
-		return nil, visit.Errorf(visit.Invalid, "secret-file", "an export has no addresses of visitors, but keyed hashes of them: "+
-			"name the secret with which app %s goes on counting where it is loaded", row.Name)
+		return nil, visit.Errorf(visit.Invalid, "secret-file", "an export has keyed hashes of visitors instead of their addresses: "+
+			"name the secret with which app %s will count after it is loaded", row.Name)
 	}
 	row.Visitor, row.SecretID = app.ByHash, a.secret.ID()
 	hashed, err := app.New(row, a.secret)

@@ -15,10 +15,10 @@ import (
 )
 
 // errHashes stops a change of settings that requires hashing the visitors' addresses.
-var errHashes = errors.New("the addresses of visitors are to be hashed")
+var errHashes = errors.New("the visitors' addresses must be hashed")
 
 // errHashed stops hashing for an app that no longer has addresses.
-var errHashed = errors.New("somebody else has hashed the addresses of visitors")
+var errHashed = errors.New("another command has hashed the visitors' addresses")
 
 // hashedAtOnce is the number of addresses in one query.
 const hashedAtOnce = 50_000
@@ -29,7 +29,7 @@ const hashedAtOnce = 50_000
 // killed, instances count again after the time limit in AppHold.
 func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) error {
 	var before, held *time.Time
-	err := a.change(ctx, "hold app ", name, func(q queries, row *db.App) (err error) {
+	err := a.change(ctx, "pause counting for app ", name, func(q queries, row *db.App) (err error) {
 		before = row.HeldUntil // set by another command
 		held, err = q.AppHold(ctx, row.ID)
 		return err
@@ -44,7 +44,7 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 		return q.AppLetGo(context.WithoutCancel(ctx), AppLetGoParams{ID: row.ID, Held: held, Before: before})
 	}
 	// The first error is the one to return. If this fails, the hold expires.
-	_ = a.change(context.WithoutCancel(ctx), "let go of app ", name, letGo)
+	_ = a.change(context.WithoutCancel(ctx), "resume counting for app ", name, letGo)
 	if errors.Is(err, errHashed) { // another command did it while this one waited
 		return a.SetApp(ctx, name, s)
 	}

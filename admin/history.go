@@ -249,7 +249,7 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 		return target, err
 	}
 	if to.only && target.Site != to.site {
-		return target, visit.Errorf(visit.Invalid, "", "it is of another host, %s", visit.Shown(target.Site))
+		return target, visit.Errorf(visit.Invalid, "", "it belongs to another host, %s", visit.Shown(target.Site))
 	}
 	if !app.CountsSite(to.app, target.Site) {
 		return target, notCounted(to.app, target.Site)
@@ -271,8 +271,8 @@ func (a *Admin) HistoryImports(ctx context.Context, app string) ([]HistoryListRo
 func (q queries) checkHistory(ctx context.Context, row *db.App) error {
 	is, err := q.HistoryIs(ctx, row.ID)
 	if err == nil && is {
-		err = visit.Errorf(visit.Invalid, "tz", "app %s has a history with days of %s: remove it first (`footfall history remove`), "+
-			"and import it again", row.Name, row.Tz)
+		err = visit.Errorf(visit.Invalid, "tz", "app %s has history with days in the time zone %s: remove it first "+
+			"(`footfall history remove`), and import it again", row.Name, row.Tz)
 	}
 	return err
 }
@@ -296,8 +296,8 @@ func (a *Admin) TakeBackHistory(ctx context.Context, app string, try bool, numbe
 		for _, id := range slices.Compact(numbers) {
 			had, err := q.HistoryRemove(ctx, row.ID, id)
 			if err != nil {
-				return noRow(err, visit.Errorf(visit.NotFound, "number", "app %s has no import of history %d: `footfall history list` names them",
-					app, id))
+				return noRow(err, visit.Errorf(visit.NotFound, "number",
+					"app %s has no history import %d: `footfall history list` lists the imports", app, id))
 			}
 			done.Replaced += had.Days
 			if err := q.note(ctx, app, "history", fmt.Sprintf("import %d of %s, %s", id, visit.CountedBy(had.Source), days(had.Days)),

@@ -31,9 +31,9 @@ func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key st
 	name, key := app.NewKey()
 	hash := app.HashOf(key)
 	if of == "" {
-		return key, wrap("add a key of all apps", a.inTx(ctx, func(q queries) error {
+		return key, wrap("add a key for all apps", a.inTx(ctx, func(q queries) error {
 			if !slices.Equal(names, []string{string(app.ScopeAdmin)}) {
-				return visit.Errorf(visit.Invalid, "scope", "a key of all apps changes them and does nothing else: write %s alone", app.ScopeAdmin)
+				return visit.Errorf(visit.Invalid, "scope", "a key for all apps can only have one scope: write %s", app.ScopeAdmin)
 			}
 			if err := q.AdminKeyAdd(ctx, name, hash[:]); err != nil {
 				return err
@@ -64,7 +64,7 @@ func (a *Admin) KeyOfAll(ctx context.Context, key string) (name string, err erro
 	if errors.Is(err, db.ErrNoRows) {
 		return "", nil
 	}
-	return name, wrap("look for a key", err)
+	return name, wrap("look up a key", err)
 }
 
 // Keys lists the keys of an app, or those for all apps (""), including revoked ones.
@@ -78,7 +78,7 @@ func (a *Admin) Keys(ctx context.Context, app string) (keys []KeysListRow, err e
 			}
 			return err
 		})
-		return keys, wrap("list the keys of all apps", err)
+		return keys, wrap("list the keys for all apps", err)
 	}
 	return list(ctx, a, "keys", app, queries.KeysList)
 }
@@ -86,9 +86,9 @@ func (a *Admin) Keys(ctx context.Context, app string) (keys []KeysListRow, err e
 // RevokeKey revokes a key of an app, or one for all apps (""). name is the key's name, or the whole key.
 func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 	if of == "" {
-		return wrap("revoke a key of all apps", a.inTx(ctx, func(q queries) error {
+		return wrap("revoke a key for all apps", a.inTx(ctx, func(q queries) error {
 			revoked, err := q.AdminKeyRevoke(ctx, app.KeyName(name))
-			if err := none(revoked, err, "key", "no key %.64q that is not revoked opens all apps: `footfall key list` names them",
+			if err := none(revoked, err, "key", "there is no key %.64q for all apps, or it is revoked: `footfall key list` lists them",
 				app.KeyName(name)); err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 	}
 	return a.change(ctx, "revoke a key of app ", of, func(q queries, row *db.App) error {
 		revoked, err := q.KeyRevoke(ctx, row.ID, app.KeyName(name))
-		if err := none(revoked, err, "key", "app %s has no key %.64q that is not revoked: `footfall app key list` names them", of,
+		if err := none(revoked, err, "key", "app %s has no key %.64q, or it is revoked: `footfall app key list` lists its keys", of,
 			app.KeyName(name)); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (a *Admin) RevokeShare(ctx context.Context, app, link string) error {
 	name, _, _ := strings.Cut(token, "_")
 	return a.change(ctx, "revoke a link to app ", app, func(q queries, row *db.App) error {
 		revoked, err := q.ShareRevoke(ctx, row.ID, name)
-		if err := none(revoked, err, "link", "app %s has no link %.64q that is not revoked: `footfall app share list` names them", app,
+		if err := none(revoked, err, "link", "app %s has no link %.64q, or it is revoked: `footfall app share list` lists its links", app,
 			name); err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func openExport(from io.ReaderAt, size int64) (m *Manifest, files map[string]*zi
 	}
 	all, err := zip.NewReader(from, size)
 	if err != nil {
-		return refuse("it is no zip, or not a whole one: %v", err)
+		return refuse("it is not a complete zip file: %v", err)
 	}
 	all.RegisterDecompressor(zip.Deflate, flate.NewReader)
 	files, unpacked := map[string]*zip.File{}, uint64(0)
@@ -89,11 +89,11 @@ func openExport(from io.ReaderAt, size int64) (m *Manifest, files map[string]*zi
 		unpacked += file.UncompressedSize64
 	}
 	if unpacked > anywayUnpacked && unpacked/mostPacked > uint64(size) { //nolint:gosec // the size of a file
-		return refuse("it unpacks to more than %d times its size: no export does", mostPacked)
+		return refuse("it unpacks to more than %d times its size, so it is not an export", mostPacked)
 	}
 	m = &Manifest{}
 	if files[manifestFile] == nil {
-		return refuse("it is no export of an app: it has no %s", manifestFile)
+		return refuse("it is not an export of an app: it has no %s", manifestFile)
 	}
 	text, err := files[manifestFile].Open()
 	if err == nil {
@@ -101,11 +101,11 @@ func openExport(from io.ReaderAt, size int64) (m *Manifest, files map[string]*zi
 	}
 	switch {
 	case err != nil || m.Format < 1:
-		return refuse("it is no export of an app: its %s cannot be read", manifestFile)
+		return refuse("it is not an export of an app: its %s cannot be read", manifestFile)
 	case m.Format > exportFormat:
-		return refuse("it was written by a newer Footfall, in format %d: this one reads %d", m.Format, exportFormat)
+		return refuse("a newer version of Footfall wrote it, in format %d: this version reads format %d", m.Format, exportFormat)
 	case !m.Visitors:
-		return refuse("it was exported without visitors, for other tools: only what app export --visitors writes can be loaded")
+		return refuse("it was exported without visitors: only an export made with app export --visitors can be loaded")
 	}
 	return m, files, nil
 }
@@ -151,7 +151,8 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 	for _, file := range m.Files {
 		at := place(file)
 		if at < 0 {
-			return visit.Errorf(visit.Invalid, "", "%.64q is no file that this Footfall knows: a newer one has written it", file.Name+".csv")
+			return visit.Errorf(visit.Invalid, "", "this version of Footfall does not know the file %.64q, which a newer version wrote",
+				file.Name+".csv")
 		}
 		if err := l.file(ctx, parts[at], file, files[file.Name+".csv"]); err != nil {
 			return err
@@ -196,7 +197,7 @@ func (l *loading) file(ctx context.Context, part TakeoutPartsRow, was Taken, pac
 		return fmt.Errorf("%s.csv: %w", was.Name, err)
 	}
 	if rows != was.Rows || hex.EncodeToString(sum.Sum(nil)) != was.SHA256 {
-		return visit.Errorf(visit.Invalid, "", "%s.csv is not as it was written: load the zip as the export has left it", was.Name)
+		return visit.Errorf(visit.Invalid, "", "%s.csv was changed after the export: load the original zip file", was.Name)
 	}
 	return nil
 }
@@ -214,8 +215,8 @@ func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader
 	columns := strings.Split(names, ",")
 	for _, column := range columns {
 		if !slices.Contains(part.Columns, column) {
-			return 0, visit.Errorf(visit.Invalid, "", "%s.csv has a column %.64q that this Footfall does not know: a newer one has written it",
-				part.Name, column)
+			return 0, visit.Errorf(visit.Invalid, "",
+				"%s.csv has a column %.64q that this version of Footfall does not know: a newer version wrote it", part.Name, column)
 		}
 	}
 	statement, err := l.q.LoadCopy(ctx, part.Name, columns)
@@ -324,12 +325,12 @@ type numbers struct {
 func (n *numbers) rewrite(to, field []byte) ([]byte, error) {
 	old, err := strconv.ParseInt(string(field), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%.64q is no number", field)
+		return nil, fmt.Errorf("%.64q is not a number", field)
 	}
 	if n.last >= len(n.old) || n.old[n.last] != old {
 		at, there := slices.BinarySearch(n.old, old)
 		if !there {
-			return nil, fmt.Errorf("there is no %d in the file that tells which there are", old)
+			return nil, fmt.Errorf("no target, tag or log has the number %d", old)
 		}
 		n.last = at
 	}

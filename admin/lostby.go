@@ -29,8 +29,8 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	lose(shorter(row.RetainDays, is.RetainDays),
 		"All visit rows except the last %d days will be deleted, including the record of each day's visitors.",
 		is.RetainDays)
-	lose(shorter(row.ForgetDays, is.ForgetDays), "Visitors who have not come for %d days will be forgotten.", is.ForgetDays)
-	lose(row.Filters && !is.Filters, "The record of each visitor's combination of values will be emptied.")
+	lose(shorter(row.ForgetDays, is.ForgetDays), "Visitors who have not visited for %d days will be forgotten.", is.ForgetDays)
+	lose(row.Filters && !is.Filters, "The record of each visitor's combination of tags will be deleted.")
 	lose(row.Titles && !is.Titles, "The titles of its pages will be deleted.")
 	hashes := row.Visitor == app.ByAddress && is.Visitor == app.ByHash
 	lose(hashes, "All visitors' addresses will be replaced by hashes, which takes about a minute per million; until then visits are "+

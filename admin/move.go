@@ -24,7 +24,7 @@ type Moving struct {
 }
 
 func onItsWay(row *db.App) error {
-	return visit.Errorf(visit.Unavailable, "app", "app %s is on its way to the cell %s: if nobody is moving it just now, type "+
+	return visit.Errorf(visit.Unavailable, "app", "app %s is moving to the cell %s: if no command is moving it, run "+
 		"`footfall cell move-app %[1]s --to %[2]s` again", row.Name, *row.MovingTo)
 }
 
@@ -33,15 +33,15 @@ func onItsWay(row *db.App) error {
 func (q queries) wholly(ctx context.Context, row *db.App) error {
 	partly, err := q.MovedPartly(ctx, row.ID)
 	if err == nil && partly {
-		err = visit.Errorf(visit.Unavailable, "app", "app %s has not wholly come here yet: wait until the `footfall cell move-app %[1]s` "+
-			"has ended that moves it here, and type it again if it was cut off", row.Name)
+		err = visit.Errorf(visit.Unavailable, "app", "app %s is not completely moved here yet: wait until `footfall cell move-app %[1]s` "+
+			"has ended, and run it again if it was interrupted", row.Name)
 	}
 	return err
 }
 
 // overtaken returns the error if another command moves the app at the same time and is ahead.
 func (m *Moving) overtaken() error {
-	return visit.Errorf(visit.Unavailable, "app", "another command moves app %s just now: wait until that has ended, and type this one again",
+	return visit.Errorf(visit.Unavailable, "app", "another command is moving app %s: wait until it has ended, and run this one again",
 		m.Name)
 }
 
@@ -168,7 +168,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	}
 	m.at("hold")
 	m.began = time.Now()
-	err := m.From.changed(ctx, "hold", m.From.inTx(ctx, func(q queries) error {
+	err := m.From.changed(ctx, "pause counting", m.From.inTx(ctx, func(q queries) error {
 		// After this no older batch commits, and no new batch has the app's pages (AppCountsBy).
 		if err := errors.Join(q.BasisRaise(ctx), m.lock(ctx, q, row, false)); err != nil {
 			return err
@@ -193,14 +193,14 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 		case come:
 			return nil
 		case !errors.Is(unknown, db.ErrNoRows):
-			return fmt.Errorf("whether it has come there cannot be told now, type the same command again: %w", unknown)
+			return fmt.Errorf("it is unknown whether the app has arrived: run the same command again: %w", unknown)
 		}
 		return q.MoveTakeBack(ctx, row.ID, &m.Cell)
 	})
 	if come {
 		return nil
 	}
-	return errors.Join(err, m.From.changed(ctx, "take back", failed))
+	return errors.Join(err, m.From.changed(ctx, "undo the move", failed))
 }
 
 // check rejects moves of data that the cell cannot have.
@@ -214,7 +214,7 @@ func (m *Moving) check(ctx context.Context, row *db.App) error {
 		return err
 	}
 	if numbers.Importing {
-		return visit.Errorf(visit.Unavailable, "", "an import of logs counts for app %s: move it when that has ended", m.Name)
+		return visit.Errorf(visit.Unavailable, "", "an import of logs is running for app %s: move the app after it has ended", m.Name)
 	}
 	var why string
 	err = m.To.db.Read(ctx, func(q *db.Queries) (err error) {
@@ -223,7 +223,7 @@ func (m *Moving) check(ctx context.Context, row *db.App) error {
 		return err
 	})
 	if err == nil && why != "" {
-		err = visit.Errorf(visit.Invalid, "", "the cell %s cannot have app %s: %s", m.Cell, m.Name, why)
+		err = visit.Errorf(visit.Invalid, "", "the cell %s cannot take app %s: %s", m.Cell, m.Name, why)
 	}
 	return err
 }

@@ -53,7 +53,7 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 			return err
 		}
 		if beside {
-			return visit.Errorf(visit.Invalid, "", "the cell %s cannot have app %s: an app of --visitor daily has just come there",
+			return visit.Errorf(visit.Invalid, "", "the cell %s cannot take app %s: an app with --visitor daily has just been added there",
 				m.Cell, m.Name)
 		}
 		keys, err := from.DayKeysList(ctx)
@@ -134,7 +134,7 @@ func (l *loading) across(ctx context.Context, from db.Tx, part TakeoutPartsRow) 
 	_, err := l.part(ctx, part, r)
 	_ = r.CloseWithError(io.ErrClosedPipe)
 	if cut := <-read; cut != nil && !errors.Is(cut, io.ErrClosedPipe) { // the cause of any error at the other end
-		return fmt.Errorf("%s was cut off where it comes from, and is not in the new place: type the same command again: %w", part.Name, cut)
+		return fmt.Errorf("%s could not be read completely, and was not copied: run the same command again: %w", part.Name, cut)
 	}
 	if err != nil {
 		return fmt.Errorf("copy %s: %w", part.Name, err)

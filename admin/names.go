@@ -14,13 +14,13 @@ func (a *Admin) ClaimName(ctx context.Context, name, cell string) (led string, e
 		led, err = q.NameClaim(ctx, name, cell)
 		return err
 	})
-	return led, wrap("lead the name "+name, err)
+	return led, wrap("point the name "+name+" to a cell", err)
 }
 
 // LeadName changes the cell that a name points to, and stores when its app was added. Accounts with rights to an app that was
 // added at another time lose them. nil: unknown.
 func (a *Admin) LeadName(ctx context.Context, name, from, to string, began *time.Time) error {
-	return wrap("lead the name "+name, a.db.InTx(ctx, func(q *db.Queries) error {
+	return wrap("point the name "+name+" to a cell", a.db.InTx(ctx, func(q *db.Queries) error {
 		_, err := q.NameLead(ctx, db.NameLeadParams{Name: name, FromCell: from, ToCell: to, Began: began})
 		return err
 	}))
@@ -28,7 +28,7 @@ func (a *Admin) LeadName(ctx context.Context, name, from, to string, began *time
 
 // LetNameGo removes a name that has pointed to a cell for at least this many seconds.
 func (a *Admin) LetNameGo(ctx context.Context, name, cell string, seconds float64) error {
-	return wrap("let the name "+name+" go", a.db.InTx(ctx, func(q *db.Queries) error {
+	return wrap("release the name "+name, a.db.InTx(ctx, func(q *db.Queries) error {
 		return q.NameLetGo(ctx, db.NameLetGoParams{Name: name, Cell: cell, Seconds: seconds})
 	}))
 }

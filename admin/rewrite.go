@@ -34,7 +34,7 @@ func (r *rewriting) Write(text []byte) (int, error) {
 		case err != nil:
 			return 0, fmt.Errorf("line %d: %w", r.lines+1, err)
 		case length == 0 && len(whole) > longestLine:
-			return 0, fmt.Errorf("line %d has no end", r.lines+1)
+			return 0, fmt.Errorf("line %d is too long, or a quote in it is not closed", r.lines+1)
 		case length == 0:
 			r.rest = append(r.rest[:0], whole...)
 			_, err = r.to.Write(r.out)

@@ -67,7 +67,7 @@ func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try b
 func (q queries) putOffsets(ctx context.Context, app string, p OffsetsPutParams) (done OffsetsDone, first []OffsetsPutRow, err error) {
 	first, err = q.OffsetsPut(ctx, p)
 	if db.Violates(err, "offsets_hot_is_exact") {
-		err = visit.Errorf(visit.Invalid, "hot", "with the days of imports it would be more than %d", int64(mostOffset))
+		err = visit.Errorf(visit.Invalid, "hot", "together with imported days it would be more than %d", int64(mostOffset))
 	}
 	if len(first) > 0 {
 		done = OffsetsDone{first[0].Added, first[0].Changed, first[0].Same}
@@ -137,7 +137,7 @@ func (o *Offset) check() error {
 		return visit.Errorf(visit.Invalid, "uv", "%d is less than 0", o.UV)
 	case o.PV < o.UV:
 		return visit.Errorf(visit.Invalid, "pv",
-			"%d is less than uv, %d: each visitor came on at least one day; leave pv out if it is not known", o.PV, o.UV)
+			"%d is less than uv, %d: each visitor came on at least one day; leave pv out if it is unknown", o.PV, o.UV)
 	case o.Hot < 0:
 		return visit.Errorf(visit.Invalid, "hot", "%d is less than 0", o.Hot)
 	case o.Hot < o.UV:
@@ -162,7 +162,7 @@ func offsetTarget(row *db.App, o *Offset) (string, error) {
 	site, path, isPage := strings.Cut(target, "/")
 	switch {
 	case site == visit.OtherSite || isPage && ("/"+path == visit.OtherPage || "/"+path == visit.DeletedPage):
-		return "", visit.Errorf(visit.Invalid, "uri", "%s has what was counted for other pages, and nothing from elsewhere", target)
+		return "", visit.Errorf(visit.Invalid, "uri", "%s holds the numbers of other pages, and cannot have numbers from elsewhere", target)
 	case !app.CountsSite(row, site):
 		return "", visit.Errorf(visit.Invalid, "uri", "app %s does not count %s: name a page or site that it counts", row.Name, visit.Shown(site))
 	}
@@ -192,14 +192,15 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 		}
 		o, _, err := offsetOf(ctx, q, row.ID, target)
 		if err == nil && o == nil {
-			return visit.Errorf(visit.NotFound, "uri", "app %s has no offset of %s: `footfall offset list` names them", app, visit.Shown(target))
+			return visit.Errorf(visit.NotFound, "uri", "app %s has no offset for %s: `footfall offset list` lists its offsets", app,
+				visit.Shown(target))
 		}
 		if err != nil {
 			return err
 		}
 		if removed = o.ByHand(); removed.Hot == 0 && o.Hot > 0 {
-			return visit.Errorf(visit.Invalid, "uri", "the offset of %s is from history: `footfall history remove` takes an import back",
-				visit.Shown(target))
+			return visit.Errorf(visit.Invalid, "uri",
+				"the offset of %s is from imported history: remove the import with `footfall history remove`", visit.Shown(target))
 		}
 		_, err = q.OffsetsPut(ctx, OffsetsPutParams{AppID: row.ID, Uris: []string{target}, Hots: []int64{0}, Pvs: []int64{0}, Uvs: []int64{0}})
 		if err != nil {

@@ -49,7 +49,7 @@ func TestTagSettings(t *testing.T) {
 	}{
 		{[]string{"Plan"}, `tags: "Plan" is not the name of a tag`},
 		{[]string{""}, `tags: "" is not the name of a tag`},
-		{[]string{"none", "source"}, "tags: none must stand alone"},
+		{[]string{"none", "source"}, "tags: none cannot be combined with other names"},
 		{many, "tags: there are 21 names of your own"},
 	} {
 		require.ErrorContains(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: wrong.tags}), wrong.says)
@@ -97,7 +97,8 @@ func TestIgnoreFile(t *testing.T) {
 	for i := range 10_001 {
 		fmt.Fprintf(&many, "h%d.example\n", i)
 	}
-	assert.ErrorContains(t, set(app.Settings{IgnoreFile: []byte(many.String())}), "ignore-file: it has 10001 hosts: 10000 are the most")
+	assert.ErrorContains(t, set(app.Settings{IgnoreFile: []byte(many.String())}),
+		"ignore-file: it has 10001 hosts: at most 10000 are possible")
 	require.NoError(t, set(app.Settings{IgnoreFile: []byte(strings.Replace(many.String(), "h0.example", "h1.example", 1))}))
 	assert.EqualValues(t, 10_000, c.One(t, `SELECT cardinality(ignore) FROM apps WHERE name = 'demo'`))
 	require.NoError(t, set(app.Settings{IgnoreFile: []byte{}}))

@@ -15,7 +15,7 @@ func (a *Admin) AddSites(ctx context.Context, name string, sites []string) (list
 	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
 		if len(row.Sites) == 0 {
 			return nil, visit.Errorf(visit.Invalid, "site",
-				"app %s counts any site, and would then count no others: if that is intended, "+
+				"app %s counts any site, and would then count only the listed ones: if that is intended, "+
 					"list them with app set %[1]s --site …", name)
 		}
 		return append(slices.Clone(row.Sites), given...), nil // Apply removes duplicates
@@ -78,7 +78,7 @@ func checkDropped(was, row *db.App) error {
 		return nil
 	}
 	return visit.Errorf(visit.Invalid, "site", "app %s counts %s, which this list leaves out: app site add %[1]s adds sites to the list, and "+
-		"app site remove %[1]s takes some out", row.Name, strings.Join(ShownSites(dropped), ", "))
+		"app site remove %[1]s removes some", row.Name, strings.Join(ShownSites(dropped), ", "))
 }
 
 // checkListed rejects sites that another app lists. The error does not name that app, which the caller may not know.

@@ -200,7 +200,7 @@ func byNumber[T any](remove func(*Admin, context.Context, string, int32) (T, err
 func (t *Thing) Check(g Given) error {
 	for name := range g {
 		if !slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Name == name }) {
-			return visit.Errorf(visit.Invalid, name, "a %s has none: leave it out", t.One)
+			return visit.Errorf(visit.Invalid, name, "a %s has no such field: leave it out", t.One)
 		}
 	}
 	for _, f := range t.Fields {

@@ -22,7 +22,7 @@ const (
 func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, private bool) (id int32, target string, key []byte, err error) {
 	if len(a.secret) == 0 {
 		return 0, "", nil, visit.Errorf(visit.Invalid, "secret-file",
-			"it is missing: calls are signed with a key that is made of the secret: name the one that the service has")
+			"it is missing: calls are signed with a key derived from the secret: name the secret file of the service")
 	}
 	if err := webhook.CheckURL(url, private); err != nil {
 		return 0, "", nil, err
@@ -88,7 +88,8 @@ func (a *Admin) RemoveWebhook(ctx context.Context, app string, id int32) (target
 	err = a.withApp(ctx, app, func(q queries, row *db.App) (err error) {
 		target, err = q.WebhookRemove(ctx, row.ID, id)
 		if err != nil {
-			return noRow(err, visit.Errorf(visit.NotFound, "number", "the app has no webhook %d: `footfall app webhook list` names them", id))
+			return noRow(err, visit.Errorf(visit.NotFound, "number", "the app has no webhook %d: `footfall app webhook list` lists its webhooks",
+				id))
 		}
 		return q.note(ctx, app, "webhook", fmt.Sprintf("%d: %s", id, visit.Shown(target)), "")
 	})

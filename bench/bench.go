@@ -16,7 +16,7 @@ import (
 )
 
 // ErrUntrue is returned with a complete report if an exact way of counting produced wrong numbers.
-var ErrUntrue = errors.New("what was counted is not true")
+var ErrUntrue = errors.New("the counted numbers are wrong")
 
 // Untrue wraps faults in ErrUntrue. It returns nil if there are none.
 func Untrue(faults []string) error {
@@ -28,11 +28,11 @@ func Untrue(faults []string) error {
 
 // Options are the common flags of benchmarks on tables. Each benchmark adds its own. Integers must be at least 1.
 type Options struct {
-	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Make databases on this server, and drop them at the end. Default: an embedded PostgreSQL."`
-	Dir         string `placeholder:"DIR" help:"Folder in which the embedded PostgreSQL keeps its data, which is removed at the end; choose one on the disk to be measured. Default: the system's folder for temporary files."`
-	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of PostgreSQL's programs for the embedded one. Default: looked for."`
-	Footfall    string `default:"bin/footfall" placeholder:"FILE" help:"The program that is measured where a service is started. Default: ${default}."`
-	Seed        uint64 `default:"1" placeholder:"N" help:"Of all that is drawn: the same seed makes the same visits. Default: ${default}."`
+	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Create databases on this server, and drop them at the end. Default: an embedded PostgreSQL."`
+	Dir         string `placeholder:"DIR" help:"Folder for the data of the embedded PostgreSQL, which are removed at the end. Choose one on the disk to measure. Default: the system's folder for temporary files."`
+	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of PostgreSQL's programs for the embedded one. Default: it is searched for."`
+	Footfall    string `default:"bin/footfall" placeholder:"FILE" help:"The program to measure if a service is started. Default: ${default}."`
+	Seed        uint64 `default:"1" placeholder:"N" help:"Seed of the random numbers: the same seed makes the same visits. Default: ${default}."`
 
 	Progress func(string) `kong:"-"` // called with the current step; may be nil
 }

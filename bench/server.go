@@ -38,7 +38,7 @@ func LiveHeap() int64 {
 
 // Machine describes the machine and the time of a measurement.
 func Machine() string {
-	return fmt.Sprintf("%d CPUs, %s, begun %s", runtime.GOMAXPROCS(0), runtime.Version(), time.Now().UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%d CPUs, %s, started %s", runtime.GOMAXPROCS(0), runtime.Version(), time.Now().UTC().Format(time.RFC3339))
 }
 
 // Server is the PostgreSQL server of a run. Only one goroutine uses it.
@@ -74,7 +74,7 @@ func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err err
 	}
 	v, err := tables.New(s.admin).ServerVersion(ctx)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("bench: ask the server: %w", err), s.Close())
+		return nil, errors.Join(fmt.Errorf("bench: query the server: %w", err), s.Close())
 	}
 	s.Machine = fmt.Sprintf("%s, PostgreSQL %s, fsync %s, synchronous_commit %s", Machine(), v.Version, v.Fsync, v.SynchronousCommit)
 	return s, nil
@@ -162,7 +162,7 @@ func WaitUntil(ctx context.Context, what string, done func() (bool, error)) erro
 			return err
 		}
 		if err := pause.For(ctx, 2*time.Millisecond); err != nil {
-			return fmt.Errorf("bench: waited in vain until %s: %w", what, err)
+			return fmt.Errorf("bench: waited until %s: %w", what, err)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestKeys(t *testing.T) {
 	require.Nil(t, keys[0].RevokedAt)
 
 	require.NoError(t, in.Admin.RevokeKey(ctx, "shop", key), "by all of it, as somebody has it who found it")
-	require.ErrorContains(t, in.Admin.RevokeKey(ctx, "shop", key[:17]), "that is not revoked")
+	require.ErrorContains(t, in.Admin.RevokeKey(ctx, "shop", key[:17]), "has no key")
 	require.ErrorContains(t, in.Admin.RevokeKey(ctx, "demo", next[:17]), "app demo has no key")
 	keys, err = in.Admin.Keys(ctx, "shop")
 	require.NoError(t, err)
@@ -226,7 +226,7 @@ func TestVisitorsByBrowser(t *testing.T) {
 	asserted.Browser = ""
 	for _, ask := range []func(context.Context, counter.Request) (visit.Answer, error){in.Visit, in.Counts} {
 		_, err = ask(ctx, asserted)
-		require.ErrorContains(t, err, "agent: it is missing: app shop tells visitors apart by address and browser")
+		require.ErrorContains(t, err, "agent: it is missing: app shop distinguishes visitors by address and browser")
 	}
 	many, err := in.AuthorizeCounting(ctx, counter.Request{App: "shop", Key: key})
 	require.NoError(t, err)
@@ -259,14 +259,14 @@ func TestVisitorModesRefuse(t *testing.T) {
 		kind visit.Kind
 		says string
 	}{
-		{counter.Request{App: "demo", Visitor: "anna"}, visit.Invalid, "visitor: app demo tells visitors apart by their address: give ip"},
+		{counter.Request{App: "demo", Visitor: "anna"}, visit.Invalid, "visitor: app demo distinguishes visitors by address: give ip instead"},
 		{counter.Request{App: "ids", Peer: peer}, visit.Invalid, "visitor: it is missing"},
 		{counter.Request{App: "ids", Visitor: strings.Repeat("a", 257)}, visit.Invalid, "visitor: it is longer than 256 bytes"},
 		{counter.Request{App: "ids", Visitor: "a\x00"}, visit.Invalid, "visitor: it has control characters"},
 		{counter.Request{App: "ids", Visitor: "\xff"}, visit.Invalid, "visitor: it is not valid UTF-8"},
 		{counter.Request{App: "ids", Visitor: "anna", IP: "x"}, visit.Invalid, "ip: "},
-		{counter.Request{App: "shop", Visitor: "anna"}, visit.Forbidden, "visitor: app shop believes it only with a key"},
-		{counter.Request{App: "shop", Browser: "Mozilla/5.0"}, visit.Forbidden, "agent: app shop believes it only with a key"},
+		{counter.Request{App: "shop", Visitor: "anna"}, visit.Forbidden, "visitor: app shop accepts it only with a key"},
+		{counter.Request{App: "shop", Browser: "Mozilla/5.0"}, visit.Forbidden, "agent: app shop accepts it only with a key"},
 	} {
 		c.r.URI = "http://shop.example/"
 		_, err := in.Visit(ctx, c.r)

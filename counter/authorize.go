@@ -18,7 +18,7 @@ import (
 // AuthorizeCounting lets a caller count many visits at once, of any visitors. It checks the app, the key and its scope,
 // the syntax of the call, the origin, and the rate, where a call counts as one request.
 func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, error) {
-	a, key, err := c.authorize(ctx, &r, app.ScopeAssert, "takes many visits at once")
+	a, key, err := c.authorize(ctx, &r, app.ScopeAssert, "accepts many visits at once")
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (c *Counter) AuthorizeOperator(ctx context.Context, name string) (*Counting
 
 // AuthorizeAdmin lets a caller change an app if it has a key with the scope admin. Even an open app needs the key.
 func (c *Counter) AuthorizeAdmin(ctx context.Context, r Request) error {
-	a, _, err := c.authorize(ctx, &r, app.ScopeAdmin, "is changed")
+	a, _, err := c.authorize(ctx, &r, app.ScopeAdmin, "can be changed")
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (c *Counter) AuthorizeAdmin(ctx context.Context, r Request) error {
 // and the syntax of the query. The caller then uses the Reading to parse targets and visitors, and finally calls
 // CheckRate.
 func (c *Counter) AuthorizeReading(ctx context.Context, r Request) (*Reading, error) {
-	a, key, err := c.authorize(ctx, &r, app.ScopeRead, "opens its reports")
+	a, key, err := c.authorize(ctx, &r, app.ScopeRead, "shows its reports")
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +108,8 @@ func (c *Counter) AuthorizeTop(ctx context.Context, r Request, site string) (tod
 	case err != nil:
 		return 0, err
 	case !a.HasPublicTop():
-		return 0, visit.Errorf(visit.Forbidden, "", "app %s lists no pages in public: its operator can set --public-top on, and --public-counts "+
-			"to other than off", a.Name)
+		return 0, visit.Errorf(visit.Forbidden, "", "app %s has no public list of pages: its operator can set --public-top on, "+
+			"and --public-counts to another value than off", a.Name)
 	case r.ParseErr != nil:
 		return 0, r.ParseErr
 	case !a.Lists(site):
@@ -195,7 +195,8 @@ func (r *Reading) Target(text string) (string, error) {
 // distinguishes browsers, it returns all visitors that may be behind the address.
 func (r *Reading) Visitors(ctx context.Context, ip, id string) ([]netip.Addr, error) {
 	if r.app.Fault != nil {
-		return nil, visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator",
+		return nil, visit.Errorf(visit.Unavailable, "",
+			"this instance cannot identify visitors of app %s; report this to its operator",
 			r.App).Because(r.app.Fault)
 	}
 	w := subject{day: r.Today}

@@ -22,7 +22,8 @@ func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (answer v
 
 func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting bool) (target visit.Target, answer visit.Answer, err error) {
 	if r.Event == "" && !a.AllowsBadges(counting) {
-		return target, answer, visit.Errorf(visit.Forbidden, "", "badges of app %s do not do that: see footfall app set --public-counts", a.Name)
+		return target, answer, visit.Errorf(visit.Forbidden, "",
+			"app %s does not allow this for badges: its operator can change --public-counts (footfall app set)", a.Name)
 	}
 	if r.ParseErr != nil {
 		return target, answer, r.ParseErr

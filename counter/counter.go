@@ -89,7 +89,7 @@ func (r *Request) target(a *app.App) (visit.Target, error) {
 	case r.Event == "":
 		return a.Target(r.URI)
 	case r.URI != "":
-		return visit.Target{}, visit.Errorf(visit.Invalid, "event", "it stands in place of uri: leave one of them out")
+		return visit.Target{}, visit.Errorf(visit.Invalid, "event", "it replaces uri: leave one of them out")
 	}
 	return visit.EventTarget(r.Event)
 }
@@ -216,7 +216,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return &metrics{
 		skipped: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_visits_skipped_total",
-			Help: "Visits that were not counted on purpose, by reason: prefetch, ignored, do-not-track, bot.",
+			Help: "Visits that were intentionally not counted, by reason: prefetch, ignored, do-not-track, bot.",
 		}, []string{"reason"}),
 		limited: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_limited_total",

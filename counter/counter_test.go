@@ -226,7 +226,7 @@ func TestRefusals(t *testing.T) {
 		{"no app", counter.Request{URI: "x"}, visit.Invalid, "app: it is missing"},
 		{"unknown app before all else", counter.Request{App: "nobody", IP: "x", URI: "x"}, visit.NotFound, `no app "nobody"`},
 		{"an assertion before a bad address", counter.Request{App: "shop", IP: "x", URI: "x"}, visit.Forbidden,
-			"ip: app shop believes it only with a key of the scope assert"},
+			"ip: app shop accepts it only with a key of the scope assert"},
 		{"a bad address", counter.Request{App: "demo", IP: "1.2.3", URI: "http://a/"}, visit.Invalid, "ip: "},
 		{"a zone", counter.Request{App: "demo", IP: "fe80::1%eth0", URI: "http://a/"}, visit.Invalid, "ip: it has a zone"},
 		{"no uri", counter.Request{App: "demo", IP: "192.0.2.1"}, visit.Invalid, "uri: it is missing"},

@@ -42,10 +42,11 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 func errNumbersNeedKey(a *app.App, event bool) error {
 	if event {
 		return visit.Errorf(visit.Forbidden, "event",
-			"numbers of this event need a key: send one as Authorization: Bearer …, or have app %s list it in --public-events", a.Name)
+			"the numbers of this event need a key: send one as Authorization: Bearer …, or have the operator of app %s add it "+
+				"to --public-events", a.Name)
 	}
-	return visit.Errorf(visit.Forbidden, "", "app %s tells no numbers without a key: send one as Authorization: Bearer …, or have its "+
-		"operator make them public", a.Name)
+	return visit.Errorf(visit.Forbidden, "",
+		"app %s shows no numbers without a key: send one as Authorization: Bearer …, or have its operator make them public", a.Name)
 }
 
 // readVisibleNumbers reads the current numbers, unless the caller may not see them.

@@ -92,7 +92,7 @@ func (k *dayKeys) store(ctx context.Context, from int32, days ...int32) error {
 	k.mu.Unlock()
 	for _, day := range days {
 		if _, err := k.read(ctx, day, false); err != nil {
-			return fmt.Errorf("make the key of day %d: %w", day, err)
+			return fmt.Errorf("create the key of day %d: %w", day, err)
 		}
 	}
 	return nil

@@ -95,7 +95,7 @@ func TestAddressesAreHashedLater(t *testing.T) {
 	in.verified(t)
 	assert.Equal(t, several, in.Table(t, fmt.Sprintf(severalPages, 20260630)))
 	_, err = in.Tables().Exec(t.Context(), fmt.Sprintf(severalPages, 20260629))
-	require.ErrorContains(t, err, "visitors of days before 20260630 were counted by their addresses")
+	require.ErrorContains(t, err, "visitors were counted by address before day 20260630")
 	a := in.Count(t, "192.0.2.3", "http://a.example/0")
 	assert.Equal(t, int64(2), a.Page.Rank, "a visitor whose visit waited in the inbox")
 	shown, err := in.Admin.ShowVisitor(t.Context(), "demo", "192.0.2.3")
@@ -126,7 +126,7 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	// It also fails if a visit has a visitor without a hash.
 	in.Exec(t, `INSERT INTO visits (page_id, day_id, previous_day, ip) SELECT page_id, day_id, 0, '203.0.113.9' FROM visits
 		WHERE day_id = 20260702 LIMIT 1`)
-	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("hashed")}), "are none of its site")
+	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("hashed")}), "are missing at its site")
 	in.Exec(t, `DELETE FROM visits WHERE ip = '203.0.113.9'`)
 	assert.Equal(t, addresses, in.Table(t, ofAddresses))
 
@@ -212,7 +212,7 @@ func TestHashingTwiceAtATime(t *testing.T) {
 	assert.Equal(t, int64(2), in.Count(t, "192.0.2.4", "http://a.example/1").Page.Rank, "who came before")
 	in.verified(t)
 	_, err := in.Tables().Exec(t.Context(), `SELECT hash_visitors(1)`)
-	require.ErrorContains(t, err, "does not tell visitors apart by their addresses")
+	require.ErrorContains(t, err, "does not distinguish visitors by address")
 }
 
 // Two instances, one of which also counts for another app, count while addresses are hashed: each answered visit is

@@ -217,7 +217,8 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	end := in.keepWaiting(t)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	berlin := "Europe/Berlin"
-	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{TZ: &berlin}), "tz: app demo has counted days of UTC")
+	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{TZ: &berlin}),
+		"tz: app demo has counted days in the time zone UTC")
 
 	in.Exec(t, `UPDATE apps SET tz = 'Europe/Berlin' WHERE name = 'demo'`)
 	require.NoError(t, in.DB.WaitForInstances(t.Context(), time.Minute))
@@ -231,7 +232,7 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	end()
 	in.Drained(t)
 	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.Count(t, "192.0.2.2", "http://a.example/")))
-	assert.Contains(t, in.Log.String(), "visits of the inbox cannot be counted any more")
+	assert.Contains(t, in.Log.String(), "visits in the inbox can no longer be counted")
 }
 
 // A transaction that writes to the inbox has read the app's settings. Commands that change these, or delete the app,
@@ -248,7 +249,7 @@ func TestCommandsWaitForInboxWriters(t *testing.T) {
 		{"another time zone", func() error {
 			berlin := "Europe/Berlin"
 			return in.Admin.SetApp(context.Background(), "demo", app.Settings{TZ: &berlin})
-		}, "tz: app demo has counted days of UTC"},
+		}, "tz: app demo has counted days in the time zone UTC"},
 		{"deletion", func() error { return in.Admin.DeleteApp(context.Background(), "demo") }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -330,7 +331,7 @@ func TestInboxWithALongHeldApp(t *testing.T) {
 		if err == nil {
 			accepted++
 		}
-		return err != nil && strings.Contains(err.Error(), "visits of this app cannot be counted for now")
+		return err != nil && strings.Contains(err.Error(), "visits of this app cannot be counted now")
 	}, dbtest.Patience, dbtest.Tick)
 	assert.Equal(t, int64(accepted), in.One(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'held'`))
 	in.verified(t)

@@ -226,7 +226,7 @@ func TestDayIsDroppedDuringALateVisit(t *testing.T) {
 		At: time.Date(2026, 6, 14, 23, 59, 0, 0, time.UTC)})
 	require.NoError(t, err, "the kept days are read once per call")
 	_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", At: "2026-06-14T23:59:00Z"})
-	require.EqualError(t, err, "at: app demo keeps no visits of that day: the first possible day is 2026-06-15")
+	require.EqualError(t, err, "at: app demo no longer keeps visits of that day: the first possible day is 2026-06-15")
 }
 
 // The same holds in a call of many visits, which continues after this visit.
@@ -274,18 +274,18 @@ func TestGivenTimes(t *testing.T) {
 	in.keepsAll(t)
 	for _, c := range []struct{ app, at, says string }{
 		{"demo", "2026-06-29T12:05:00Z", ""},
-		{"demo", "2026-06-29T12:05:01Z", "at: it lies in the future: possible are days from 1991-01-01 to 2026-06-29"},
-		{"demo", "2100-01-01T00:00:00Z", "at: it lies in the future: possible are days from 1991-01-01 to 2026-06-29"},
-		{"demo", "1970-01-01T00:00:00Z", "at: app demo keeps no visits of that day: the first possible day is 1991-01-01"},
-		{"demo", "0000-01-01T00:00:00Z", "at: app demo keeps no visits of that day: the first possible day is 1991-01-01"},
+		{"demo", "2026-06-29T12:05:01Z", "at: it is in the future: give a day from 1991-01-01 to 2026-06-29"},
+		{"demo", "2100-01-01T00:00:00Z", "at: it is in the future: give a day from 1991-01-01 to 2026-06-29"},
+		{"demo", "1970-01-01T00:00:00Z", "at: app demo no longer keeps visits of that day: the first possible day is 1991-01-01"},
+		{"demo", "0000-01-01T00:00:00Z", "at: app demo no longer keeps visits of that day: the first possible day is 1991-01-01"},
 		{"demo", "yesterday", `at: "yesterday" is not a time: write one like 2019-06-29T13:05:00+02:00 or 2019-06-29T11:05:00Z`},
 		{"demo", "2026-06-29T00:30:00+02:00", ""}, // the day before
 		{"east", "2026-06-29T09:59:59Z", ""},
 		{"east", "2026-06-29T10:00:00Z", ""}, // the next day there
 		{"daily", "2026-06-29T00:00:00Z", ""},
-		{"daily", "2026-06-27T23:59:59Z", "at: app daily hashes visitors with a key of each day, and keeps that one no longer: the first " +
-			"possible day is 2026-06-29"},
-		{"blog", "2026-06-29T12:00:00Z", "at: app blog believes it only with a key of the scope assert: leave at out, or send such a key as " +
+		{"daily", "2026-06-27T23:59:59Z", "at: app daily hashes visitors with a new key every day, and the key of that day is deleted: the " +
+			"first possible day is 2026-06-29"},
+		{"blog", "2026-06-29T12:00:00Z", "at: app blog accepts it only with a key of the scope assert: leave at out, or send such a key as " +
 			"Authorization: Bearer …"},
 	} {
 		ip := "192.0.2.7"

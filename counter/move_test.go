@@ -173,7 +173,7 @@ func TestMovesThatAreKilled(t *testing.T) {
 					}
 				} else if text := err.Error(); strings.Contains(text, "is in the cell") || strings.Contains(text, "there is no app") {
 					at.CompareAndSwap(int64(place), int64(1-place))
-				} else if !assert.Regexp(t, "is on its way to the cell|the app has just been changed; try again", text) {
+				} else if !assert.Regexp(t, "is moving to the cell|the app has just been changed; try again", text) {
 					return
 				}
 			}
@@ -192,15 +192,15 @@ func TestMovesThatAreKilled(t *testing.T) {
 			require.ErrorContains(t, moves(t.Context(), from, to, cell, step, &led), "killed")
 			if step == "copy" || step == "commit" || step == "leave" {
 				grows(&later) // while the app is in neither place
-				require.ErrorContains(t, moves(t.Context(), from, to, "third", "", &led), "on its way to the cell "+cell)
+				require.ErrorContains(t, moves(t.Context(), from, to, "third", "", &led), "is moving to the cell "+cell)
 				_, err := from.Admin.AddKey(t.Context(), "demo", []app.Scope{app.ScopeRead})
-				require.ErrorContains(t, err, "type `footfall cell move-app demo --to "+cell)
+				require.ErrorContains(t, err, "run `footfall cell move-app demo --to "+cell)
 			}
 			if slices.Contains([]string{"leave", "lead", "carry", "carried", "clear", "forget"}, step) { // the new place may contain leftovers
 				_, err := to.Admin.EraseVisitor(t.Context(), "demo", "192.0.2.1")
 				for _, err := range []error{err, to.Admin.DeletePage(t.Context(), "demo", "http://a.example/a"),
 					to.Admin.DeleteApp(t.Context(), "demo"), moves(t.Context(), to, from, "third", "", &led)} {
-					require.ErrorContains(t, err, "has not wholly come here yet", step)
+					require.ErrorContains(t, err, "is not completely moved here yet", step)
 				}
 			}
 		}
@@ -250,7 +250,7 @@ func TestMovesAtOnce(t *testing.T) {
 	others := desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")}}}
 	from, to := plain.newInstance(t, counter.Options{}), plain.startOn(t, desk.Database(t, others), counter.Options{})
 	third := plain.startOn(t, desk.Database(t, others), counter.Options{})
-	const another, onItsWay = "another command moves app demo just now", "app demo is on its way to the cell there"
+	const another, onItsWay = "another command is moving app demo", "app demo is moving to the cell there"
 	var visits int64
 	for _, c := range []struct {
 		third             bool   // the first command moves it there
@@ -316,7 +316,7 @@ func TestPeopleMove(t *testing.T) {
 	moved := begin(func() error { return moves(context.Background(), from, to, "there", "", new(atomic.Int64)) })
 	from.waiters(t, 2)
 	require.NoError(t, writing.Commit(t.Context()))
-	require.ErrorContains(t, <-erased, "app demo is on its way to the cell there")
+	require.ErrorContains(t, <-erased, "app demo is moving to the cell there")
 	require.NoError(t, <-moved)
 	require.EqualValues(t, 5, to.One(t, `SELECT count(*) FROM people`))
 	require.NoError(t, <-to.erases("user:1"))
@@ -335,7 +335,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 		from.CountAs(t, mover(app.ByDay, 1, 1))
 	}
 	to.Exec(t, `UPDATE apps SET name = 'demo' WHERE name = 'first'`)
-	refused("the cell there cannot have app demo: there is an app of that name")
+	refused("the cell there cannot take app demo: there is an app of that name")
 	to.Exec(t, `UPDATE apps SET name = 'first', visitor = 'daily', secret_id = $1 WHERE name = 'demo'`, desk.Secret.ID())
 	refused("it has apps of --visitor daily")
 	to.Exec(t, `UPDATE apps SET secret_id = '\x0011223344556677' WHERE name = 'first'`)
@@ -348,11 +348,11 @@ func TestMovesThatAreRefused(t *testing.T) {
 	refused("it has webhooks of the same numbers")
 	to.Exec(t, `DELETE FROM webhooks`)
 	from.Exec(t, `INSERT INTO retention_pauses (app_id, run, until, from_day) VALUES (1, 1, now() + interval '1 hour', 0)`)
-	refused("an import of logs counts for app demo")
+	refused("an import of logs is running for app demo")
 	from.Exec(t, `DELETE FROM retention_pauses`)
 	goOn := stopsAt(from, to, "there", "copy") // after the check
 	require.NoError(t, to.Admin.AddApp(t.Context(), "daily", app.Settings{Access: ptr("open"), Visitor: ptr(app.ByDay)}))
-	require.ErrorContains(t, goOn(), "an app of --visitor daily has just come there")
+	require.ErrorContains(t, goOn(), "an app with --visitor daily has just been added there")
 	require.Zero(t, from.One(t, `SELECT count(moving_to) FROM apps`))
 	to.Exec(t, `DELETE FROM apps WHERE name = 'daily'`)
 	goOn = stopsAt(from, to, "there", "hold")
@@ -385,7 +385,7 @@ func TestMoveIsCutOff(t *testing.T) {
 			WHERE l.relation = 'titles'::regclass AND NOT l.granted AND a.query LIKE 'COPY%'`) > 0
 	}, dbtest.Patience, dbtest.Tick)
 	err = <-done
-	require.ErrorContains(t, err, "targets was cut off where it comes from")
+	require.ErrorContains(t, err, "targets could not be read completely")
 	var refused *visit.Error
 	assert.NotErrorAs(t, err, &refused, "nothing that was typed is wrong")
 	require.NoError(t, holds.Rollback(t.Context()))
@@ -410,7 +410,7 @@ func TestSettingsAsAnAppLeaves(t *testing.T) {
 	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM apps WHERE NOT filters`) == 1 }, dbtest.Patience, dbtest.Tick)
 	in.Exec(t, `UPDATE apps SET moving_to = 'there'`)
 	require.NoError(t, behind.Rollback(t.Context()))
-	require.ErrorContains(t, <-done, "app demo is on its way to the cell there")
+	require.ErrorContains(t, <-done, "app demo is moving to the cell there")
 	const left = `SELECT (SELECT count(*) FROM visits WHERE tags IS NOT NULL) + (SELECT count(*) FROM titles)`
 	require.EqualValues(t, 2, in.One(t, left), "which may be copied just now")
 	in.Exec(t, `UPDATE apps SET moving_to = NULL`)

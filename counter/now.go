@@ -76,9 +76,10 @@ func checkExtraNumbers(a *app.App, r *Request, w *subject) error {
 	switch {
 	case r.With == (ExtraNumbers{}):
 	case r.Event != "":
-		return visit.Errorf(visit.Invalid, "with", "it is for pages and sites: leave it out")
+		return visit.Errorf(visit.Invalid, "with", "it is not possible for events: leave it out")
 	case r.With.Here && w.keyless && !a.AllowsBadges(false):
-		return visit.Errorf(visit.Forbidden, "with", "here needs a key, sent as Authorization: Bearer …, or app %s with --public-counts %s",
+		return visit.Errorf(visit.Forbidden, "with",
+			"here needs a key: send one as Authorization: Bearer …, or have the operator of app %s set --public-counts %s",
 			a.Name, app.PublicRead)
 	}
 	return nil

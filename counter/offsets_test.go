@@ -95,7 +95,7 @@ func TestOffsets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, admin.Offset{URI: "a.example/page", Hot: 10, PV: 10, UV: 10}, removed)
 	_, err = in.Admin.RemoveOffset(t.Context(), "demo", page)
-	require.ErrorContains(t, err, "has no offset of a.example/page")
+	require.ErrorContains(t, err, "has no offset for a.example/page")
 	_, err = in.Admin.RemoveOffset(t.Context(), "demo", "a.example")
 	require.NoError(t, err)
 	one, err := other.Counts(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: page})

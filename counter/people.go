@@ -15,7 +15,7 @@ type People struct {
 // AuthorizePuttingPeople lets a caller link ids to persons. It checks the app, the key and its scope, the syntax of the
 // call, the origin, and the rate.
 func (c *Counter) AuthorizePuttingPeople(ctx context.Context, r Request) (*People, error) {
-	p, err := c.authorizePeople(ctx, &r, app.ScopeAssert, "takes links of ids")
+	p, err := c.authorizePeople(ctx, &r, app.ScopeAssert, "accepts links between ids")
 	if err == nil {
 		err = c.checkHeld(p.app)
 	}
@@ -24,7 +24,7 @@ func (c *Counter) AuthorizePuttingPeople(ctx context.Context, r Request) (*Peopl
 
 // AuthorizeFindingPeople lets a caller look up persons, after the same checks.
 func (c *Counter) AuthorizeFindingPeople(ctx context.Context, r Request) (*People, error) {
-	return c.authorizePeople(ctx, &r, app.ScopeRead, "tells for whom ids stand")
+	return c.authorizePeople(ctx, &r, app.ScopeRead, "looks up people")
 }
 
 func (c *Counter) authorizePeople(ctx context.Context, r *Request, scope app.Scope, does string) (*People, error) {

@@ -135,7 +135,7 @@ func TestPeopleWaitForAMove(t *testing.T) {
 		return err != nil
 	}, dbtest.Patience, dbtest.Tick)
 	unavailable(err)
-	require.ErrorContains(t, err, "on its way to the cell there")
+	require.ErrorContains(t, err, "moving to the cell there")
 	in.Exec(t, `UPDATE apps SET moving_to = NULL WHERE name = 'demo'`)
 	_, err = before.Put(t.Context(), []app.Link{{ID: "cookie:a", Is: "user:42"}}, nil)
 	require.NoError(t, err)
@@ -385,7 +385,7 @@ func TestWaysGetShorter(t *testing.T) {
 	chain("a", "z")
 	in.turn(t)
 	chain("d", "e", "f")
-	require.Contains(t, in.says(t, app.Link{ID: "f", Is: "g"}), "more than 4 steps")
+	require.Contains(t, in.says(t, app.Link{ID: "f", Is: "g"}), "more than 4 links")
 	kept := func() string {
 		return fmt.Sprint(in.Table(t, fmt.Sprintf(`SELECT period = people_period(), height FROM people WHERE id IN ('%s', '%s') ORDER BY height`,
 			in.stored(t, "b"), in.stored(t, "c"))))

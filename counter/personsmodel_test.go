@@ -116,9 +116,9 @@ func (p *people) links(t *testing.T, in *instance, id, is string) {
 	case row != nil && row.is == is:
 		require.Empty(t, fault)
 	case person == id || slices.Contains(way, id):
-		require.Contains(t, fault, "stand for itself")
+		require.Contains(t, fault, "form a circle")
 	case longest+steps > 4:
-		require.Contains(t, fault, "more than 4 steps")
+		require.Contains(t, fault, "more than 4 links")
 	default:
 		require.Empty(t, fault)
 		p.row(person)

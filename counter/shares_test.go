@@ -44,7 +44,7 @@ func TestShares(t *testing.T) {
 
 	require.ErrorContains(t, in.Admin.RevokeShare(ctx, "demo", one), "app demo has no link")
 	require.NoError(t, in.Admin.RevokeShare(ctx, "shop", one[:8]))
-	require.ErrorContains(t, in.Admin.RevokeShare(ctx, "shop", one), "that is not revoked")
+	require.ErrorContains(t, in.Admin.RevokeShare(ctx, "shop", one), "has no link")
 	shares, err = in.Admin.Shares(ctx, "shop")
 	require.NoError(t, err)
 	require.Nil(t, shares[0].RevokedAt)

@@ -302,7 +302,7 @@ func TestExportHasNoSecrets(t *testing.T) {
 	require.Equal(t, files, again)
 	var out bytes.Buffer
 	_, err := admin.NewAdmin(from.DB, nil).ExportApp(t.Context(), "demo", true, &out)
-	require.ErrorContains(t, err, "secret-file: an export has no addresses of visitors")
+	require.ErrorContains(t, err, "secret-file: an export has keyed hashes of visitors")
 	_, err = from.Admin.ExportApp(t.Context(), "none", false, &out)
 	require.ErrorContains(t, err, "none")
 }
@@ -382,7 +382,7 @@ func TestLoadedWithoutTheSecret(t *testing.T) {
 	require.ErrorContains(t, to.loads(text, ""), "start it with the --secret-file that the app was made with")
 	require.Equal(t, from.rows(t, "demo"), to.rows(t, "demo"))
 	_, err := to.Visit(t.Context(), mover(app.ByAddress, 1, 1))
-	require.ErrorContains(t, err, "app demo cannot be counted for by this instance")
+	require.ErrorContains(t, err, "this instance cannot count visits of app demo")
 	to.verified(t)
 }
 
@@ -416,29 +416,29 @@ func TestZipsThatAreRefused(t *testing.T) {
 		(SELECT count(*) FROM days)`
 	before := to.Table(t, rows)
 	for says, bad := range map[string][]byte{
-		"it is no zip":                                   []byte("no zip"),
-		"or not a whole one":                             text[:len(text)/2],
-		"it has no manifest.json":                        without("manifest.json"),
-		"visits.csv is missing":                          without("visits.csv"),
-		"was exported without visitors, for other tools": from.exported(t, false),
-		"by a newer Footfall, in format 9":               with("manifest.json", replace(`"format": 1`, `"format": 9`)),
-		"its manifest.json cannot be read":               with("manifest.json", func(string) string { return "{" }),
-		`"later.csv" is no file that this Footfall`:      with("manifest.json", replace(`"name": "days"`, `"name": "later"`)),
-		`days.csv has a column "views"`:                  with("days.csv", replace("hot", "views")),
-		"days.csv is not as it was written":              with("days.csv", replace("\n", "\n1,20200101,1,1,1\n")),
-		"days.csv: line 2: there is no 99 in the file":   with("days.csv", replace("\n", "\n99,20260629,1,1,1\n")),
-		`days.csv: line 2: "x" is no number`:             with("days.csv", replace("\n", "\nx,20260629,1,1,1\n")),
-		"days.csv: line 2, column hot: ERROR: invalid":   with("days.csv", replace("\n", "\n1,20200101,x,1,1\n")),
-		"visits.csv: line 2: there is no 77 in the file": with("visits.csv", replace("\n", "\nfd00::1,1,20260701,0,\"{77}\"\n")),
-		"visits.csv: line 2 has no end":                  with("visits.csv", replace("\n", "\n\""+strings.Repeat("{} ", 6<<20))),
-		"is not UTF-8":                                   with("notes.csv", replace("a release", "\xff")),
-		`"a.example/\x1b[2J" is not a page or a site`:    with("targets.csv", replace("a.example/1,", "a.example/\x1b[2J,")),
-		`"<xss>" is not a page or a site`:                with("notes.csv", replace("a.example", "<xss>")),
-		`offsets.csv: line 2: uri: "A.example/1" is not`: with("offsets.csv", replace("a.example/1", "A.example/1")),
-		`site: "'self'" is not a site`:                   resealed("app.csv", replace(",{},", ",{'self'},")),
-		"has a column":                                   with("notes.csv", func(s string) string { return "\xff\xfed\x00a\x00y\x00\n\x00" + s }),
-		"app: ":                                          with("manifest.json", replace(`"app": "demo"`, `"app": "De mo"`)),
-		"is not a day":                                   with("manifest.json", replace("20260629", "20261329")),
+		"it is not a complete zip file":                               []byte("no zip"),
+		"not a complete zip file: zip:":                               text[:len(text)/2],
+		"it has no manifest.json":                                     without("manifest.json"),
+		"visits.csv is missing":                                       without("visits.csv"),
+		"was exported without visitors: only an export":               from.exported(t, false),
+		"a newer version of Footfall wrote it, in format 9":           with("manifest.json", replace(`"format": 1`, `"format": 9`)),
+		"its manifest.json cannot be read":                            with("manifest.json", func(string) string { return "{" }),
+		`does not know the file "later.csv"`:                          with("manifest.json", replace(`"name": "days"`, `"name": "later"`)),
+		`days.csv has a column "views"`:                               with("days.csv", replace("hot", "views")),
+		"days.csv was changed after the export":                       with("days.csv", replace("\n", "\n1,20200101,1,1,1\n")),
+		"days.csv: line 2: no target, tag or log has the number 99":   with("days.csv", replace("\n", "\n99,20260629,1,1,1\n")),
+		`days.csv: line 2: "x" is not a number`:                       with("days.csv", replace("\n", "\nx,20260629,1,1,1\n")),
+		"days.csv: line 2, column hot: ERROR: invalid":                with("days.csv", replace("\n", "\n1,20200101,x,1,1\n")),
+		"visits.csv: line 2: no target, tag or log has the number 77": with("visits.csv", replace("\n", "\nfd00::1,1,20260701,0,\"{77}\"\n")),
+		"visits.csv: line 2 is too long":                              with("visits.csv", replace("\n", "\n\""+strings.Repeat("{} ", 6<<20))),
+		"is not UTF-8":                                                with("notes.csv", replace("a release", "\xff")),
+		`"a.example/\x1b[2J" is not a page or a site`:                 with("targets.csv", replace("a.example/1,", "a.example/\x1b[2J,")),
+		`"<xss>" is not a page or a site`:                             with("notes.csv", replace("a.example", "<xss>")),
+		`offsets.csv: line 2: uri: "A.example/1" is not`:              with("offsets.csv", replace("a.example/1", "A.example/1")),
+		`site: "'self'" is not a site`:                                resealed("app.csv", replace(",{},", ",{'self'},")),
+		"has a column":                                                with("notes.csv", func(s string) string { return "\xff\xfed\x00a\x00y\x00\n\x00" + s }),
+		"app: ":                                                       with("manifest.json", replace(`"app": "demo"`, `"app": "De mo"`)),
+		"is not a day":                                                with("manifest.json", replace("20260629", "20261329")),
 	} {
 		err := to.loads(bad, "")
 		if says == "app: " {

@@ -54,7 +54,7 @@ func (c *Counter) TryKey(peer netip.Addr) error {
 // links, and must not block sign-ins.
 func (c *Counter) TryLink(peer netip.Addr) error {
 	if wait := c.rates.take(rateKeyOf(wrongLinks, peer), mostTries, 1); wait > 0 {
-		return c.refuseRate(wait, "too many links that show nothing were followed from one address; try again in a minute")
+		return c.refuseRate(wait, "too many invalid links were followed from one address; try again in a minute")
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (c *Counter) writeUses(ctx context.Context) {
 	ctx, cancel := c.db.InTime(ctx)
 	defer cancel()
 	if err := c.uses.write(ctx, c.db); err != nil {
-		c.log.Warn("the use of keys was not written down; it is tried again", "in", usesEvery, "error", err)
+		c.log.Warn("cannot store which keys were used; retrying", "in", usesEvery, "error", err)
 	}
 }
 
@@ -56,7 +56,7 @@ func (c *Counter) keepDayKeys(ctx context.Context) {
 	yesterday, tomorrow := today.AddDate(0, 0, -daysBehind), today.AddDate(0, 0, 1)
 	err := c.days.store(within, visit.DayOf(yesterday, time.UTC), visit.DayOf(today, time.UTC), visit.DayOf(tomorrow, time.UTC))
 	if err != nil && ctx.Err() == nil {
-		c.log.Error("upkeep of day keys failed; it is tried again", "in", dayKeysEvery, "error", err)
+		c.log.Error("cannot create or delete the keys of days; retrying", "in", dayKeysEvery, "error", err)
 	}
 }
 
@@ -93,7 +93,7 @@ func (u *keyUses) write(ctx context.Context, d *db.DB) error {
 		for _, id := range ids {
 			u.note(id) // retried next time
 		}
-		return fmt.Errorf("write the use of keys: %w", err)
+		return fmt.Errorf("store which keys were used: %w", err)
 	}
 	return nil
 }

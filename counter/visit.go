@@ -146,11 +146,12 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 				a.Name, app.ScopeCount, app.ScopeAssert)
 		}
 		if a.NeedsKey() && !key.Opens(app.ScopeCount) {
-			return visit.Errorf(visit.Forbidden, "key", "it does not count: send one of the scope %s or %s", app.ScopeCount, app.ScopeAssert)
+			return visit.Errorf(visit.Forbidden, "key",
+				"it does not permit counting: send one of the scope %s or %s", app.ScopeCount, app.ScopeAssert)
 		}
 	}
 	if a.NeedsKey() && key == nil {
-		return visit.Errorf(visit.BadKey, "key", "app %s tells nothing without a key: send one as Authorization: Bearer …", a.Name)
+		return visit.Errorf(visit.BadKey, "key", "app %s shows nothing without a key: send one as Authorization: Bearer …", a.Name)
 	}
 	if a.IsOpen() || key != nil && key.Opens(asserting) {
 		return nil
@@ -177,7 +178,7 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 		return nil
 	}
 	return visit.Errorf(visit.Forbidden, field,
-		"app %s believes it only with a key of the scope %s: leave %s out, or send such a key as Authorization: Bearer …",
+		"app %s accepts it only with a key of the scope %s: leave %s out, or send such a key as Authorization: Bearer …",
 		a.Name, asserting, field)
 }
 
@@ -205,13 +206,15 @@ func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.
 // checkHeld returns an error while counting for an app is paused.
 func (c *Counter) checkHeld(a *app.App) error {
 	if a.MovingTo != nil {
-		moving := visit.Errorf(visit.Unavailable, "", "app %s is on its way to the cell %s: send it again in a moment", a.Name, *a.MovingTo)
+		moving := visit.Errorf(visit.Unavailable, "",
+			"app %s is moving to the cell %s: send the request again in a moment", a.Name, *a.MovingTo)
 		moving.RetryAfter = time.Second
 		return moving
 	}
 	if a.HeldUntil != nil {
 		if wait := a.HeldUntil.Sub(c.db.Now()); wait > 0 {
-			held := visit.Errorf(visit.Unavailable, "", "the addresses of visitors of app %s are being hashed: send it again in a moment", a.Name)
+			held := visit.Errorf(visit.Unavailable, "",
+				"the addresses of visitors of app %s are being hashed: send the request again in a moment", a.Name)
 			held.RetryAfter = min(wait, time.Minute)
 			return held
 		}
@@ -224,14 +227,15 @@ func (c *Counter) checkFault(a *app.App) error {
 	if a.Fault == nil {
 		return nil
 	}
-	return visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.Name).Because(a.Fault)
+	return visit.Errorf(visit.Unavailable, "",
+		"this instance cannot count visits of app %s; report this to its operator", a.Name).Because(a.Fault)
 }
 
 // identifyVisitor finds the visitor: the one that the caller names, or else the caller itself.
 func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w *subject) (err error) {
 	switch {
 	case r.Visitor != "" && a.Mode != app.ByID:
-		return visit.Errorf(visit.Invalid, "visitor", "app %s tells visitors apart by their address: give ip", a.Name)
+		return visit.Errorf(visit.Invalid, "visitor", "app %s distinguishes visitors by address: give ip instead", a.Name)
 	case r.IP != "":
 		if w.address, err = visit.ParseAddress(r.IP); err != nil {
 			return err
@@ -277,7 +281,7 @@ func (c *Counter) findAgent(a *app.App, r *Request) (tag.Agent, error) {
 		return c.bots.lookUp(r.Browser).agent, nil
 	case r.Asserts || r.IP != "":
 		return tag.Agent{}, visit.Errorf(visit.Invalid, "agent",
-			"it is missing: app %s tells visitors apart by address and browser: give the User-Agent of the visitor", a.Name)
+			"it is missing: app %s distinguishes visitors by address and browser, so give the visitor's User-Agent", a.Name)
 	}
 	return c.bots.lookUp(r.Agent).agent.With(r.Hints), nil
 }
@@ -285,7 +289,8 @@ func (c *Counter) findAgent(a *app.App, r *Request) (tag.Agent, error) {
 // checkOrigin checks that the app counts the site of the page that sends the request.
 func checkOrigin(a *app.App, r *Request) error {
 	if r.Origin != "" && !a.IsOpen() && !a.AllowsOrigin(r.Origin) {
-		return visit.Errorf(visit.Forbidden, "origin", "app %s does not count the site of the page that asks: its operator can add it", a.Name)
+		return visit.Errorf(visit.Forbidden, "origin",
+			"app %s does not count the site of the page that sent this request: its operator can add it", a.Name)
 	}
 	return nil
 }

@@ -45,12 +45,13 @@ func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first
 	}
 	switch {
 	case ahead:
-		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", visit.DayText(*first),
+		return visit.Errorf(visit.Invalid, "at", "it is in the future: give a day from %s to %s", visit.DayText(*first),
 			visit.DayText(w.day))
 	case day < *first && a.Mode == app.ByDay:
 		w.tooOld = errDayKeyDeleted(a, *first)
 	case day < *first:
-		w.tooOld = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.Name,
+		w.tooOld = visit.Errorf(visit.Invalid, "at",
+			"app %s no longer keeps visits of that day: the first possible day is %s", a.Name,
 			visit.DayText(*first))
 	}
 	w.day, w.when, w.at = day, record.Past, at
@@ -79,7 +80,7 @@ func (c *Counter) firstDay(ctx context.Context, a *app.App) (int32, error) {
 
 func errDayKeyDeleted(a *app.App, first int32) error {
 	return visit.Errorf(visit.Invalid, "at",
-		"app %s hashes visitors with a key of each day, and keeps that one no longer: the first possible day is %s",
+		"app %s hashes visitors with a new key every day, and the key of that day is deleted: the first possible day is %s",
 		a.Name, visit.DayText(first))
 }
 

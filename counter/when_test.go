@@ -121,7 +121,7 @@ func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 	}
 	named := []string{item(10, "192.0.2.2", ""), item(20, "192.0.2.3", ""), item(21, "192.0.2.3", "")}
 	in.Exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps WHERE name = 'demo'`)
-	const gone = "at: app demo keeps no visits of that day: the first possible day is "
+	const gone = "at: app demo no longer keeps visits of that day: the first possible day is "
 	counted, repeated, failed := fmt.Sprint(intake.Counted), fmt.Sprint(intake.Repeated), fmt.Sprint(intake.Failed)
 	assert.Equal(t, []string{failed + " 0 " + gone + "2026-06-15", counted + " 1 ", counted + " 1 "}, call("key", named...))
 	assert.Equal(t, []string{counted + " 2 "}, call("", item(20, "192.0.2.4", "y")))
@@ -168,7 +168,7 @@ func TestDayIsDroppedDuringARepeatedVisit(t *testing.T) {
 		if i < 2 {
 			assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
 		} else {
-			assert.ErrorContains(t, got.Err, "at: the app keeps no visits of that day any more", i)
+			assert.ErrorContains(t, got.Err, "at: the app no longer keeps visits of that day", i)
 		}
 	}
 	in.verified(t)

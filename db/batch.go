@@ -286,14 +286,14 @@ func readSums(rows pgx.Rows, targets []int64, sums []Sums) error {
 	at := 0
 	_, err := pgx.ForEachRow(rows, []any{&target, &s.Hot, &s.PV, &s.UV}, func() error {
 		if at == len(targets) || targets[at] != target {
-			return fmt.Errorf("counters of target %d came back out of order", target)
+			return fmt.Errorf("the database returned the counters of target %d out of order", target)
 		}
 		sums[at] = s
 		at++
 		return nil
 	})
 	if err == nil && at != len(targets) {
-		err = fmt.Errorf("%d counters came back for %d targets", at, len(targets))
+		err = fmt.Errorf("the database returned %d counters for %d targets", at, len(targets))
 	}
 	return err
 }
@@ -308,7 +308,7 @@ func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 		return nil
 	})
 	if err == nil && n != len(verdicts) {
-		err = fmt.Errorf("%d verdicts came back for %d pairs", n, len(verdicts))
+		err = fmt.Errorf("the database returned %d verdicts for %d pairs", n, len(verdicts))
 	}
 	return err
 }

@@ -53,7 +53,7 @@ func (s *sessions) lookForCell() error {
 		return nil
 	}
 	if mark != "on" {
-		return fmt.Errorf("database url: %s=%s is not a setting: write %[1]s=on for a cell, or leave it out", CellMark, mark)
+		return fmt.Errorf("database url: %s=%s is not valid: write %[1]s=on for a cell, or leave it out", CellMark, mark)
 	}
 	delete(cfg.RuntimeParams, CellMark)
 	s.cell = &cell{nodes: s.parsed.Copy(), dial: cfg.DialFunc, last: map[asked]string{}}
@@ -184,7 +184,8 @@ func (s stepConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, e
 }
 
 // ErrNoCell is returned if the URL has cell=on, but the database does not belong to a cell.
-var ErrNoCell = errors.New("database url: this database is no cell's: make one with `footfall cell add`, or leave out cell=on")
+var ErrNoCell = errors.New("database url: this database does not belong to a cell: create a cell with `footfall cell add`, " +
+	"or leave out cell=on")
 
 // tellNoCell adds ErrNoCell to an error of CellArrive if the database lacks the schema or the function
 // of a cell.
@@ -203,7 +204,7 @@ func (d *DB) requireCell(ctx context.Context, q *Queries) error {
 	case err != nil:
 		return err
 	case is && d.sessions.cell == nil:
-		return errors.New("database url: this database is a cell's: write it as `footfall cell list` does, with ?cell=on")
+		return errors.New("database url: this database belongs to a cell: use its URL from `footfall cell list`, with ?cell=on")
 	case !is && d.sessions.cell != nil:
 		return ErrNoCell
 	}

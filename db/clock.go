@@ -44,7 +44,7 @@ func (d *DB) MeasureClock(ctx context.Context) error {
 		}
 	}
 	if !found {
-		return errors.New("read the database's clock: each answer took longer than a second")
+		return errors.New("read the database's clock: each response took longer than a second")
 	}
 	d.clockOffset.Store(int64(offset))
 	return nil

@@ -56,7 +56,7 @@ func (d *DB) setComments(ctx context.Context, conn *pgx.Conn) (err error) {
 			return err
 		})
 		if FaultOf(err) == FaultBusy {
-			d.options.Log.Warn("a table is locked, so its comments stay as they are until the next start", "table", table)
+			d.options.Log.Warn("a table is locked, so its comments are updated at the next start", "table", table)
 			continue
 		}
 		if err != nil {

@@ -81,7 +81,7 @@ func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err er
 			return !abandoned, nil
 		}
 		if !pause.Again(ctx, try) {
-			return false, fmt.Errorf("find out whether the batch committed: %w", err)
+			return false, fmt.Errorf("check whether the batch committed: %w", err)
 		}
 	}
 }

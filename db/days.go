@@ -24,7 +24,7 @@ func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, erro
 // MayBeLate reports whether some visit may be late. Row i of the arguments is a visit of sites[i]
 // on days[i].
 func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
-	err = d.look(ctx, "find out whether visits are late", func(q *Queries) (err error) {
+	err = d.look(ctx, "check whether visits are late", func(q *Queries) (err error) {
 		late, err = q.PastDaysAreLate(ctx, days, sites)
 		return err
 	})
@@ -45,7 +45,7 @@ func (d *DB) MakeDays(ctx context.Context, days ...int32) (made []int32, err err
 		for _, day := range days {
 			isNew, makeErr := q.VisitsDayMake(ctx, day)
 			if makeErr != nil {
-				err = fmt.Errorf("make partition of day %d: %w", day, makeErr)
+				err = fmt.Errorf("create the partition of day %d: %w", day, makeErr)
 				break
 			}
 			if isNew {

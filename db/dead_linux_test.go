@@ -165,7 +165,7 @@ func TestSilentHostIsPassedBy(t *testing.T) {
 		}
 		return fmt.Sprint(err)
 	}
-	const passedBy = "it has just not answered"
+	const passedBy = "it did not answer a moment ago"
 	assert.NotContains(t, dial(), passedBy)
 	assert.Contains(t, dial(), passedBy)
 	d.Timeout = time.Minute

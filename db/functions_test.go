@@ -151,7 +151,7 @@ func TestFunctionsStayWhereSomebodyHasBuiltOnThem(t *testing.T) {
 	before := dbtest.Column[string](t, conn, functionOIDs)
 	_, err := d.MigrateUp(t.Context())
 	require.ErrorContains(t, err, "report.days")
-	require.ErrorContains(t, d.CheckSchema(t.Context()), "functions and views are not those of this footfall: type `footfall migrate up`")
+	require.ErrorContains(t, d.CheckSchema(t.Context()), "functions and views do not match this footfall: type `footfall migrate up`")
 	require.Equal(t, before, dbtest.Column[string](t, conn, functionOIDs), "all functions stay")
 	exec(t, conn, `DROP VIEW report.weekly`)
 	_, err = d.MigrateUp(t.Context())
@@ -246,8 +246,8 @@ func TestForeignStepsAreRefused(t *testing.T) {
 			_, down := d.MigrateDown(t.Context())
 			_, status := d.MigrateStatus(t.Context())
 			for _, err := range []error{up, down, status, d.CheckSchema(t.Context())} {
-				require.ErrorContains(t, err, "made by another commit of footfall")
-				require.ErrorContains(t, err, "begin with an empty database", "it names the remedy")
+				require.ErrorContains(t, err, "created by another commit of footfall")
+				require.ErrorContains(t, err, "start with an empty database", "it names the remedy")
 			}
 			require.Equal(t, before, catalog(t, conn), "nothing is changed")
 		})

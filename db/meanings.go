@@ -20,22 +20,22 @@ type meaning struct{ is, remedy string }
 // meanings maps SQLSTATEs and their classes to meanings.
 var meanings = map[string]meaning{
 	"22":    {"the database refuses a value", ""},
-	"23":    {"the tables do not accept this", ""},
-	"25006": {"the database takes no writes: it is a standby, or read-only", "name the primary"},
-	"28":    {"the server refuses this user", "look at the user and the password, and at what the server's pg_hba.conf allows"},
-	"3D000": {"the server has no such database", "make it, or name another"},
-	"3F000": {"the tables are not those of this footfall", "type `footfall migrate up`; of a URL that leads to no cell leave out cell=on"},
-	"40":    {"others keep the tables busy", "try again"},
-	"42":    {"the tables are not those of this footfall", "type `footfall migrate up`"},
+	"23":    {"the tables do not accept this row", ""},
+	"25006": {"the database accepts no writes: it is a standby, or read-only", "connect to the primary"},
+	"28":    {"the server refuses this user", "check the user and the password, and the server's pg_hba.conf"},
+	"3D000": {"the server has no such database", "create it, or name another one"},
+	"3F000": {"the tables do not match this footfall", "type `footfall migrate up`; if the database is not a cell, leave out cell=on"},
+	"40":    {"other transactions keep the tables busy", "try again"},
+	"42":    {"the tables do not match this footfall", "type `footfall migrate up`"},
 	"42501": {"the role has no right to do this", "connect as the role that owns the tables"},
-	"42704": {"the server does not know a setting of the connection", "look at the URL"},
+	"42704": {"the server does not know a setting of the connection", "check the URL"},
 	"53100": {"the disk of the database is full", "free some space there"},
-	"53200": {"the database has no memory left, or no room for more locks",
-		"try again later, or let it have more locks (max_locks_per_transaction)"},
-	"53300": {"the server has no connection left", "try again later, or let it have more (max_connections)"},
-	"55":    {"others keep the tables busy", "try again"},
+	"53200": {"the database is out of memory, or has no room for more locks",
+		"try again later, or raise the server's max_locks_per_transaction"},
+	"53300": {"the server has no free connection", "try again later, or raise its max_connections"},
+	"55":    {"other transactions keep the tables busy", "try again"},
 	"57":    {"the database is starting or stopping", "try again later"},
-	"57014": {"the database took longer than it may", "try again later"},
+	"57014": {"the database did not finish in time", "try again later"},
 	"58":    {"the database cannot use its files", "look at the server's log"},
 	"FF009": {"the server waits for no standby, though one is required", "name the standby in its synchronous_standby_names"},
 	"XX001": {"the database's files are damaged", "look at the server's log, and restore a backup"},
@@ -44,7 +44,7 @@ var meanings = map[string]meaning{
 
 func meaningOf(refused *pgconn.PgError) meaning {
 	if tablesAreNewer(refused) {
-		return meaning{"the tables are those of a newer footfall", "use that one"}
+		return meaning{"the tables belong to a newer footfall", "use that version"}
 	}
 	if strings.Contains(refused.Message, "connection to the remote node") { // Citus always reports this in English
 		return meaningOfNode(refused.Message)
@@ -55,16 +55,16 @@ func meaningOf(refused *pgconn.PgError) meaning {
 	if m, ok := meanings[refused.Code[:min(2, len(refused.Code))]]; ok {
 		return m
 	}
-	return meaning{"the database refuses this", "look at the server's log"}
+	return meaning{"the database returned an error", "look at the server's log"}
 }
 
 // meaningOfNode explains why a node of a cluster cannot connect to another node or to itself.
 func meaningOfNode(said string) meaning {
 	if strings.Contains(said, "password") {
-		return meaning{"a node of the cluster does not let a node in",
+		return meaning{"a node of the cluster refuses a connection from a node",
 			"write the password into ~/.pgpass of the user that runs each node's server (mode 0600), or into pg_dist_authinfo"}
 	}
-	return meaning{"a node of the cluster does not answer", "start it, put its standby in its place, or remove it (`footfall cell node`)"}
+	return meaning{"a node of the cluster does not answer", "start it, replace it with its standby, or remove it (`footfall cell node`)"}
 }
 
 // NodePassword returns an error if a warning of Citus reports that a node lacks its own or another node's
@@ -151,22 +151,22 @@ func connectSentence(e *pgconn.ConnectError) string {
 	case is:
 		return meaningOf(refused).sentence(refused.Message)
 	case untrusted(e):
-		return fmt.Sprintf("the server at %s has no certificate that is trusted here (%v): look at sslmode and sslrootcert", at, lastOf(e))
+		return fmt.Sprintf("the certificate of the server at %s is not trusted here (%v): check sslmode and sslrootcert", at, lastOf(e))
 	case lacksTLS(e):
-		return fmt.Sprintf("the server at %s has no TLS, which sslmode asks for: turn it on there, or leave sslmode out", at)
+		return fmt.Sprintf("the server at %s does not support TLS, which sslmode requires: enable it there, or leave sslmode out", at)
 	case errors.Is(e, pgconn.ErrReadOnlyConnection):
-		return fmt.Sprintf("no server at %s takes writes: the primary is away, and a standby is not promoted yet: promote it, or name the "+
+		return fmt.Sprintf("no server at %s accepts writes: the primary is down, and no standby is promoted yet: promote one, or name the "+
 			"primary", at)
 	case errors.As(e, &unknown):
-		return fmt.Sprintf("the host %s is not known (%v)", unknown.Name, unknown.Err)
+		return fmt.Sprintf("the host %s cannot be resolved (%v)", unknown.Name, unknown.Err)
 	case errors.Is(e, syscall.ECONNREFUSED), errors.Is(e, syscall.ENOENT):
-		return fmt.Sprintf("nothing answers at %s (%v): start the server, or name another", at, lastOf(e))
+		return fmt.Sprintf("no server answers at %s (%v): start it, or name another one", at, lastOf(e))
 	case errors.Is(e, errCommitsNothing):
 		return fmt.Sprintf("the server at %s %v", at, errCommitsNothing)
 	case pgconn.Timeout(e), errors.Is(e, context.DeadlineExceeded):
 		return fmt.Sprintf("the server at %s does not answer in time", at)
 	}
-	return fmt.Sprintf("there is no connection to the server at %s (%v)", at, lastOf(e))
+	return fmt.Sprintf("cannot connect to the server at %s (%v)", at, lastOf(e))
 }
 
 // hostsOf lists the hosts and ports to which a connection may lead.

@@ -26,11 +26,11 @@ func TestSentence(t *testing.T) {
 	}{
 		{plain, "it rains"},
 		{zero, "the database refuses a value (division by zero)"},
-		{fmt.Errorf("count: %w", missing), `count: the tables are not those of this footfall (relation "visitors" does not exist): type ` +
+		{fmt.Errorf("count: %w", missing), `count: the tables do not match this footfall (relation "visitors" does not exist): type ` +
 			"`footfall migrate up`"},
-		{ours, "the database refuses this (no): look at the server's log"},
+		{ours, "the database returned an error (no): look at the server's log"},
 		{fmt.Errorf("both: %w", errors.Join(zero, plain, fmt.Errorf("then %w", ours))),
-			"both: the database refuses a value (division by zero)\nit rains\nthen the database refuses this (no): look at the server's log"},
+			"both: the database refuses a value (division by zero)\nit rains\nthen the database returned an error (no): look at the server's log"},
 	} {
 		assert.Equal(t, c.want, db.Sentence(c.err))
 	}
@@ -74,10 +74,10 @@ func TestRefusedForGood(t *testing.T) {
 		says string
 	}{
 		{dbtest.With(t, given, "user", "nobody_of_this_name"), true, "the server refuses this user"},
-		{"postgres://u@" + plain.Addr().String() + "/d?sslmode=require", true, "has no TLS, which sslmode asks for"},
-		{"postgres://u@127.0.0.1:1/d", false, "nothing answers at 127.0.0.1:1 (connection refused)"},
-		{"postgres://u@host.invalid/d", false, "the host host.invalid is not known"},
-		{"postgres:///d?host=/nowhere&port=5432", false, "nothing answers at /nowhere/.s.PGSQL.5432"},
+		{"postgres://u@" + plain.Addr().String() + "/d?sslmode=require", true, "does not support TLS, which sslmode requires"},
+		{"postgres://u@127.0.0.1:1/d", false, "no server answers at 127.0.0.1:1 (connection refused)"},
+		{"postgres://u@host.invalid/d", false, "the host host.invalid cannot be resolved"},
+		{"postgres:///d?host=/nowhere&port=5432", false, "no server answers at /nowhere/.s.PGSQL.5432"},
 	} {
 		err := dbtest.Open(t, c.url, db.Options{}).Ping(t.Context())
 		assert.Equal(t, c.good, db.RefusedForGood(err), "%v", err)
@@ -98,6 +98,6 @@ func TestFailoverIsNoFaultOfTLS(t *testing.T) {
 	eventually(t, func() bool { err = d.Ping(t.Context()); return err != nil && db.IsConnect(err) }, "the connections to be lost")
 	require.ErrorContains(t, err, "server refused TLS connection")
 	assert.False(t, db.RefusedForGood(err))
-	assert.Regexp(t, `no server at \S+, \S+ takes writes: the primary is away, and a standby is not promoted yet`, db.Sentence(err))
+	assert.Regexp(t, `no server at \S+, \S+ accepts writes: the primary is down, and no standby is promoted yet`, db.Sentence(err))
 	assert.NotContains(t, db.Sentence(err), "TLS")
 }

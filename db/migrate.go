@@ -48,7 +48,7 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 		}
 		made, err := make(ctx, conn)
 		if err != nil {
-			return fmt.Errorf("make functions and views: %w", err)
+			return fmt.Errorf("create functions and views: %w", err)
 		}
 		if made {
 			names = append(names, functionsAndViews)
@@ -85,7 +85,7 @@ func (d *DB) applySteps(ctx context.Context, p *goose.Provider, version int64) (
 }
 
 func newerSchema(current, newest int64) error {
-	return fmt.Errorf("the schema is at version %d, and this footfall knows versions up to %d: use a newer footfall", current, newest)
+	return fmt.Errorf("the schema is at version %d, but this footfall supports versions up to %d: use a newer footfall", current, newest)
 }
 
 // CheckSchema returns an error unless the schema matches this program. It changes nothing, waits for no
@@ -101,7 +101,8 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	case err != nil:
 		return fmt.Errorf("look for the schema: %w", err)
 	case !schema.There:
-		return errors.New("the database has no schema of Footfall's: type `footfall migrate up` as the role that is to own the tables")
+		return errors.New("the database does not contain Footfall's schema: " +
+			"type `footfall migrate up` as the role that should own the tables")
 	case !schema.Readable:
 		return unreadable(schema, needed)
 	}
@@ -125,7 +126,7 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	case current > newest:
 		return newerSchema(current, newest)
 	case current < newest:
-		return fmt.Errorf("the schema is at version %d, and this footfall needs %d: type `footfall migrate up` as the owner of the tables",
+		return fmt.Errorf("the schema is at version %d, but this footfall needs %d: type `footfall migrate up` as the owner of the tables",
 			current, newest)
 	}
 	return d.checkFunctions(ctx)
@@ -136,7 +137,7 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 func unreadable(schema SchemaSeenRow, needed string) error {
 	const owner = "type `footfall migrate up` as the owner of the tables"
 	problem := fmt.Sprintf("the role %s may not read the schema's version", schema.Role)
-	grant := fmt.Sprintf("make it a member of %s, as an administrator does with GRANT %[1]s TO %s", needed,
+	grant := fmt.Sprintf("make it a member of %s (as an administrator: GRANT %[1]s TO %s)", needed,
 		pgx.Identifier{schema.Role}.Sanitize())
 	switch {
 	case schema.Member:
@@ -144,7 +145,7 @@ func unreadable(schema SchemaSeenRow, needed string) error {
 	case schema.Granted:
 		return fmt.Errorf("%s: %s", problem, grant)
 	}
-	return fmt.Errorf("%s: %s, which makes the role %s, and then %s", problem, owner, needed, grant)
+	return fmt.Errorf("%s: %s, which creates the role %s, and then %s", problem, owner, needed, grant)
 }
 
 func (d *DB) checkFunctions(ctx context.Context) error {
@@ -154,7 +155,7 @@ func (d *DB) checkFunctions(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("look for functions and views: %w", err)
 	case !mayStay(files[functionsKey], hash):
-		return errors.New("functions and views are not those of this footfall: type `footfall migrate up` as the owner of the tables")
+		return errors.New("the functions and views do not match this footfall: type `footfall migrate up` as the owner of the tables")
 	}
 	return nil
 }
@@ -173,9 +174,9 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
 		switch {
 		case current == 0:
-			return errors.New("there is no step that could be taken back")
+			return errors.New("there is no step to revert")
 		case d.sessions.cell != nil:
-			return errors.New("the steps of a cell cannot be taken back: move its apps to another cell, and drop this one")
+			return errors.New("the steps of a cell cannot be reverted: move its apps to another cell, and drop this one")
 		}
 		if err := RefuseBesideInstances(ctx, conn, sessionsEnd); err != nil {
 			return err
@@ -206,7 +207,7 @@ func RefuseBesideInstances(ctx context.Context, conn *pgx.Conn, within time.Dura
 			return nil
 		}
 		if time.Since(began) > within || pause.For(ctx, lockPause) != nil {
-			return fmt.Errorf("services that run count in these tables (%d): stop them first; nothing was done", len(instances))
+			return fmt.Errorf("running services use these tables (%d): stop them first; nothing was done", len(instances))
 		}
 	}
 }
@@ -336,12 +337,12 @@ func (d *DB) untilLocked(ctx context.Context, what string, f func() error) error
 		}
 		waited := time.Since(first)
 		if waited > d.options.LockPatience {
-			return fmt.Errorf("%s: long transactions have held locks that it needs for %v; end them and try again "+
+			return fmt.Errorf("%s: it could not get its locks for %v, because long transactions hold them: end these, and try again "+
 				"(SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start): %w", what, waited.Round(time.Second), err)
 		}
 		if time.Since(told) > tellAfter {
 			told = time.Now()
-			d.options.Log.Warn("a migration waits until long transactions have ended; visits and reports go on", "what", what, "for",
+			d.options.Log.Warn("a migration is waiting for long transactions to end; visits and reports continue", "what", what, "for",
 				waited.Round(time.Second))
 		}
 		if err := pause.For(ctx, lockPause); err != nil {

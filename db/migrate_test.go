@@ -133,7 +133,7 @@ func TestMigrationGivesUp(t *testing.T) {
 	exec(t, conn, otherFunctions)
 	begin(t, url, `SELECT FROM report.sites`)
 	_, err := d.MigrateUp(t.Context())
-	require.ErrorContains(t, err, "functions and views: long transactions have held locks that it needs")
+	require.ErrorContains(t, err, "functions and views: it could not get its locks for")
 	require.Equal(t, db.FaultBusy, db.FaultOf(err))
 	begin(t, url, `LOCK TABLE visits IN SHARE UPDATE EXCLUSIVE MODE`)
 	_, err = dbtest.Open(t, url, db.Options{LockPatience: time.Millisecond}).MigrateUp(t.Context())
@@ -256,10 +256,10 @@ func TestCheckSchema(t *testing.T) {
 		},
 		"up to date, as those who read": {role: "member of footfall_report", reads: true},
 		"a role without rights": {role: "member of pg_monitor",
-			want: "make it a member of footfall_app, as an administrator does with GRANT footfall_app TO "},
+			want: "make it a member of footfall_app (as an administrator: GRANT footfall_app TO "},
 		"a role without rights that would read": {
 			role: "member of pg_monitor", reads: true,
-			want: "make it a member of footfall_report, as an administrator does with GRANT footfall_report TO ",
+			want: "make it a member of footfall_report (as an administrator: GRANT footfall_report TO ",
 		},
 		"a role that sees the tables and may not read them": {
 			role: "footfall_report", reads: true,
@@ -314,7 +314,7 @@ func TestCheckSchemaMakesNothing(t *testing.T) {
 		if have != "" {
 			exec(t, conn, `CREATE SCHEMA footfall`) // an administrator may have prepared it
 		}
-		require.ErrorContains(t, d.CheckSchema(t.Context()), "the database has no schema of Footfall's: type `footfall migrate up`")
+		require.ErrorContains(t, d.CheckSchema(t.Context()), "the database does not contain Footfall's schema: type `footfall migrate up`")
 		assert.Empty(t, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('footfall')`))
 	}
 }

@@ -77,7 +77,7 @@ func opened(what string, err error) error {
 func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
 	uncounted, err := New(d.writers).PositionUncounted(ctx, PositionUncountedParams{AppID: p.App, Source: p.Source, Part: p.Part})
 	if err != nil {
-		return "", fmt.Errorf("read what of a call was not counted: %w", err)
+		return "", fmt.Errorf("read the uncounted items of a call: %w", err)
 	}
 	return uncounted, nil
 }

@@ -77,7 +77,7 @@ func (s *stepStore) Insert(ctx context.Context, conn database.DBTxConn, req data
 			return err
 		}
 		if _, err := conn.ExecContext(ctx, StepNote, name, hash); err != nil {
-			return fmt.Errorf("note the hash of %s: %w", name, err)
+			return fmt.Errorf("record the hash of %s: %w", name, err)
 		}
 	}
 	return s.Store.Insert(ctx, conn, req)
@@ -96,9 +96,9 @@ func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version 
 			return err
 		}
 		if step.Version <= version && files[step.Path] != hash {
-			return fmt.Errorf("the tables were made by another commit of footfall, whose %s was a different one: "+
-				"only what a released version made is carried over; "+
-				"use the footfall that made this one, or begin with an empty database (embedded: another folder for --data)", step.Path)
+			return fmt.Errorf("the tables were created by another commit of footfall, whose %s is different: "+
+				"only tables of a released version can be upgraded; "+
+				"use the footfall that created them, or start with an empty database (embedded: another folder for --data)", step.Path)
 		}
 	}
 	return nil

@@ -119,10 +119,10 @@ const sessionProbes = 4
 
 // ErrSharedSessions is returned if the database is behind a pooler that this program does not
 // support.
-var ErrSharedSessions = errors.New("the database is reached through a pooler that gives every transaction another session " +
-	"(PgBouncer's pool_mode transaction or statement), and footfall keeps settings, locks, prepared statements and a LISTEN in its " +
-	"sessions: " +
-	"let the pooler give each connection a session of its own (pool_mode = session), or connect to PostgreSQL itself")
+var ErrSharedSessions = errors.New("the database is behind a pooler that gives each transaction another session " +
+	"(PgBouncer's pool_mode transaction or statement), but footfall needs settings, locks, prepared statements and LISTEN, " +
+	"which last for a session: " +
+	"let the pooler give each connection its own session (pool_mode = session), or connect directly to PostgreSQL")
 
 // CheckSessions returns an error unless each connection has its own server session.
 func (d *DB) CheckSessions(ctx context.Context) error {
@@ -136,7 +136,7 @@ func (d *DB) CheckSessions(ctx context.Context) error {
 	}()
 	own, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return fmt.Errorf("look at the sessions: %w", err)
+		return fmt.Errorf("check the sessions: %w", err)
 	}
 	conns = append(conns, own)
 	first, err := New(own).SessionProcess(ctx)
@@ -148,7 +148,7 @@ func (d *DB) CheckSessions(ctx context.Context) error {
 	for range sessionProbes {
 		other, err := pgx.ConnectConfig(ctx, cfg)
 		if err != nil {
-			return fmt.Errorf("look at the sessions: %w", err)
+			return fmt.Errorf("check the sessions: %w", err)
 		}
 		conns = append(conns, other)
 		tx, err := other.Begin(ctx) // an open transaction keeps the session
@@ -157,11 +157,11 @@ func (d *DB) CheckSessions(ctx context.Context) error {
 		}
 		theirs, err := New(tx).SessionProcess(ctx)
 		if err != nil {
-			return fmt.Errorf("look at the sessions: %w", err)
+			return fmt.Errorf("check the sessions: %w", err)
 		}
 		now, err := New(own).SessionProcess(ctx)
 		if err != nil {
-			return fmt.Errorf("look at the sessions: %w", err)
+			return fmt.Errorf("check the sessions: %w", err)
 		}
 		if theirs == first || now != first {
 			return ErrSharedSessions
@@ -222,7 +222,7 @@ const passBy = 2 * time.Second
 // DialContext connects to address, unless that host has just failed to respond.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if at, was := d.silent.Load(address); was && d.now().Sub(at.(time.Time)) < passBy {
-		return nil, fmt.Errorf("dial %s: it has just not answered: %w", address, context.DeadlineExceeded)
+		return nil, fmt.Errorf("dial %s: it did not answer a moment ago: %w", address, context.DeadlineExceeded)
 	}
 	conn, err := d.Dialer.DialContext(ctx, network, address)
 	if d.Timeout > 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {

@@ -18,7 +18,7 @@ import (
 // client_min_messages themselves, so that no configuration reload ends the wait or hides the warning.
 
 // ErrAlone is returned for a commit that may exist only on this server.
-var ErrAlone = errors.New("it was committed, but its wait for the synchronous standby was ended, which may not have it")
+var ErrAlone = errors.New("it was committed, but did not wait for the synchronous standby, which may not have it")
 
 // warning is the key in a connection's custom data for its last warning.
 const warning = "footfall.warning"
@@ -102,7 +102,7 @@ func (d *DB) AwaitsStandby(ctx context.Context) error {
 func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
 
 // errUnconfirmed is returned if the standby could not be checked after a commit.
-var errUnconfirmed = errors.New("it was committed, but whether the synchronous standby has it is not known")
+var errUnconfirmed = errors.New("it was committed, but it is unknown whether the synchronous standby has it")
 
 // unconfirmed returns the error for a commit after which the check of the standby failed with why. If
 // the server raised FF009, COMMIT did not wait for the standby. After any other error, such as a lost
@@ -117,8 +117,8 @@ func (d *DB) unconfirmed(why error) error {
 // alone counts and logs a commit that returned too early.
 func (d *DB) alone(why error) error {
 	d.commitsAlone.Add(1)
-	d.options.Log.Warn("a commit did not wait for the synchronous standby: leave sessions that wait for it alone, and "+
-		"synchronous_standby_names as it is", "error", why)
+	d.options.Log.Warn("a commit did not wait for the synchronous standby: do not cancel sessions that wait for it, "+
+		"and do not change synchronous_standby_names", "error", why)
 	return fmt.Errorf("%w: %w", ErrAlone, why)
 }
 
@@ -188,7 +188,7 @@ func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 }
 
 // errCommitsNothing is returned for a server that accepts connections but does not commit.
-var errCommitsNothing = errors.New("commits nothing in time: it waits for its synchronous standby, or for its disk")
+var errCommitsNothing = errors.New("does not commit in time: it waits for its synchronous standby, or for its disk")
 
 // mustCommit makes writers skip a server that cannot commit, for example a replaced primary that
 // still runs, and try the next host of the URL. If writers reach another server than before, all

@@ -317,7 +317,7 @@ func TestLostConnectionIsNoCommitAlone(t *testing.T) {
 			cancel()
 		}
 		err = receive(t, done, lose)
-		require.ErrorContains(t, err, "is not known")
+		require.ErrorContains(t, err, "it is unknown whether")
 		assert.NotErrorIs(t, err, db.ErrAlone)
 		assert.Equal(t, db.FaultUnknown, db.FaultOf(err))
 		require.NoError(t, locks.Rollback(t.Context()))

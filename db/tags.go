@@ -189,8 +189,8 @@ func SumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
 	added := map[tagDay]tagSum{}
 	for i := range news {
 		if !news[i].addTo(added) {
-			damaged = errors.Join(damaged, fmt.Errorf("a row of tag_news is damaged, and what cannot be read of it is left out: tags = '\\x%.100x'",
-				news[i].Tags))
+			damaged = errors.Join(damaged, fmt.Errorf("a row of tag_news is damaged, and its unreadable parts are left out: "+
+				"tags = '\\x%.100x'", news[i].Tags))
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(added), func(x, y tagDay) int {

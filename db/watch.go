@@ -89,7 +89,7 @@ func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*A
 			return err
 		}
 		if d.sessions.left(conn.PgConn()) {
-			return errors.New("batches go to another server now")
+			return errors.New("batches now go to another server")
 		}
 	}
 }
@@ -145,7 +145,7 @@ func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) 
 }
 
 // ErrInstancesBehind is returned by WaitForInstances after its patience is over.
-var ErrInstancesBehind = errors.New("a running instance has not taken the change over yet")
+var ErrInstancesBehind = errors.New("a running instance has not applied the change yet")
 
 // WaitForInstances returns when every WatchApps, in this and other instances, has published the
 // present apps and keys. patience starts once the database has responded.

@@ -58,7 +58,7 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 	is := func(name, wanted string) bool {
 		value := q.Get(name)
 		if value != "" && value != wanted {
-			wrong(name, "%.64q is neither %s nor left out", value, wanted)
+			wrong(name, "%.64q is not possible: write %s, or leave it out", value, wanted)
 		}
 		return value == wanted
 	}
@@ -67,7 +67,7 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 	if b.Event != "" {
 		numbers = eventNumbers
 		if q.Has("count") {
-			wrong("event", "its badge does not count: leave count out")
+			wrong("event", "badges of events do not count: leave count out")
 		}
 	}
 	target, number, _ := strings.Cut(oneOf("show", numbers), ".")
@@ -75,7 +75,7 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 	b.label = badgeLabels[b.Number]
 	if label := q.Get("label"); !utf8.ValidString(label) || utf8.RuneCountInString(label) > longestLabel ||
 		strings.ContainsFunc(label, unicode.IsControl) {
-		wrong("label", "it is no text of at most %d characters", longestLabel)
+		wrong("label", "it is not a text of at most %d characters", longestLabel)
 	} else if q.Has("label") {
 		b.label = label
 	}

@@ -99,7 +99,7 @@ func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll boo
 		if ask.Key == "" {
 			kind = visit.BadKey
 		}
-		err = visit.Errorf(kind, "key", "this takes a key of all apps: footfall key add --scope admin makes one")
+		err = visit.Errorf(kind, "key", "this needs a key for all apps: `footfall key add --scope admin` creates one")
 	} else if cell, err = m.Cells.Of(name); err != nil {
 		return nil, false, err
 	} else if err = cell.Counter.AuthorizeAdmin(r.Context(), ask); err == nil {
@@ -130,7 +130,7 @@ func (m *manage) apps(c echo.Context, by changer) error {
 		settings, err := settingsOf(by.given)
 		if err == nil && settings.TZ == nil {
 			err = visit.Errorf(visit.Invalid, "tz",
-				"it is missing: name the time zone whose days are counted, like Europe/Berlin; the first visit fixes it")
+				"it is missing: name the app's time zone, like Europe/Berlin; it cannot change after the first visit")
 		}
 		if err != nil {
 			return err
@@ -235,7 +235,7 @@ func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name stri
 	}
 	for field, value := range forAllAlone {
 		if !ofAll && slices.Contains(given[field], value) {
-			return nil, visit.Errorf(visit.Forbidden, field, "%s is for those alone who may change all apps", value)
+			return nil, visit.Errorf(visit.Forbidden, field, "only owners and keys for all apps can set %s", value)
 		}
 	}
 	return thing.Add(ctx, a, name, given)
@@ -258,7 +258,7 @@ func (m *manage) lose(
 		err := runLong(c, by.RunErasing, by.app, func(ctx context.Context, a *admin.Admin) error {
 			given, err := readGiven(c)
 			if err == nil && (len(given) != 1 || len(given[field]) != 1) {
-				err = invalid(field, "give it, as one text, and nothing else")
+				err = invalid(field, "send only this field, with a single string")
 			}
 			if err != nil {
 				return err
@@ -339,7 +339,7 @@ func readGiven(c echo.Context) (admin.Given, error) {
 	}
 	sent, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, mostGiven))
 	if err != nil {
-		return nil, invalid("body", "it could not be read to its end, or is larger than %d bytes", mostGiven)
+		return nil, invalid("body", "it could not be read completely, or is larger than %d bytes", mostGiven)
 	}
 	d := json.NewDecoder(bytes.NewReader(sent))
 	d.UseNumber()
@@ -363,7 +363,7 @@ func readGiven(c echo.Context) (admin.Given, error) {
 		for _, one := range list {
 			text, is := textOf(one)
 			if !is {
-				return nil, invalid(name, "it is not text, a number, true, false or a list of texts")
+				return nil, invalid(name, "it is not a string, a number, true, false or a list of strings")
 			}
 			given[name] = append(given[name], text)
 		}
@@ -372,7 +372,7 @@ func readGiven(c echo.Context) (admin.Given, error) {
 		return nil, wrong
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, invalid("body", "there is more behind the object: leave it out")
+		return nil, invalid("body", "something follows the JSON object: remove it")
 	}
 	return given, nil
 }

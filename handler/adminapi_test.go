@@ -65,7 +65,8 @@ func TestProgramsChangeApps(t *testing.T) {
 	call(400, "POST", "/api/apps", `{"name":"blog","tz":"Mars","max_requests":-1,"colour":"red"}`, `\"colour\" is not a setting`)
 	call(400, "POST", "/api/apps", `{"name":"blog","tz":"Mars","max_requests":-1}`, `tz: \"Mars\" is not`,
 		`max_requests: \"-1\" is not a limit`)
-	call(400, "POST", "/api/apps", `{"name":"blog","tz":"UTC","sites":["blog.example"]} {"name":"shop"}`, `body: there is more behind`)
+	call(400, "POST", "/api/apps", `{"name":"blog","tz":"UTC","sites":["blog.example"]} {"name":"shop"}`,
+		`body: something follows the JSON object`)
 	call(400, "POST", "/api/apps/demo/links", `{"site":"http://a b/"}`, `"error":"site: `)
 	call(400, "POST", "/api/apps", `{"name":"No way","tz":"UTC","sites":["blog.example"]}`, `is not a name for an app`)
 	call(201, "POST", "/api/apps", `{"name":"blog","tz":"Europe/Berlin","sites":["Blog.example"],"retain_days":60}`, `"visitor":"hashed"`)
@@ -109,8 +110,8 @@ func TestProgramsChangeApps(t *testing.T) {
 	e.counting(0, "192.0.2.1", "http://hhui.top/home")
 	e.counting(0, "192.0.2.2", "http://hhui.top/home")
 	call(400, "POST", "/api/apps/demo/visitors/erase", `{"visitor":"nobody at all"}`, `"error":`)
-	call(400, "POST", "/api/apps/demo/visitors/erase", `{"visitor":"192.0.2.1","sure":true}`, `visitor: give it`)
-	call(400, "POST", "/api/apps/demo/visitors/erase", `{"visitor":["192.0.2.1","192.0.2.2"]}`, `visitor: give it`)
+	call(400, "POST", "/api/apps/demo/visitors/erase", `{"visitor":"192.0.2.1","sure":true}`, `visitor: send only this field`)
+	call(400, "POST", "/api/apps/demo/visitors/erase", `{"visitor":["192.0.2.1","192.0.2.2"]}`, `visitor: send only this field`)
 	call(200, "POST", "/api/apps/demo/visitors/erase", `{"visitor":"192.0.2.1"}`)
 	assert.Equal(t, []string{"192.0.2.2"}, e.texts(`SELECT DISTINCT host(ip) FROM footfall.visitors WHERE host(ip) LIKE '192.0.2.%'`))
 	call(404, "POST", "/api/apps/demo/pages/delete", `{"uri":"hhui.top/never"}`, `has no page`)
@@ -118,7 +119,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	assert.Equal(t, []string{"visitor | erased", "page | deleted"}, e.texts(`SELECT what || ' | ' || is_now FROM changes
 		WHERE app = 'demo' AND who = 'key `+app.KeyName(all)+`' ORDER BY id`))
 
-	call(400, "POST", "/api/keys", `{"scope":["read"]}`, `scope: a key of all apps changes them`)
+	call(400, "POST", "/api/keys", `{"scope":["read"]}`, `scope: a key for all apps can only have one scope`)
 	call(201, "POST", "/api/keys", `{"scope":["admin"]}`, `"secret":"footfall_`)
 	other, of := told["secret"].(string), told["key"].(string)
 	assert.Equal(t, 200, e.manage("GET", "/api/apps", other, "").status)
@@ -127,7 +128,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	// Accounts.
 	e.SignIn(t, desk.Owner, account.Rights{})
 	call(400, "POST", "/api/accounts", `{"name":"Max","look":["nobody nowhere"]}`, `look: \"nobody nowhere\" is not the name of an app`)
-	call(400, "POST", "/api/accounts", `{"name":"Max","colour":"red"}`, `colour: an account has none`)
+	call(400, "POST", "/api/accounts", `{"name":"Max","colour":"red"}`, `colour: an account has no such field`)
 	call(400, "POST", "/api/accounts", `{"name":"Max","owner":"yes"}`, `owner: \"yes\" is not possible`)
 	call(201, "POST", "/api/accounts", `{"name":"Max","look":["blog"],"change":["shop"]}`, `"url":"`+e.public+`/start/`)
 	max := "/api/accounts/" + fmt.Sprint(told["id"])

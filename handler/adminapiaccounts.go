@@ -93,7 +93,7 @@ func rightsOf(given admin.Given, had map[string]account.Right) (r account.Rights
 	}
 	for name := range given {
 		if !slices.Contains([]string{"owner", "look", "change"}, name) {
-			return r, visit.Errorf(visit.Invalid, name, "an account has none: leave it out")
+			return r, visit.Errorf(visit.Invalid, name, "an account has no such field: leave it out")
 		}
 	}
 	return r, nil

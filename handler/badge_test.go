@@ -53,7 +53,8 @@ func TestBadges(t *testing.T) {
 	t.Run("nothing by answers", func(t *testing.T) {
 		a := badge("demo.svg" + home)
 		assert.Contains(t, a.body, "<title>visits: –</title>")
-		assert.Equal(t, "badges of app demo do not do that: see footfall app set --public-counts", a.header.Get(errorHeader))
+		assert.Equal(t, "app demo does not allow this for badges: its operator can change --public-counts (footfall app set)",
+			a.header.Get(errorHeader))
 		assert.Equal(t, "no-store", a.header.Get("Cache-Control"))
 	})
 	set("demo", "read")
@@ -84,7 +85,7 @@ func TestBadges(t *testing.T) {
 				"&show=page.rank": `show: "page.rank" is not possible: use page.hot`,
 			home + "&label=" + strings.Repeat("l", 65): "label: ",
 			home + "&label=a%0Ab":                      "label: ", home + "&label=%FF": "label: ", home + "&count=yes": "count: ",
-			home + "&count=1": "badges of app demo do not do that",
+			home + "&count=1": "app demo does not allow this for badges",
 		} {
 			a := badge("demo.svg" + query)
 			assert.Contains(t, a.header.Get(errorHeader), why, query)
@@ -99,7 +100,7 @@ func TestBadges(t *testing.T) {
 	t.Run("nobody counts where each visit needs a key", func(t *testing.T) {
 		e.administer(func(ctx context.Context, a *admin.Admin) error {
 			err := a.SetApp(ctx, "shop", app.Settings{Access: ptr("key")})
-			assert.ErrorContains(t, err, "public-counts: with access key nobody counts without a key")
+			assert.ErrorContains(t, err, "public-counts: with access key, visits without a key are not counted")
 			assert.ErrorContains(t, a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("all")}), `public-counts: "all" is not possible`)
 			return nil
 		})

@@ -184,7 +184,7 @@ var listedAttempts = []attempt{
 	{"bad-uri", `fetch(S + '/visit?app=shop&uri=ftp:' + U).then(read)`, "400 uri: it does not begin with http", 0},
 	{"other-site", `fetch(S + '/visit?app=shop&uri=http://other.example/').then(read)`,
 		"403 uri: app shop does not count the site other.example", 0},
-	{"asserted-ip", `fetch(S + '/visit?app=shop&ip=192.0.2.1&uri=' + U).then(read)`, "403 ip: app shop believes it", 0},
+	{"asserted-ip", `fetch(S + '/visit?app=shop&ip=192.0.2.1&uri=' + U).then(read)`, "403 ip: app shop accepts it", 0},
 	{"key", `fetch(S + '/visit?app=shop&uri=' + U, {headers: {Authorization: 'Bearer footfall_key'}}).then(read)`, "TypeError", 0},
 	// The browser sends this request but hides the response from the page. Before a POST it sends a preflight.
 	{"cookies", `fetch(S + '/visit?app=shop&uri=' + U, {credentials: 'include'}).then(read)`, "TypeError", 1},

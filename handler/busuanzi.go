@@ -53,7 +53,7 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 // ask returns the numbers of a page, after a visit to it if count is set.
 func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with counter.ExtraNumbers) (a visit.Answer, err error) {
 	ctx := c.Request().Context()
-	app, err := "", invalid("uri", "it is missing: the page does not say where it is")
+	app, err := "", invalid("uri", "it is missing: the request does not name the page")
 	if uri != "" {
 		app, err = b.Cells.AppOf(ctx, uri, b.Busuanzi)
 	}
@@ -75,7 +75,7 @@ func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with co
 	if counted := a.NoNumbers; !count || (counted || a.Later) && err == nil {
 		ask.Anybody = true
 		if a, err = cell.Counter.Counts(ctx, ask); err != nil && counted {
-			err = visit.Errorf(visit.Lost, "", "counted, but its numbers are not known").Because(err)
+			err = visit.Errorf(visit.Lost, "", "the visit was counted, but its numbers could not be read").Because(err)
 		}
 	}
 	if err == nil && a.Skipped != "" {
@@ -138,15 +138,16 @@ var callbackName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	callback := c.QueryParam(parameter)
 	if !callbackName.MatchString(callback) {
-		return invalid(parameter, "it is no name of a function: write one of letters, digits, _ and $, 64 at most")
+		return invalid(parameter, "it is not the name of a function: write at most 64 letters, digits, _ and $")
 	}
 	page, isScript := scriptOf(c.Request().Header)
 	if !isScript {
-		return visit.Errorf(visit.Forbidden, parameter, "this answer is for a <script> of a page: other calls answer to fetch")
+		return visit.Errorf(visit.Forbidden, parameter,
+			"this call is only for a <script> element of a page: use another call with fetch")
 	}
 	if page == "" {
 		return visit.Errorf(visit.Forbidden, "referer",
-			"it is missing: the page hides where it is (Referrer-Policy), so that nobody can tell what to count")
+			"it is missing: the page hides its address (Referrer-Policy), so it cannot be counted")
 	}
 	numbers, err := b.numbers(c, page, true)
 	if err != nil {

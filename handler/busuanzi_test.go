@@ -69,7 +69,7 @@ func TestBusuanzi(t *testing.T) {
 		assert.Equal(t, "x-bsz-referer, Authorization", a.header.Get("Access-Control-Allow-Headers"))
 		a = e.ask(http.MethodPost, "/busuanzi/api")
 		assert.Equal(t, http.StatusBadRequest, a.status)
-		assert.Equal(t, "uri: it is missing: the page does not say where it is", a.error(t))
+		assert.Equal(t, "uri: it is missing: the request does not name the page", a.error(t))
 	})
 	t.Run("Vercount's call", func(t *testing.T) {
 		at := []string{"Content-Type", "application/json", "X-Browser-Token", "abc", "Origin", "https://example.com"}
@@ -80,7 +80,7 @@ func TestBusuanzi(t *testing.T) {
 		for _, body := range []string{"", "{}", `[1]`, `{"url":1}`, `{"url":"` + strings.Repeat("a", 20<<10) + `"}`} {
 			a = e.askWith(body, http.MethodPost, "/api/v2/log", at...)
 			assert.Equal(t, http.StatusBadRequest, a.status)
-			assert.Equal(t, "uri: it is missing: the page does not say where it is", a.error(t), "%.20s", body)
+			assert.Equal(t, "uri: it is missing: the request does not name the page", a.error(t), "%.20s", body)
 		}
 		a = e.ask(http.MethodOptions, "/api/v2/log", "Origin", "https://example.com", "Access-Control-Request-Method", "POST")
 		assert.Equal(t, "Content-Type, X-Browser-Token", a.header.Get("Access-Control-Allow-Headers"))
@@ -178,7 +178,7 @@ func TestBusuanziCC(t *testing.T) {
 	before = e.rows()
 	a = call("https://example.com/hello", fromPage...)
 	assert.Equal(t, http.StatusForbidden, a.status)
-	assert.Contains(t, a.body, `"success":false,"message":"app shop tells no numbers without a key`)
+	assert.Contains(t, a.body, `"success":false,"message":"app shop shows no numbers without a key`)
 	assert.Equal(t, before, e.rows())
 }
 
@@ -261,7 +261,7 @@ func FuzzCallback(f *testing.F) {
 		if name {
 			require.ErrorContains(t, err, "referer: it is missing")
 		} else {
-			require.ErrorContains(t, err, "callback: it is no name of a function")
+			require.ErrorContains(t, err, "callback: it is not the name of a function")
 		}
 		require.Zero(t, w.Body.Len())
 	})

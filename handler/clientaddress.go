@@ -58,11 +58,11 @@ func NewProxies(networks []string, header string) (*Proxies, []error) {
 
 func readNetwork(written string) (netip.Prefix, error) {
 	if strings.Contains(written, "%") {
-		return netip.Prefix{}, errors.New("has a zone (what follows %), which no proxy is known by: leave the zone out")
+		return netip.Prefix{}, errors.New("has a zone (the part after %), which does not identify a proxy: leave the zone out")
 	}
 	if address, err := netip.ParseAddr(written); err == nil {
 		if address = address.Unmap(); address.IsUnspecified() {
-			return netip.Prefix{}, errors.New("is nobody's address: write the addresses of your proxies")
+			return netip.Prefix{}, errors.New("is not the address of a machine: write the addresses of your proxies")
 		}
 		return netip.PrefixFrom(address, address.BitLen()), nil
 	}
@@ -80,10 +80,10 @@ func readNetwork(written string) (netip.Prefix, error) {
 	case network.Bits() < widest:
 		// In a wider network, clients themselves would be trusted as proxies. Rejecting only 0.0.0.0/0 is not enough, since it can be
 		// written as two halves.
-		return netip.Prefix{}, fmt.Errorf("is too wide, since anybody who reaches the service from there can name any address as their own: "+
-			"write the networks that only your proxies are in, each /%d or narrower", widest)
+		return netip.Prefix{}, fmt.Errorf("is too wide, because every client in it could claim any address as its own: write "+
+			"networks that contain only your proxies, each /%d or narrower", widest)
 	case network != meant:
-		return netip.Prefix{}, fmt.Errorf("is an address within a network: write the network, %v, or the address alone, %v", meant,
+		return netip.Prefix{}, fmt.Errorf("is an address within a network: write the network, %v, or only the address, %v", meant,
 			network.Addr())
 	}
 	return network, nil
@@ -103,13 +103,13 @@ var (
 
 func checkProxyHeader(header string) error {
 	if !httpguts.ValidHeaderFieldName(header) {
-		return errors.New("cannot be the name of a header: write the name alone, like X-Real-IP")
+		return errors.New("cannot be the name of a header: write only the name, like X-Real-IP")
 	}
 	header = http.CanonicalHeaderKey(header)
 	begins := func(prefix string) bool { return strings.HasPrefix(header, prefix) }
 	switch {
 	case header == "Forwarded":
-		return errors.New("is not read: have the proxy send X-Forwarded-For, and leave --proxy-header out")
+		return errors.New("is not supported: have the proxy send X-Forwarded-For, and leave --proxy-header out")
 	case slices.Contains(otherHeaders, header), slices.ContainsFunc(otherPrefixes, begins):
 		return errors.New("is not a header that names a client: write the one that your proxy sets, like X-Real-IP")
 	}
@@ -137,7 +137,7 @@ func CheckCountryHeader(header string, networks []string) error {
 	case len(networks) == 0:
 		return errors.New("--country-header: without --trust-proxy it does nothing: name the networks of your proxies there, or leave it out")
 	case !httpguts.ValidHeaderFieldName(header):
-		return fmt.Errorf("--country-header: %.64q cannot be the name of a header: write the name alone, like CF-IPCountry", header)
+		return fmt.Errorf("--country-header: %.64q cannot be the name of a header: write only the name, like CF-IPCountry", header)
 	}
 	return nil
 }
@@ -160,8 +160,8 @@ func CheckSignInHeader(header string, networks []string) error {
 		return errors.New("--sign-in-header: without --trust-proxy it does nothing: name the networks of your proxies there, or leave it out")
 	}
 	if checkProxyHeader(header) != nil || http.CanonicalHeaderKey(header) == defaultProxyHeader {
-		return fmt.Errorf("--sign-in-header: %.64q is not a header that names who has signed in: write the one that your proxy sets, like "+
-			"Remote-User", header)
+		return fmt.Errorf("--sign-in-header: %.64q is not a header that names the signed-in user: write the one that your "+
+			"proxy sets, like Remote-User", header)
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
 			line, element, more = cutLast(line)
 			var ok bool
 			if found, ok = readHop(trimBlanks(element)); !ok {
-				return netip.Addr{}, p.refusal("does not hold an address where the client's, or another proxy's, should stand")
+				return netip.Addr{}, p.refusal("has no address where that of the client or of another proxy is expected")
 			}
 			if !p.trusts(found) {
 				return found, nil

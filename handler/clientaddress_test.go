@@ -241,7 +241,7 @@ func requireRefused(t testing.TB, p *Proxies, lines []string, err error) {
 	switch told.Message() {
 	case "ip: the connection has no IP address: connect over TCP":
 		return
-	case fmt.Sprintf("ip: the header %s of the trusted proxy does not hold an address where the client's, or another proxy's, should stand: "+
+	case fmt.Sprintf("ip: the header %s of the trusted proxy has no address where that of the client or of another proxy is expected: "+
 		"fix the proxy's configuration", p.header):
 	case fmt.Sprintf("ip: the header %s of the trusted proxy names %d proxies and no client: fix the proxy's configuration", p.header,
 		lookedAt):
@@ -289,7 +289,7 @@ func TestNewProxies(t *testing.T) {
 
 func TestNewProxiesRefuses(t *testing.T) {
 	t.Parallel()
-	const tooWide = "is too wide, since anybody who reaches the service from there can name any address as their own"
+	const tooWide = "is too wide, because every client in it could claim any address as its own"
 	on := []string{"10.0.0.0/8"}
 	for _, c := range []struct {
 		name     string
@@ -303,19 +303,19 @@ func TestNewProxiesRefuses(t *testing.T) {
 		{"a bit too wide over IPv6", []string{"2001::/15"}, "", []string{"each /16 or narrower"}},
 		{"everybody's IPv4, mapped", []string{"::ffff:0:0/96"}, "", []string{"IPv4 addresses written as IPv6: write it like 10.0.0.0/8"}},
 		{"a mapped network", []string{"::ffff:10.0.0.0/104"}, "", []string{"IPv4 addresses written as IPv6"}},
-		{"nobody's address", []string{"0.0.0.0"}, "", []string{`"0.0.0.0" is nobody's address: write the addresses of your proxies`}},
-		{"an address within a network", []string{"10.0.0.1/8"}, "", []string{"write the network, 10.0.0.0/8, or the address alone, 10.0.0.1"}},
+		{"nobody's address", []string{"0.0.0.0"}, "", []string{`"0.0.0.0" is not the address of a machine: write the addresses of your proxies`}},
+		{"an address within a network", []string{"10.0.0.1/8"}, "", []string{"write the network, 10.0.0.0/8, or only the address, 10.0.0.1"}},
 		{"an IPv6 address within a network", []string{"2001:db8::1/32"}, "",
-			[]string{"write the network, 2001:db8::/32, or the address alone, 2001:db8::1"}},
-		{"a zone", []string{"fe80::1%eth0"}, "", []string{"has a zone (what follows %), which no proxy is known by: leave the zone out"}},
+			[]string{"write the network, 2001:db8::/32, or only the address, 2001:db8::1"}},
+		{"a zone", []string{"fe80::1%eth0"}, "", []string{"has a zone (the part after %), which does not identify a proxy: leave the zone out"}},
 		{"nothing", []string{""}, "", []string{`--trust-proxy: "" is neither a network nor an address: write one like 10.0.0.0/8`}},
 		{"leading zeros", []string{"010.0.0.0/8"}, "", []string{"neither a network nor an address"}},
 		{"one bad among good", []string{"10.0.0.0/8", "x", "192.0.2.1"}, "", []string{`--trust-proxy: "x"`}},
 		{"something long", []string{strings.Repeat("x", 1000)}, "", []string{`--trust-proxy: "` + strings.Repeat("x", 64) + `" is`}},
 
 		{"a header that nobody may set", nil, "X-Real-IP", []string{"--proxy-header: without --trust-proxy it does nothing"}},
-		{"Forwarded", on, "Forwarded", []string{`--proxy-header: "Forwarded" is not read: have the proxy send X-Forwarded-For`}},
-		{"a header with a blank", on, "X Real IP", []string{"cannot be the name of a header: write the name alone, like X-Real-IP"}},
+		{"Forwarded", on, "Forwarded", []string{`--proxy-header: "Forwarded" is not supported: have the proxy send X-Forwarded-For`}},
+		{"a header with a blank", on, "X Real IP", []string{"cannot be the name of a header: write only the name, like X-Real-IP"}},
 
 		{"everything", []string{"x", "0.0.0.0/0"}, "Cookie", []string{`"x" is neither`, tooWide, "--proxy-header"}},
 		{"a bad header without networks", nil, "Host", []string{"without --trust-proxy", "not a header that names a client"}},
@@ -480,7 +480,7 @@ func TestUnlistedProxyIsWarnedOf(t *testing.T) {
 		assert.Equal(t, http.StatusOK, e.get("/visit?app=shop&uri=http://example.com/").status)
 	}
 	e.get("/visit?app=demo&uri=http://example.com/&ip=203.0.113.9") // the caller asserts this visitor
-	assert.Equal(t, 1, strings.Count(e.log.String(), "is not believed"), e.log)
+	assert.Equal(t, 1, strings.Count(e.log.String(), "a proxy that is not trusted"), e.log)
 	assert.NotContains(t, e.log.String(), "203.0.113", "no address is logged")
 	assert.Contains(t, e.do(http.MethodGet, e.admin+"/metrics", "", "").body, "\nfootfall_overlooked_proxy_requests_total 3\n")
 }

@@ -308,7 +308,7 @@ func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url
 	}
 	switch format := query.Get("format"); {
 	case link == "":
-		return visit.Errorf(visit.Invalid, "format", "%.64q is none: use csv or json", format)
+		return visit.Errorf(visit.Invalid, "format", "%.64q is not a format: use csv or json", format)
 	case app.Shared == nil:
 		return c.Redirect(http.StatusFound, link)
 	default:

@@ -92,7 +92,7 @@ func describeRows(list string, columns []string) object {
 	for _, name := range []string{"string", "integer", "boolean"} {
 		types[name], types[name+"s"] = object{"type": name}, object{"type": "array", "items": object{"type": name}}
 	}
-	types["known"] = object{"type": []any{"integer", "null"}, "description": "null: not known, under a filter."}
+	types["known"] = object{"type": []any{"integer", "null"}, "description": "null: not available under a filter."}
 	properties, names := object{}, []any{}
 	for _, column := range columns {
 		name, is, _ := strings.Cut(column, ":")
@@ -114,13 +114,15 @@ func describe(c echo.Context) error {
 // describeApps describes the call for all apps, which may be in several cells.
 func describeApps(paths, named, one object) {
 	text := object{"type": "string"}
-	away := object{"type": "array", "items": text, "description": "Of several cells, those whose apps are not known now."}
+	away := object{"type": "array", "items": text, "description": "With cells: those that cannot be reached, and whose apps " +
+		"are therefore missing in the list."}
 	all := object{"type": "object", "properties": object{"apps": object{"type": "array", "items": one}, "away": away}}
 	adding := maps.Clone(named)
-	adding["cell"] = object{"type": "string", "description": "Of several cells, which one is to have the app; else the one with the fewest."}
+	adding["cell"] = object{"type": "string", "description": "With cells: the cell for the app. Default: the one with the " +
+		"fewest apps."}
 	paths["/api/apps"] = object{
 		"get": describeChange("apps", "List all apps", nil, all),
-		"post": describeChange("addApp", "Add an app, by its name, with its tz and other settings",
+		"post": describeChange("addApp", "Add an app with a name, a tz and other settings",
 			object{"type": "object", "additionalProperties": false, "properties": adding}, one),
 	}
 }
@@ -129,7 +131,7 @@ func describeApps(paths, named, one object) {
 func describeChanges(paths object) {
 	settings := object{}
 	for _, s := range app.AllSettings {
-		schema := object{"description": "As footfall app set --" + s.Name + " says."}
+		schema := object{"description": "See footfall app set --" + s.Name + "."}
 		switch {
 		case s.Many:
 			schema["type"], schema["items"] = "array", object{"type": "string"}
@@ -150,9 +152,9 @@ func describeChanges(paths object) {
 	describeApps(paths, named, one)
 	paths["/api/apps/{app}"] = object{
 		"get": describeChange("app", "An app with its settings", nil, one, "app"),
-		"patch": describeChange("setApp", "Change settings of an app; what is not given stays",
+		"patch": describeChange("setApp", "Change settings of an app; other settings stay unchanged",
 			object{"type": "object", "properties": settings}, one, "app"),
-		"delete": describeChange("deleteApp", "Delete an app and all that was counted for it, without asking", nil,
+		"delete": describeChange("deleteApp", "Delete an app and all of its data, without confirmation", nil,
 			object{"type": "object"}, "app"),
 	}
 	takes := func(field string) object {
@@ -160,10 +162,12 @@ func describeChanges(paths object) {
 			"additionalProperties": false}
 	}
 	paths["/api/apps/{app}/visitors/erase"] = object{"post": describeChange("eraseVisitor",
-		"Take a visitor, an address or an id, out of all that is stored, without asking; sums and the ranks of others stay",
+		"Erase a visitor (an address or an id) from all stored data, without confirmation; sums and the ranks of others stay "+
+			"unchanged",
 		takes("visitor"), object{"type": "object"}, "app")}
 	paths["/api/apps/{app}/pages/delete"] = object{"post": describeChange("deletePage",
-		"Move what was counted for a page to the page (deleted) of its site, without asking", takes("uri"), object{"type": "object"}, "app")}
+		"Delete a page: its numbers move to the page (deleted) of its site, without confirmation",
+		takes("uri"), object{"type": "object"}, "app")}
 	for _, thing := range admin.Things {
 		describeThing(paths, thing, "/api/apps/{app}/", "an app", "app")
 	}
@@ -174,15 +178,16 @@ func describeChanges(paths object) {
 		"look": names, "change": names}}
 	answer := object{"type": "object"}
 	paths["/api/accounts"] = object{
-		"get":  describeChange("accounts", "List all accounts, with the apps that each may look at or change", nil, answer),
-		"post": describeChange("addAccount", "Add an account, and get the link with which somebody chooses its password", invited, answer),
+		"get":  describeChange("accounts", "List all accounts, with the apps that each may view or change", nil, answer),
+		"post": describeChange("addAccount", "Add an account, and return a link for choosing its password", invited, answer),
 	}
 	paths["/api/accounts/{one}"] = object{
-		"patch":  describeChange("setAccount", "Change what an account may do; a list that is given is the whole list", rights, answer, "one"),
+		"patch": describeChange("setAccount",
+			"Change the rights of an account; a list replaces the previous list", rights, answer, "one"),
 		"delete": describeChange("removeAccount", "Remove an account, and end its sessions", nil, answer, "one"),
 	}
 	paths["/api/accounts/{one}/link"] = object{
-		"post": describeChange("addAccountLink", "Make a link with which the user chooses a new password", nil, answer, "one"),
+		"post": describeChange("addAccountLink", "Create a link for choosing a new password", nil, answer, "one"),
 	}
 }
 
@@ -217,7 +222,7 @@ func describeThing(paths object, thing admin.Thing, below, of string, parameters
 			parameters...),
 	}
 	paths[below+thing.Name+"/{one}"] = object{"delete": describeChange("remove"+id, "Remove one of the "+thing.Name+" of "+of+
-		", which is named as the list names it", nil, object{"type": "object"}, append(parameters, "one")...)}
+		", as identified in the list", nil, object{"type": "object"}, append(parameters, "one")...)}
 }
 
 func describeChange(id, summary string, given, told object, parameters ...string) object {
@@ -234,7 +239,7 @@ func describeChange(id, summary string, given, told object, parameters ...string
 		success = "201"
 	}
 	responses[success] = object{"description": "Done.", "content": body(told)}
-	responses["202"] = object{"description": "Done, but some instance has not answered yet that it knows of it.", "content": body(told)}
+	responses["202"] = object{"description": "Done, but some instance has not confirmed the change yet.", "content": body(told)}
 	of := []any{}
 	for _, name := range parameters {
 		if name == "app" {

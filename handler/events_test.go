@@ -43,12 +43,12 @@ func TestEvents(t *testing.T) {
 	a := e.visits("app=demo", `[{"event":"many","ip":"192.0.2.1"},{"event":"Many","ip":"192.0.2.1"},{"event":"many",`+
 		`"uri":"http://hhui.top/","ip":"192.0.2.1"},{"event":"","ip":"192.0.2.1"}]`, append(key, "Content-Type", "application/json")...)
 	for _, says := range []string{`{"counted":{"site":{"pv":2,"uv":2,"rank":2,"hot":5},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}}`,
-		"event: \\\"Many\\\" is not the name", "event: it stands in place of uri", "event: it is empty"} {
+		"event: \\\"Many\\\" is not the name", "event: it replaces uri", "event: it is empty"} {
 		assert.Contains(t, a.body, says)
 	}
 
 	for what, fault := range map[string]string{
-		"event=signup&uri=http://hhui.top/": "event: it stands in place of uri", "event=": "event: it is empty",
+		"event=signup&uri=http://hhui.top/": "event: it replaces uri", "event=": "event: it is empty",
 		"event=a&event=b": "event: it is given twice",
 		"event=Signup":    "event: ", "event=a%20b": "event: ", "event=a/%0A": "event: it contains", "event=/b": "event: ",
 		"event=a/%2500":                        "event: it contains",
@@ -219,7 +219,7 @@ func TestEventsOfASite(t *testing.T) {
 	for query, status := range map[string]int{"funnel&step=page:/home": 200, "funnel&step=event:signup": 403, "goal=event:signup": 403} {
 		assert.Equal(t, status, e.get(e.share("demo", "hhui.top")+"?"+query).status, query)
 	}
-	for query, says := range map[string]string{"goal=event:no": "there are signup", "goal=source:google": "is no goal",
+	for query, says := range map[string]string{"goal=event:no": "there are signup", "goal=source:google": "is not a goal",
 		"funnel&step=page:/no": "has no page /no", "funnel" + strings.Repeat("&step=new", 9): "here are 9 steps"} {
 		assert.Contains(t, e.shown(site+"&"+query), says)
 	}
@@ -259,7 +259,7 @@ func TestEventsOfASite(t *testing.T) {
 		"events?":                    `{"events":[{"event":"signup","visitors":1,"of_visitors":4}`,
 		"events?where=new":           `give site`,
 		"numbers?where=new":          `give site`,
-		"tags?from=7d&days_before=7": `nothing is compared of all sites`,
+		"tags?from=7d&days_before=7": `all sites of an app together cannot be compared`,
 	} {
 		assert.Contains(t, e.get("/api/apps/demo/"+ask).body, told, ask)
 	}

@@ -120,7 +120,7 @@ func TestNotKnownWhetherCounted(t *testing.T) {
 			release()
 			a := <-got
 			require.Equal(t, http.StatusInternalServerError, a.status, a.body)
-			assert.Contains(t, a.error(t), "it is not known whether")
+			assert.Contains(t, a.error(t), "it is unknown whether")
 			if name == "GET" {
 				for _, path := range []string{"/visit?app=demo&uri=http://a.example/", "/counts?app=demo&uri=http://a.example/", "/readyz"} {
 					away := far.get(path)
@@ -175,7 +175,7 @@ func TestNotKnownInTheMiddleOfACall(t *testing.T) {
 			a := <-got
 			if !strings.Contains(query, "answers") {
 				require.Equal(t, http.StatusOK, a.status, a.body)
-				require.Contains(t, a.body, `{"unknown":"it is not known whether it was counted: send them again with the same Idempotency-Key"}`)
+				require.Contains(t, a.body, `{"unknown":"it is unknown whether it was counted: send them again with the same Idempotency-Key"}`)
 				require.Contains(t, a.body, `{"error":"not counted: send again"}`)
 				require.Less(t, strings.LastIndex(a.body, `"unknown"`), strings.Index(a.body, `"error"`))
 			} else {
@@ -276,7 +276,7 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 	assert.Contains(t, fmt.Sprint(fatesOf(refused, second...)), notHere)
 
 	set(app.Settings{Sites: []string{"example.com", "new.example"}, Bots: ptr("count")})
-	const never = "it was not counted when this call came before, and would be now"
+	const never = "it was not counted when this call was sent before, but would be counted now"
 	is(fates(), never, "repeated", never, "repeated", wrong, never, "repeated", never)
 	assert.Contains(t, fmt.Sprint(fatesOf(refused, second...)), never, "also where nothing of it was counted")
 
@@ -312,7 +312,7 @@ func TestCallAgainAfterADayHasGone(t *testing.T) {
 	e.Exec(t, daysOfThisOne)
 	for round := range 3 {
 		got := manyResults(t, e.visits("app=demo", body, headers...))
-		assert.Contains(t, got[0].Error, "at: app demo keeps no visits of that day", round)
+		assert.Contains(t, got[0].Error, "at: app demo no longer keeps visits of that day", round)
 		assert.Equal(t, round == 0, got[1].Counted != nil, round)
 		assert.Equal(t, round > 0, got[1].Repeated != nil, round)
 	}

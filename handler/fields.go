@@ -29,12 +29,11 @@ type body struct {
 
 // 16 KiB fit one URI even if each of its 2,048 bytes is written as \u00xx. 4 MiB fit many URIs that are not.
 var (
-	oneVisit = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" in place of "uri", with "ip":"…" or "visitor":"…", and "at":"…", ` +
-		`if you may say who came and when; "referrer":"…" if they came from another page; ` +
-		`"title":"…" of the page; "language":"…", "country":"…", "agent":"…", "tags":{"plan":"…"} ` +
-		`if you may say with what; "answer":"later" if it may be counted a moment later`, ""}
-	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" (and "agent":"…") or "visitor":"…" if you may ask about who ` +
-		`came; "with":"today,here" for numbers of the moment`, "uris"}
+	oneVisit = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" instead of "uri"; optionally the visitor's "ip":"…" or ` +
+		`"visitor":"…", and "at":"…", "language":"…", "country":"…", "agent":"…" and "tags":{"plan":"…"}, if the app or your key ` +
+		`permits them; "referrer":"…" and "title":"…" of the page; "answer":"later" if it may be counted a moment later`, ""}
+	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}; optionally "ip":"…" (and "agent":"…") or "visitor":"…" for a ` +
+		`visitor's ranks, if the app or your key permits it; "with":"today,here" for current numbers`, "uris"}
 	manyPeople = body{4 << 20, `send {"app":"…","ids":["…",…]}`, "ids"}
 )
 
@@ -99,10 +98,10 @@ func (f *field) set(name, value string) error {
 		return invalid(name, "it is empty: give it a value, or leave it out")
 	}
 	if name == "answer" && value != answerLater {
-		return invalid(name, "it is not %s: write that, or leave it out for the numbers", answerLater)
+		return invalid(name, "the only possible value is %s: leave it out to get numbers", answerLater)
 	}
 	if name == "offsets" && value != withoutOffsets {
-		return invalid(name, "it is not %s: write that, or leave it out for numbers with those from elsewhere", withoutOffsets)
+		return invalid(name, "the only possible value is %s: leave it out to include numbers from elsewhere", withoutOffsets)
 	}
 	f.value = value
 	return nil
@@ -120,7 +119,8 @@ func (f *fields) readWith() (with counter.ExtraNumbers) {
 		case "here":
 			with.Here = true
 		default:
-			_ = f.postpone("with", invalid("with", "%.64q is not known: write today, here or today,here", word)) // nil, as it is not app
+			_ = f.postpone("with", invalid("with",
+				"%.64q is not possible: write today, here or today,here", word)) // nil, as it is not app
 		}
 	}
 	return with
@@ -192,7 +192,7 @@ func readBody(r *http.Request, w http.ResponseWriter, is body) (fields, error) {
 			return fields{}, echo.NewHTTPError(http.StatusRequestEntityTooLarge,
 				fmt.Sprintf("body: it is larger than %d bytes", is.most))
 		}
-		return fields{}, invalid("body", "it could not be read to its end")
+		return fields{}, invalid("body", "it could not be read completely")
 	}
 	if !utf8.Valid(sent) {
 		return fields{}, invalid("body", "it is not valid UTF-8")
@@ -287,7 +287,7 @@ func (f *fields) setList(name string, written json.RawMessage) error {
 		return invalid(name, `they are not a list of strings: give ["…",…]`)
 	}
 	if len(list) > mostList {
-		return invalid(name, "there are %d: ask about %d at once", len(list), mostList)
+		return invalid(name, "there are %d: send at most %d", len(list), mostList)
 	}
 	for _, one := range list {
 		f.list = append(f.list, *one)

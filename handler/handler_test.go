@@ -215,7 +215,7 @@ func TestBadInputStoresNothing(t *testing.T) {
 		{"app=demo&ip=1.1.1&uri=http://a/", 400, "ip: it is not"},
 		{"app=demo&uri=javascript:alert(1)", 400, "uri: "},
 		{"app=nobody&uri=http://a/", 404, `app: there is no app "nobody"`},
-		{"app=shop&ip=1.1.1.1&uri=http://example.com/", 403, "ip: app shop believes it only with a key of the scope assert"},
+		{"app=shop&ip=1.1.1.1&uri=http://example.com/", 403, "ip: app shop accepts it only with a key of the scope assert"},
 		{"app=shop&uri=http://other.example/", 403, "uri: app shop does not count the site other.example"},
 		// Only the first of several faults is reported.
 		{"app=nobody&ip=x&uri=x", 404, "app: "},

@@ -130,7 +130,7 @@ func TestHistoryIsUploaded(t *testing.T) {
 		{"day,page,page_views\n2019-05-03,/a,<i>\n", "csv", "example.com",
 			"a.csv, line 2, column page_views: &#34;&lt;i&gt;&#34; is not a number"},
 		{text, "nobody", "example.com", "&#34;nobody&#34; is not possible"}, {text, "csv", "other.example", "app shop does not count other.example"},
-		{"PK\x03\x04", "csv", "", "it is damaged, or ends early"}, {"", "csv", "", "choose a file"},
+		{"PK\x03\x04", "csv", "", "it is damaged or incomplete"}, {"", "csv", "", "choose a file"},
 	} {
 		a = send(max, wrong.text, "do", "import history", "from", wrong.from, "site", wrong.site)
 		require.Equal(t, 400, a.status, a.body)

@@ -79,7 +79,8 @@ func (l *leancloud) page(c echo.Context) (p *themePage, err error) {
 		p.origin = originOf(h.Get("Referer"))
 	}
 	if p.site = app.SiteOfOrigin(p.origin); p.site == "" {
-		return nil, visit.Errorf(visit.Forbidden, "origin", "it is missing: these calls are for pages, whose browser sends it")
+		return nil, visit.Errorf(visit.Forbidden, "origin",
+			"it is missing: these calls are only for pages, and browsers always send it")
 	}
 	p.app, err = l.Cells.AppOf(c.Request().Context(), p.origin+"/", l.Busuanzi)
 	l.letRead(c, p.app)
@@ -281,7 +282,8 @@ func (k *keyField) one() (name string, value json.RawMessage, err error) {
 // readWhere parses a query for one record, {"url":"/a/"}, or several, {"url":{"$in":["/a/"]}}.
 func readWhere(text string) (member string, keys []string, err error) {
 	var where keyField
-	wrong := invalid("where", `it is not understood: send {"url":"/path/"} or {"url":{"$in":["/path/",…]}}, or target in place of url`)
+	wrong := invalid("where",
+		`it is not a valid query: send {"url":"/path/"} or {"url":{"$in":["/path/",…]}}, or target instead of url`)
 	if readStrictly([]byte(text), &where) != nil {
 		return "", nil, wrong
 	}
@@ -299,7 +301,7 @@ func readWhere(text string) (member string, keys []string, err error) {
 	case readStrictly(value, &several) != nil || several.In == nil:
 		return "", nil, wrong
 	case len(several.In) > mostRecords:
-		return "", nil, invalid("where", "it names %d paths: ask about %d at once", len(several.In), mostRecords)
+		return "", nil, invalid("where", "it names %d paths: name at most %d", len(several.In), mostRecords)
 	default:
 		keys = several.In
 	}
@@ -323,7 +325,7 @@ func readRecord(text []byte) (key string, count bool, title string, err error) {
 	}
 	_, value, err := sent.one()
 	if err == nil && json.Unmarshal(value, &key) != nil {
-		err = invalid("url", "it is not a text")
+		err = invalid("url", "it is not a string")
 	}
 	if err == nil {
 		err = checkRecord(key)

@@ -156,7 +156,7 @@ func TestManyCells(t *testing.T) {
 	blogs.Exec(t, `UPDATE apps SET moving_to = 'shops' WHERE name = 'twice'`)
 	c.eventually("it is on its way", func() bool {
 		a := c.visit("twice", "twice.example")
-		return a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "is on its way to the cell shops")
+		return a.status == http.StatusServiceUnavailable && strings.Contains(a.body, "is moving to the cell shops")
 	})
 	blogs.Exec(t, `UPDATE apps SET moving_to = NULL WHERE name = 'twice'`)
 	require.NoError(t, blogs.Admin.DeleteApp(t.Context(), "twice"))
@@ -308,7 +308,7 @@ func (c *cellsOfTest) addsApps() {
 	assert.Contains(t, c.manage(http.MethodGet, "/api/apps", key, "").body, `"name":"third"`)
 	assert.Equal(t, 200, c.manage(http.MethodDelete, "/api/apps/third", key, "").status)
 	c.Exec(t, `UPDATE apps SET created_at = now() - interval '2 hours' WHERE cell IS NOT NULL`)
-	assert.Contains(t, add("third", `,"cell":"blogs"`).error(t), "the name third leads to the cell shops", "a moment ago it was there")
+	assert.Contains(t, add("third", `,"cell":"blogs"`).error(t), "the name third belongs to the cell shops", "a moment ago it was there")
 	require.NoError(t, c.cells["shops"].Admin.AddApp(t.Context(), "behind", app.Settings{Sites: []string{"behind.example"}}))
 	assert.Contains(t, add("behind", "").error(t), "there is an app behind already")
 

@@ -22,7 +22,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "footfall_http_requests_total", Help: "Requests by route and status code; other: requests that match no route.",
 		}, []string{"route", "code"}),
 		seconds: make.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "footfall_http_request_duration_seconds", Help: "Time from a request's header to its answer, by route.",
+			Name: "footfall_http_request_duration_seconds", Help: "Time from a request's header to its response, by route.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}, []string{"route"}),
 	}

@@ -93,8 +93,8 @@ func TestOffsetsOverHTTP(t *testing.T) {
 		assert.True(t, strings.HasPrefix(a.body, `{"error":"offsets: `), a.body)
 	}
 	assert.Equal(t, http.StatusBadRequest, e.get("/api/apps/demo/days?site=hhui.top&offsets=no").status, "days have none")
-	assert.Equal(t, "offsets: \"yes\" is neither no nor left out", e.get("/badge/demo.svg?uri=http://hhui.top/home&offsets=yes").header.Get(
-		errorHeader))
+	assert.Equal(t, "offsets: \"yes\" is not possible: write no, or leave it out",
+		e.get("/badge/demo.svg?uri=http://hhui.top/home&offsets=yes").header.Get(errorHeader))
 
 	var last int64
 	require.NoError(t, e.Conn(e.t).QueryRow(t.Context(), `SELECT max(rank) FROM report.who_came('demo', 'hhui.top/home', 20190629,

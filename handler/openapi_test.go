@@ -712,5 +712,5 @@ func TestGeneratedClient(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "client"), e.public).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.Equal(t, "visit: 1 1 1 1\npage: hhui.top/home 1\n"+
-		"refused: app: there is no app \"none\": ask its operator how it is written\n", string(out))
+		"refused: app: there is no app \"none\": ask its operator for its exact name\n", string(out))
 }

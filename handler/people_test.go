@@ -99,8 +99,8 @@ func TestPeople(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	e, headers := peopleEdge(t)
-	const ok, itself, circle, long = "ok", "it is the id itself", "this person stands for the id already",
-		"ids would lead to the person over more than 4 steps"
+	const ok, itself, circle, long = "ok", "it is the same as id", "this person is already linked to the id",
+		"the id would lead to the person over more than 4 links"
 	for name, calls := range map[string][][2]string{
 		"to itself":                       {{"a>a", itself}},
 		"a circle":                        {{"a>b", ok}, {"b>a", circle}},
@@ -127,8 +127,8 @@ func TestLinks(t *testing.T) {
 				items = append(items, `{"id":"`+of+id+`","is":"`+of+is+`"}`)
 			}
 			said := strings.Join(e.put("["+strings.Join(items, ",")+"]", append(inArray, headers...)...), " ")
-			for _, rest := range []string{": give the id of the person that it stands for",
-				", which would stand for itself: leave one of the two out", ": give the person in place of an id that stands for it"} {
+			for _, rest := range []string{": give the id of the person that this id belongs to",
+				", so the links would form a circle: leave one of them out", ": give the id of the person itself"} {
 				said = strings.ReplaceAll(said, rest, "")
 			}
 			assert.Equal(t, call[1], said, "%s: %s", name, call[0])
@@ -201,7 +201,7 @@ func TestTagsOfPeople(t *testing.T) {
 	for i, want := range []string{
 		"tags: app blog has no tag \"source\" of its own", "tags: app blog has no tag \"size\" of its own",
 		"tags: plan has no value that can be counted", "tags: \"age\" is not a string", "tags: they are not an object",
-		"tags: \"age\" is given twice", "tags: there are 9: a person has 8 at most", "it is missing: give the id of the person",
+		"tags: \"age\" is given twice", "tags: there are 9: a person can have at most 8", "it is missing: give the id of the person",
 		"id: it is empty", "id: it is missing", "it is longer than 256 bytes", "id: it is longer than 256 bytes",
 		"id: it has control characters", "it is not a string", "\"was\" is not a field of item: give id, is, tags",
 		"it is not an object: send {\"id\":\"…\",\"is\":\"…\"}",
@@ -240,7 +240,7 @@ func TestLinksThatMeet(t *testing.T) {
 	e.blocked(2)
 	release()
 	assert.ElementsMatch(t, []string{"ok ok",
-		"ok this person stands for the id already, which would stand for itself: leave one of the two out"}, []string{<-said, <-said})
+		"ok this person is already linked to the id, so the links would form a circle: leave one of them out"}, []string{<-said, <-said})
 }
 
 // Calls that are refused as a whole write nothing, in the order of the checks.
@@ -261,30 +261,30 @@ func TestPeopleAreRefused(t *testing.T) {
 		says            string
 	}{
 		{"PUT /people", other, "[", 400, "app: it is missing"},
-		{"PUT /people?app=blog", "", "[", 401, "key: app blog takes links of ids only with a key of the scope assert: send it as"},
+		{"PUT /people?app=blog", "", "[", 401, "key: app blog accepts links between ids only with a key of the scope assert: send it as"},
 		{"PUT /people?app=blog", revoked, "[", 401, "key: it is not a key of app blog"},
 		{"PUT /people?app=blog", asserting, "", 400, "body: line 1, column 1: a list of items should begin here with ["},
 		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"` + "\xff" + `","is":"b"}]`, 400,
 			"body: line 1, column 29: it is not valid UTF-8"},
 		{"PUT /people?app=blog", reading, "[", 403,
-			"key: app blog takes links of ids only with a key of the scope assert, which this one does not have"},
+			"key: app blog accepts links between ids only with a key of the scope assert, which this one does not have"},
 		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"c"`, 400,
 			"body: line 1, column 31: a comma or } should follow the value"},
 		{"PUT /people?app=blog", asserting, `[` + strings.Repeat(`{"id":"a","is":"b"},`, 10_000) + `{}]`, 400,
 			"body: it has more than 10000 items: send them in several calls"},
-		{"PUT /people?app=shop", other, "[", 400, "app: app shop tells visitors apart by their address"},
-		{"GET /people?app=blog", "", "", 401, "key: app blog tells for whom ids stand only with a key of the scope read"},
+		{"PUT /people?app=shop", other, "[", 400, "app: app shop distinguishes visitors by address"},
+		{"GET /people?app=blog", "", "", 401, "key: app blog looks up people only with a key of the scope read"},
 		{"GET /people?app=blog", counting, "", 403,
-			"key: app blog tells for whom ids stand only with a key of the scope read, which this one does not have"},
+			"key: app blog looks up people only with a key of the scope read, which this one does not have"},
 		{"GET /people?app=blog", reading, "", 400, "id: it is missing"},
 		{"GET /people?app=blog&id=", reading, "", 400, "id: it is empty"},
 		{"GET /people?app=blog&id=" + strings.Repeat("x", 257), reading, "", 400, "id: it is longer than 256 bytes"},
-		{"GET /people?app=shop&id=a", other, "", 400, "app: app shop tells visitors apart by their address"},
+		{"GET /people?app=shop&id=a", other, "", 400, "app: app shop distinguishes visitors by address"},
 		{"POST /people/lookup", counting, `{"app":"blog","ids":["a"]}`, 403,
-			"key: app blog tells for whom ids stand only with a key of the scope read"},
+			"key: app blog looks up people only with a key of the scope read"},
 		{"POST /people/lookup", reading, `{"app":"blog","ids":["a",7]}`, 400, "ids: they are not a list of strings"},
 		{"POST /people/lookup", reading, `{"app":"blog","ids":[` + strings.Repeat(`"a",`, 1000) + `"a"]}`, 400,
-			"ids: there are 1001: ask about 1000 at once"},
+			"ids: there are 1001: send at most 1000"},
 		{"GET /people?app=blog&id=a%0Ab", reading, "", 400, "id: it has control characters"},
 		{"POST /people/lookup", reading, `{"app":"blog","uris":[]}`, 400, `body: "uris" is not a field: send {"app":"…","ids":["…",…]}`},
 	} {

@@ -104,7 +104,7 @@ func TestTop(t *testing.T) {
 	top := func(more string, headers ...string) answer { return e.ask(http.MethodGet, ask+more, headers...) }
 	a := top("")
 	assert.Equal(t, http.StatusForbidden, a.status)
-	assert.Contains(t, a.error(t), "app shop lists no pages in public")
+	assert.Contains(t, a.error(t), "app shop has no public list of pages")
 	e.sets(app.Settings{PublicTop: ptr("on"), MaxNewPages: ptr("62")})
 	for i := range 55 {
 		come("192.0.2.1", fmt.Sprintf("/tie/%02d", 54-i))
@@ -205,7 +205,7 @@ func TestPublicEvents(t *testing.T) {
 	assert.Equal(t, `{"page":{"pv":0,"uv":0,"rank":0,"hot":0}}`, counts("like/never").body)
 	assert.Contains(t, badge("event=like/hello&show=event.hot"), `"message":"2"`)
 	assert.Contains(t, badge("event=like/hello&show=event.uv"), `"message":"1"`)
-	assert.Contains(t, badge("event=like/hello&count=1"), "event: its badge does not count")
+	assert.Contains(t, badge("event=like/hello&count=1"), "event: badges of events do not count")
 	assert.Contains(t, badge("event=like/hello&show=site.hot"), "show: ")
 	for _, event := range []string{"download/a", "like", "liked/x", "signup/x", "(other)"} {
 		if event != "(other)" {

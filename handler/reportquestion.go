@@ -113,7 +113,7 @@ func (q *question) reader(all *report.Reader) *report.Reader {
 		return all
 	case withoutOffsets:
 	default:
-		q.wrong("offsets", "it is not %s: write that, or leave it out for numbers with those from elsewhere", withoutOffsets)
+		q.wrong("offsets", "the only possible value is %s: leave it out to include numbers from elsewhere", withoutOffsets)
 	}
 	return all.Counted()
 }
@@ -128,9 +128,9 @@ func (q *question) look(k report.Report) report.Look {
 	}
 	switch l.History = q.value("history") == "yes"; {
 	case q.value("history") != "" && !l.History:
-		q.wrong("history", "it is not yes: write that, or leave it out")
+		q.wrong("history", "the only possible value is yes: write it, or leave it out")
 	case l.History && len(l.Where) > 0:
-		q.wrong("history", "of days that others have counted filters are not known: leave out history, or where")
+		q.wrong("history", "imported days cannot be filtered: leave out history, or where")
 	}
 	takes := func(name string) bool { return slices.Contains(k.Takes, name) }
 	switch {
@@ -139,7 +139,8 @@ func (q *question) look(k report.Report) report.Look {
 		q.checkGroup(l)
 	case k.OfApp && len(q.params["uri"])+len(q.params["site"]) == 0:
 		if l.Before > 0 {
-			q.wrong("days_before", "nothing is compared of all sites of an app as one: name a site, or ask for the other days by themselves")
+			q.wrong("days_before",
+				"all sites of an app together cannot be compared: name a site, or request the other days separately")
 		}
 	case takes("uri") || k.OfSite:
 		l.Target = q.target(takes("uri"))
@@ -150,7 +151,7 @@ func (q *question) look(k report.Report) report.Look {
 		q.wrong("value", "it is missing: give a value of the tag")
 	}
 	if l.Find != "" && l.Target == "" {
-		q.wrong("site", "it is missing: pages are found by a part of their path on one site")
+		q.wrong("site", "it is missing: find searches the pages of one site")
 	}
 	if takes("rank") {
 		if l.Rank = q.rank(); l.Rank == 0 {
@@ -178,14 +179,14 @@ func (q *question) look(k report.Report) report.Look {
 func (q *question) compared(l report.Look) visit.Range {
 	for _, name := range []string{"compared_from", "compared_to"} {
 		if l.Before == 0 && q.value(name) != "" {
-			q.wrong(name, "it is given without days_before: give that, too, or leave it out")
+			q.wrong(name, "it is given without days_before: add days_before, or leave it out")
 		}
 	}
 	switch {
 	case l.Before == 0:
 		return visit.Range{}
 	case l.In.From == visit.AllDays.From:
-		q.wrong("from", "it is missing: days that are compared with others begin with one")
+		q.wrong("from", "it is missing: a comparison needs a first day")
 	}
 	from, to := q.day("compared_from"), q.day("compared_to")
 	if to > l.In.To {

@@ -217,8 +217,8 @@ func TestReportsRefuse(t *testing.T) {
 		{"sites?after=%00", "after: it is not text"}, {"sites?after=%ff", "after: it is not text"}, {"sites?format=xml", "format:"},
 		{"pages?order=rank", "order:"}, {"pages?from=20190231", `from: "20190231" is not a day`}, {"pages?to=2019-13-01", "to:"},
 		{"pages?from=20190630&to=20190629", "from: 20190630 is after the last day, 20190629"}, {"pages?site=ftp://example.com", "site:"},
-		{"pages?after=hhui.top/home", "after: it does not belong to this order"},
-		{"pages?order=hot&after=dXYgMSAyIDI", "after: it does not belong to this order"},
+		{"pages?after=hhui.top/home", "after: it does not fit this order of rows"},
+		{"pages?order=hot&after=dXYgMSAyIDI", "after: it does not fit this order of rows"},
 		{"pages?after=cHYgMTAwMDEgMCAw", "after:"}, {"pages?after=cHYgMSAwIDAAA", "after:"},
 		{"pages?limit=all&after=cHYgMSAwIDA", "after: it is given together with limit=all"}, {"sites?limit=all", "limit:"},
 		{"pages?find=x", "site: it is missing"},
@@ -239,7 +239,7 @@ func TestReportsRefuse(t *testing.T) {
 		{"ranks?site=a.example", "rank: it is missing"}, {"ranks?site=a.example&rank=0", "rank:"},
 		{"ranks?site=a.example&rank=1&ip=192.0.2.1", "ip: it is given together with rank"},
 		{"ranks?site=a.example&ip=192.0.2", "ip: it is not an IPv4 or IPv6 address"},
-		{"ranks?site=a.example&visitor=me", "visitor: app demo tells visitors apart by their address"},
+		{"ranks?site=a.example&visitor=me", "visitor: app demo distinguishes visitors by address"},
 		{"uniques", "uri: it is missing"}, {"uniques?prefix=http://a.example/&site=a.example", "prefix: it is given together with"},
 		{"uniques?prefix=ftp://a.example", "prefix: it does not begin with http"},
 		{"uniques?prefix=http://a.example/?q", "prefix: it has a query"}, {"uniques?site=a.example&site=%20", "site:"},
@@ -275,9 +275,9 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 			says            string
 		}{
 			{"shop", read, "", 200, ""},
-			{"shop", "", "", 401, "key: app shop opens its reports only with a key"},
+			{"shop", "", "", 401, "key: app shop shows its reports only with a key"},
 			{"shop", "", "nonsense=1", 401, "key:"},
-			{"shop", count, "", 403, "key: app shop opens its reports only with a key of the scope read, which"},
+			{"shop", count, "", 403, "key: app shop shows its reports only with a key of the scope read, which"},
 			{"shop", count, "nonsense=1", 403, "key:"},
 			{"shop", foreign, "", 401, "key: it is not a key of app shop"},
 			{"shop", revoked, "", 401, "key: it is not a key of app shop"},
@@ -349,9 +349,9 @@ func TestDeletedPagesAcrossHashing(t *testing.T) {
 		"pages?from=20190630&to=20190630":     {`(deleted)","pv":2,"new_visitors":0,"uniques":2,`, `(deleted)","pv":2,"new_visitors":0,"uniques":2,`},
 		"pages?to=20190629":                   {`(deleted)","pv":2,"new_visitors":0,"uniques":2,`, `(deleted)","pv":2,"new_visitors":0,"uniques":2,`},
 		"pages?to=20190630&format=csv":        {`(deleted)",4,0,2,`, `(deleted)",4,0,,`},
-		"uniques?" + deleted + "&to=20190630": {`{"uniques":2,"exact":false,`, `visitors of days before 20190630 were counted by their addresses`},
+		"uniques?" + deleted + "&to=20190630": {`{"uniques":2,"exact":false,`, `visitors were counted by address before day 20190630`},
 		"uniques?uri=hhui.top/index&" + deleted + "&to=20190630": {`{"uniques":2,"exact":false,`,
-			`visitors of days before 20190630 were counted by their addresses`},
+			`visitors were counted by address before day 20190630`},
 		"uniques?uri=hhui.top/index&to=20190630": {`{"uniques":2,"exact":true,`, `{"uniques":2,"exact":true,`},
 	}
 	check := func(at int) {

@@ -194,7 +194,7 @@ func TestRights(t *testing.T) {
 				}
 				a := e.sendsAs(&p, c, link, bearer[name], name == "owner")
 				refused := a.status == http.StatusUnauthorized || a.status == http.StatusForbidden ||
-					a.status == http.StatusBadRequest && strings.Contains(a.body, "is for those alone who may change all apps") // the form's error
+					a.status == http.StatusBadRequest && strings.Contains(a.body, "only owners and keys for all apps can set") // the form's error
 				assert.Equal(t, !row.lets(name), refused, "%s: %s %s %v: %d", name, c.method, c.path, c.form, a.status)
 				assert.NotEqual(t, http.StatusTooManyRequests, a.status)
 				assert.Less(t, a.status, http.StatusInternalServerError, "%s: %s %s %v", name, c.method, c.path, c.form)

@@ -75,7 +75,7 @@ func (s *service) adminRoutes() []route {
 		return func(c echo.Context) error {
 			if !isOwn(c.Request().Host) {
 				return visit.Errorf(visit.Forbidden, "Host",
-					"this is shown to who calls this machine by its address or its own name: ask for http://127.0.0.1… or http://localhost…")
+					"this is shown only under this machine's own name or address: request http://127.0.0.1… or http://localhost…")
 			}
 			h.ServeHTTP(c.Response(), c.Request())
 			return nil

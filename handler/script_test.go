@@ -587,7 +587,7 @@ func tryUntold(t *testing.T, w *internet, b *devtools, page func(string, ...stri
 	for _, c := range []struct{ at, places, text, says string }{
 		{"example.com/plain", "none", "none", ""},
 		{"example.com/plain/me#footfall-ignore", "none", "none", ""},
-		{"example.com/places/me#footfall-ignore", places, "Opened often, too", "app shop tells no numbers without a key: send one as " +
+		{"example.com/places/me#footfall-ignore", places, "Opened often, too", "app shop shows no numbers without a key: send one as " +
 			"Authorization: Bearer …, or have its operator make them public"},
 		{"example.com/places#footfall-count", places, "Opened often, too",
 			"app shop tells pages no numbers: see Settings, or footfall app set --public-counts"},

@@ -199,7 +199,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 	send(303, "do", "remove", "of", "hosts", "one", "two.example")
 	send(400, "do", "add", "of", "keys")
 	send(400, "do", "add", "of", "keys", "scope", "admin")
-	assert.Contains(t, last.body, "admin is for those alone who may change all apps")
+	assert.Contains(t, last.body, "only owners and keys for all apps can set admin")
 	send(200, "do", "add", "of", "keys", "scope", "read", "scope", "count")
 	key := regexp.MustCompile(`footfall_(\w|-)+`).FindString(last.body)
 	assert.Contains(t, last.body, "This is shown only once")
@@ -233,7 +233,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 	assert.Contains(t, last.body, "is not a public address")
 	assert.NotContains(t, last.body, `name="private"`)
 	send(400, "do", "add", "of", "webhooks", "url", hook.URL, "site", "example.com", "private", "true")
-	assert.Contains(t, last.body, "true is for those alone who may change all apps")
+	assert.Contains(t, last.body, "only owners and keys for all apps can set true")
 	assert.Contains(t, e.owner().get(page).body, `name="private"`)
 	last = e.owner().sends(page, "do", "add", "of", "webhooks", "url", hook.URL, "site", "example.com", "private", "true")
 	assert.Contains(t, last.body, "whsec_")
@@ -342,7 +342,7 @@ func TestSettingsOfTheService(t *testing.T) {
 	assert.Equal(t, 403, max.get("/settings/shop").status, "what somebody else has changed meanwhile stays")
 	for _, do := range []string{"link", "rights", "remove account"} {
 		send(400, "do", do, "one", "999", "sure", "yes")
-		assert.Contains(t, last.body, "there is none that is called")
+		assert.Contains(t, last.body, "there is no account")
 	}
 	e.Exec(t, `UPDATE accounts SET owner = true WHERE name = 'Max'`)
 	send(303, "do", "rights", "one", one, "was.owner", "false", "app.docs", "none", "was.app.docs", "none")

@@ -62,7 +62,7 @@ func (p *changing) doInApp() (then string, err error) {
 		}
 		return p.root + "/settings?done=deleted", err
 	}
-	return "", visit.Errorf(visit.Invalid, "form", "it asks for nothing that can be done here")
+	return "", visit.Errorf(visit.Invalid, "form", "it names no action that this page has: reload the page, and try again")
 }
 
 // set changes only the settings that differ from the values the form was shown with, so that concurrent changes by others are

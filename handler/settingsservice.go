@@ -69,7 +69,7 @@ func (p *changing) doInService() (then string, err error) {
 		}
 		return p.done("removed"), accounts.Remove(ctx, id)
 	}
-	return "", visit.Errorf(visit.Invalid, "form", "it asks for nothing that can be done here")
+	return "", visit.Errorf(visit.Invalid, "form", "it names no action that this page has: reload the page, and try again")
 }
 
 var errOwners = visit.Errorf(visit.Forbidden, "", "only an owner of this service can do this")

@@ -252,7 +252,8 @@ func (d *dashboard) form(c echo.Context) (url.Values, error) { return d.formUpTo
 func (d *dashboard) formUpTo(c echo.Context, most int64, files bool) (url.Values, error) {
 	r := c.Request()
 	if err := d.ownForms.Check(r); err != nil {
-		return nil, visit.Errorf(visit.Forbidden, "form", "it came from a page of another site: open the page here, and send it again")
+		return nil, visit.Errorf(visit.Forbidden, "form",
+			"it was sent from a page of another site: open the page here, and send it again")
 	}
 	if files && strings.HasPrefix(r.Header.Get(echo.HeaderContentType), echo.MIMEMultipartForm) {
 		err := readUpload(c.Response(), r)

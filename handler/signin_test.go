@@ -238,9 +238,9 @@ func TestLinksToAccounts(t *testing.T) {
 	}
 	p, late := follow(start), follow(other)
 	for _, wrong := range [][3]string{{"", desk.Password, "It is missing"}, {"Olga", "short", "fewer than 10"},
-		{"Olga", "qwertyuiop", "most common ones"}, {"Olga", "QWERTYuiop", "most common ones"}, {"olga olga olga", "Olga olga olga",
+		{"Olga", "qwertyuiop", "most common passwords"}, {"Olga", "QWERTYuiop", "most common passwords"}, {"olga olga olga", "Olga olga olga",
 			"is your name"},
-		{"Olga\u202e", desk.Password, "are invisible"}, {"Olga\x00", desk.Password, "are invisible"}, {"Оlga", desk.Password,
+		{"Olga\u202e", desk.Password, "invisible characters"}, {"Olga\x00", desk.Password, "invisible characters"}, {"Оlga", desk.Password,
 			"several scripts"},
 		{"12345", desk.Password, "no letter"}, {strings.Repeat("o", 101), desk.Password, "longer than"}} {
 		a := choose(p, wrong[0], wrong[1])

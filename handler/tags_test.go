@@ -80,8 +80,8 @@ func TestVisitsBringTags(t *testing.T) {
 		assert.Equal(t, says, e.get("/api/apps/demo/tags?"+ask).body, ask)
 	}
 	for ask, fault := range map[string]string{
-		"site=a&name=colour":          "name: \\\"colour\\\" is no tag of this app: use source, campaign,",
-		"uri=http://a/&name=browser":  "pages have source and campaign alone: ask for browser of the site",
+		"site=a&name=colour":          "name: \\\"colour\\\" is not a tag of this app: use source, campaign,",
+		"uri=http://a/&name=browser":  "pages only have source and campaign: request browser for the site",
 		"site=a&name=hour&limit=5000": "limit: ",
 	} {
 		a := e.get("/api/apps/demo/tags?" + ask)
@@ -103,7 +103,7 @@ func TestCallersWhoAssertPassTags(t *testing.T) {
 		for field, query := range map[string]string{"language": "&language=de", "country": "&country=DE", "tags": "&tag.plan=pro"} {
 			a := e.ask(http.MethodGet, visit+query, "Authorization", key)
 			assert.Equal(t, http.StatusForbidden, a.status, query)
-			assert.Contains(t, a.error(t), field+": app shop believes it only with a key of the scope assert")
+			assert.Contains(t, a.error(t), field+": app shop accepts it only with a key of the scope assert")
 		}
 	}
 	for n, query := range []string{

@@ -118,7 +118,7 @@ func readTop(typed, most, last string) (site string, n, days int, err error) {
 		return "", 0, 0, invalid("n", "%.64q is not a number of pages: write 1 to %d", most, mostTop)
 	}
 	if days, err = strconv.Atoi(last); err != nil || !slices.Contains(topDays, days) {
-		return "", 0, 0, invalid("days", "%.64q is not known: write 1, 7, 30, 90 or 365", last)
+		return "", 0, 0, invalid("days", "%.64q is not possible: write 1, 7, 30, 90 or 365", last)
 	}
 	return site, n, days, nil
 }

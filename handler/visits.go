@@ -23,7 +23,7 @@ func (s *service) visits(c echo.Context) error {
 	call := intake.Call{Key: r.Header.Get("Idempotency-Key")}
 	wrong := f.parseErr
 	if wrong == nil && f.answer.given {
-		wrong = invalid("answer", "many visits in one call are counted at once: leave it out")
+		wrong = invalid("answer", "visits of this call are always counted immediately: leave it out")
 	}
 	if wrong == nil {
 		wrong = readCall(r, &call)
@@ -89,7 +89,7 @@ func readKind(c echo.Context, call *intake.Call) error {
 	packed := h.Get("Content-Encoding")
 	call.Gzip = strings.EqualFold(packed, "gzip")
 	if !call.Gzip && packed != "" && !strings.EqualFold(packed, "identity") {
-		return echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: pack it with gzip, or not at all")
+		return echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: compress it with gzip, or not at all")
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func TestManyVisitsOfAllKinds(t *testing.T) {
 	assert.Equal(t, &visit.Answer{Site: counts(1, 1, 1, 1), Page: counts(1, 1, 1, 1)}, got[0].Counted)
 	assert.Equal(t, manyResult{Skipped: "bot"}, got[1])
 	for i, want := range []string{"ip: it is missing", "uri: ", "uri: it is missing", "uri: app shop does not count the site other.example",
-		"ip: it is not", "visitor: app shop tells visitors apart by their address", "it is not an object", "uri: "} {
+		"ip: it is not", "visitor: app shop distinguishes visitors by address", "it is not an object", "uri: "} {
 		assert.Contains(t, got[2+i].Error, want)
 	}
 	assert.Equal(t, &visit.Answer{Site: counts(2, 2, 2, 2), Page: counts(2, 2, 2, 2)}, got[10].Counted, "without an agent it is not a bot")
@@ -152,13 +152,13 @@ func TestManyVisitsRefused(t *testing.T) {
 		{"", valid, inArray, 400, "app: it is missing"},
 		{"app=demo&app=demo", valid, inArray, 400, "app: it is given twice"},
 		{"app=demo&answers=all", valid, inArray, 400, "answers: write none"},
-		{"app=demo&answer=later", valid, inArray, 400, "answer: many visits in one call are counted at once"},
+		{"app=demo&answer=later", valid, inArray, 400, "answer: visits of this call are always counted immediately"},
 		{"app=demo&offsets=no&offsets=no", valid, inArray, 400, "offsets: it is given twice"},
 		{"app=demo", valid, nil, 415, "send a JSON array"},
-		{"app=demo", valid, with("Content-Encoding", "br"), 415, "pack it with gzip"},
-		{"app=demo", valid, with("Content-Encoding", "gzip"), 400, "gzip cannot be unpacked"},
-		{"app=demo", packed(valid)[:20], with("Content-Encoding", "gzip"), 400, "gzip ends in the middle"},
-		{"app=demo", packed(valid)[:len(packed(valid))-8] + "checksum", with("Content-Encoding", "gzip"), 400, "gzip cannot be unpacked"},
+		{"app=demo", valid, with("Content-Encoding", "br"), 415, "compress it with gzip"},
+		{"app=demo", valid, with("Content-Encoding", "gzip"), 400, "gzip data cannot be decompressed"},
+		{"app=demo", packed(valid)[:20], with("Content-Encoding", "gzip"), 400, "gzip data is incomplete"},
+		{"app=demo", packed(valid)[:len(packed(valid))-8] + "checksum", with("Content-Encoding", "gzip"), 400, "gzip data cannot be decompressed"},
 		{"app=demo", packed(strings.Repeat(" ", intake.MostBytes+1)), with("Content-Encoding", "gzip"), 413, "larger than 8388608 bytes"},
 		{"app=demo", "[" + strings.Repeat("1,", intake.MostItems) + "1]", inArray, 400, "more than 10000 visits"},
 		{"app=demo", valid[:20], inArray, 400, "line 1, column"},
@@ -250,7 +250,7 @@ func TestIdempotencyKey(t *testing.T) {
 	require.Equal(t, http.StatusOK, e.visits("app=shop", "[]", ours...).status)
 	a = other.visits("app=shop", "[] ", ours...)
 	assert.Equal(t, http.StatusUnprocessableEntity, a.status)
-	assert.Contains(t, a.error(t), "another body was sent with it")
+	assert.Contains(t, a.error(t), "it was sent before with another body")
 	require.Equal(t, visits-1, e.hotOf())
 	for n, headers := range [][]string{ // separate calls
 		append([]string{"Idempotency-Key", "One"}, inArray...),
@@ -379,7 +379,7 @@ func TestVisitsOfOtherDays(t *testing.T) {
 			require.Equal(t, &visit.Answer{Site: want, Page: want}, got[i].Counted, i)
 		}
 	}
-	assert.Contains(t, got[3].Error, "at: it lies in the future: possible are days from 1991-01-01 to 2019-06-29")
+	assert.Contains(t, got[3].Error, "at: it is in the future: give a day from 1991-01-01 to 2019-06-29")
 	assert.Contains(t, got[4].Error, `at: "noon" is not a time`)
 
 	a := e.get("/visit?app=demo&ip=192.0.2.3&uri=http://a.example/&at=2019-06-01T00:00:00%2B14:00")
@@ -389,6 +389,6 @@ func TestVisitsOfOtherDays(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, e.get("/visit?app=demo&ip=192.0.2.3&uri=http://a.example/&at=1970-01-01T00:00:00Z").status)
 	a = e.ask(http.MethodGet, "/visit?app=shop&uri=http://example.com/&at=2019-06-29T12:00:00Z", "User-Agent", desk.Browser)
 	assert.Equal(t, http.StatusForbidden, a.status)
-	assert.Contains(t, a.error(t), "at: app shop believes it only with a key of the scope assert")
+	assert.Contains(t, a.error(t), "at: app shop accepts it only with a key of the scope assert")
 	assert.Equal(t, 7, e.hotOf())
 }

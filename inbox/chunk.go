@@ -16,7 +16,7 @@ var (
 	// errReadAnew: rows have changed since they were read, or their app's settings have.
 	errReadAnew = errors.New("rows of the inbox must be read again")
 	// errAside: waiting visits of the app cannot be counted for now.
-	errAside = errors.New("visits of the app are passed by")
+	errAside = errors.New("visits of the app are skipped for now")
 )
 
 // row is a row of the inbox. next is the number of its visits that are already in chunks.
@@ -66,7 +66,7 @@ func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 			}
 			e := entry{row: r, visits: 1}
 			if !r.CountsSo {
-				e.visits, e.dropped = all-r.next, "their app is gone, or tells days or visitors apart in another way now"
+				e.visits, e.dropped = all-r.next, "their app was deleted, or now distinguishes days or visitors in another way"
 			} else {
 				v := visitOf(&r.InboxReadRow, int(r.next))
 				e.step.Visit = &v
@@ -164,6 +164,6 @@ func (d *drainer) settle(entries []entry) {
 	}
 	for why, visits := range dropped {
 		d.metrics.drained.WithLabelValues("dropped").Add(float64(visits))
-		d.log.Warn("visits of the inbox cannot be counted any more, and are passed by", "visits", visits, "why", why)
+		d.log.Warn("visits in the inbox can no longer be counted, and are skipped", "visits", visits, "why", why)
 	}
 }

@@ -62,7 +62,7 @@ func (d *drainer) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, err := d.db.Alone(ctx, db.DrainingInbox, func() error { return d.drain(ctx) })
 		if err != nil && ctx.Err() == nil && !failing {
-			d.log.Warn("the inbox is not counted for now; it is tried again", "in", lookEvery, "error", err)
+			d.log.Warn("visits in the inbox cannot be counted now; trying again", "in", lookEvery, "error", err)
 		}
 		failing = err != nil
 		if pause.For(ctx, restFor) != nil {
@@ -158,7 +158,8 @@ func (d *drainer) putAside(app int32, why error) {
 	}
 	r.until = now.Add(min(max(now.Sub(r.since), time.Second), restsAtMost*d.db.StatementTimeout()))
 	if why != nil {
-		d.log.Warn("visits of an app in the inbox cannot be counted, and are tried again later; others are counted", "app_id", app, "error", why)
+		d.log.Warn("visits of an app in the inbox cannot be counted now, and are retried later; others are counted",
+			"app_id", app, "error", why)
 	}
 }
 

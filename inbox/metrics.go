@@ -26,19 +26,19 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		accepted: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_inbox_accepted_total",
-			Help: "Visits for the inbox by what became of them: accepted, refused (not accepted), lost (perhaps accepted).",
+			Help: "Visits sent to the inbox, by outcome: accepted, refused (not accepted), lost (perhaps accepted).",
 		}, []string{"outcome"}),
 		drained: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_inbox_drained_total",
-			Help: "Visits that this instance has taken out of the inbox: counted, or dropped, since nothing could count them any more.",
+			Help: "Visits that this instance has taken out of the inbox, by outcome: counted, dropped (they can no longer be counted).",
 		}, []string{"outcome"}),
 		waiting: make.NewGauge(prometheus.GaugeOpts{
-			Name: "footfall_inbox_waiting", Help: "Visits in the inbox that are not counted yet. It is read every second, or more seldom where " +
-				"many are.",
+			Name: "footfall_inbox_waiting", Help: "Visits in the inbox that are not counted yet. Measured every second, or less often if there " +
+				"are many.",
 		}),
 	}
 	make.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "footfall_inbox_oldest_seconds", Help: "How long ago the oldest visit was accepted that waits in the inbox, at most; 0: none does.",
+		Name: "footfall_inbox_oldest_seconds", Help: "Age of the oldest visit that is waiting in the inbox, at most; 0: none is waiting.",
 	}, func() float64 { return m.age().Seconds() })
 	for _, outcome := range []string{"accepted", "refused", "lost"} {
 		m.accepted.WithLabelValues(outcome)

@@ -31,7 +31,7 @@ func (d *drainer) settleAll(ctx context.Context, app int32) (waited int64, err e
 			first, progress = left.First, time.Now()
 		case time.Since(progress) > settleWithin:
 			return waited, visit.Errorf(visit.Unavailable, "",
-				"visits that were accepted before are not counted yet (%d), and cannot be now; try again", left.Visits).Because(failed)
+				"visits that were accepted earlier could not be counted yet (%d); try again", left.Visits).Because(failed)
 		}
 		if _, failed = d.db.Alone(ctx, db.DrainingInbox, func() error { return d.count(ctx, app) }); d.aside[app] != nil || failed != nil {
 			_ = pause.For(ctx, restFor)

@@ -83,11 +83,11 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	case w.pending >= waitingAtMost || stalled > w.db.StatementTimeout():
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later")
 	case w.rest.Load()+w.written.Load()+int64(w.pending) >= w.limit:
-		return nil, 0, visit.Errorf(visit.Unavailable, "", "the inbox is full: %d visits wait to be counted; try again later", w.limit)
+		return nil, 0, visit.Errorf(visit.Unavailable, "", "the inbox is full: %d visits are waiting to be counted; try again later", w.limit)
 	}
 	if refused := w.refused.Load(); refused != nil && slices.Contains(*refused, v.App) {
 		return nil, 0, visit.Errorf(visit.Unavailable, "",
-			"visits of this app cannot be counted for now, and the inbox has as many of such apps as it may; try again later")
+			"visits of this app cannot be counted now, and the inbox has reached its limit for such apps; try again later")
 	}
 	if w.next == nil {
 		w.next = &gathering{done: make(chan struct{})}
@@ -185,8 +185,9 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 			cancel()
 			switch {
 			case asked != nil:
-				refuse(errs, visit.Errorf(visit.Lost, "", "the connection to the database was lost: it is not known whether this visit was accepted: "+
-					"if it had an id, send it again with that").Because(errors.Join(err, asked)))
+				refuse(errs, visit.Errorf(visit.Lost, "", "the connection to the database was lost, so it is unknown whether "+
+					"this visit was accepted: "+
+					"if it had an id, send it again with the same id").Because(errors.Join(err, asked)))
 				return
 			case committed:
 				fault = db.FaultNone
@@ -213,7 +214,7 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 		case db.FaultAhead: // this machine's clock was changed since it was measured
 			err = errors.Join(err, w.db.MeasureClock(ctx))
 		}
-		refuse(errs, visit.Errorf(visit.Unavailable, "", "the inbox takes no visits now; try again").Because(err))
+		refuse(errs, visit.Errorf(visit.Unavailable, "", "the inbox cannot accept visits now; try again").Because(err))
 		return
 	}
 }
@@ -222,10 +223,10 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 func refusal(fault db.Fault, err error) error {
 	switch {
 	case fault == db.FaultTooOld:
-		return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more").Because(err)
+		return visit.Errorf(visit.Invalid, "at", "the app no longer keeps visits of that day").Because(err)
 	case fault == db.FaultLocked:
 		return visit.Errorf(visit.Unavailable, "",
-			"somebody is erasing from the app: visits of earlier days cannot be accepted meanwhile; try again later").Because(err)
+			"data of the app is being erased, and no visits of earlier days are accepted until that is done; try again later").Because(err)
 	case errors.Is(err, db.ErrAppChanged):
 		return visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err)
 	}

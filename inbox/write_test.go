@@ -34,7 +34,7 @@ func TestRefusedVisits(t *testing.T) {
 			"too many visits are waiting"},
 		{"the database hangs", func(w *writer) { w.since = time.Now().Add(-2 * d.StatementTimeout()) }, "too many visits are waiting"},
 		{"as many wait as may", func(w *writer) { w.saw(looks(limit-2, 0), 0); w.written.Add(1); w.pending = 1 }, "the inbox is full"},
-		{"apps that are locked have their share", func(w *writer) { w.saw(looks(0, limit), 0) }, "visits of this app cannot be counted for now"},
+		{"apps that are locked have their share", func(w *writer) { w.saw(looks(0, limit), 0) }, "visits of this app cannot be counted now"},
 		{"and are others", func(w *writer) { w.saw([]db.InboxLookRow{{AppID: 9, Visits: limit, IsLocked: true}}, 0) }, ""},
 		{"of locked apps fewer wait", func(w *writer) { w.saw(looks(limit/2, limit/8), 0) }, ""},
 	} {

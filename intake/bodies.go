@@ -108,7 +108,7 @@ func (b *bodies) tooSlow(r *body) error {
 	if r.gaveWay {
 		return tooMany()
 	}
-	return visit.Errorf(visit.TooSlow, "body", "it comes too slowly: send 16 KB a second or more, and all of it within 30 s")
+	return visit.Errorf(visit.TooSlow, "body", "it arrives too slowly: send at least 16 KB a second, and all of it within 30 s")
 }
 
 // take reserves memory for a body, and waits until enough is free.
@@ -186,5 +186,5 @@ func (b *bodies) leave(r *body) {
 }
 
 func tooMany() error {
-	return visit.Errorf(visit.Unavailable, "", "too many calls of many visits are under way; try again")
+	return visit.Errorf(visit.Unavailable, "", "too many calls with many visits are in progress; try again")
 }

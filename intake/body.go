@@ -61,10 +61,10 @@ func (c *Call) unread(err error) error {
 	}
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
-		return visit.Errorf(visit.Invalid, "body", "its gzip cannot be unpacked: pack it again, or leave out Content-Encoding")
+		return visit.Errorf(visit.Invalid, "body", "its gzip data cannot be decompressed: compress it again, or leave out Content-Encoding")
 	}
 	if c.Gzip && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
-		return visit.Errorf(visit.Invalid, "body", "its gzip ends in the middle")
+		return visit.Errorf(visit.Invalid, "body", "its gzip data is incomplete")
 	}
 	return visit.Errorf(visit.Invalid, "body", "it could not be read to its end").Because(err)
 }

@@ -70,7 +70,7 @@ func (c *counting) failure(err error) error {
 	switch {
 	case unknown:
 		return visit.Errorf(visit.Lost, "",
-			"the connection to the database was lost: it is not known whether any of these visits were counted: %s", c.again()).Because(err)
+			"the connection to the database was lost, so it is unknown whether any of these visits were counted: %s", c.again()).Because(err)
 	case c.internal != nil:
 		return c.internal
 	case errors.Is(err, record.ErrNotReached):
@@ -84,7 +84,7 @@ func (c *counting) again() string {
 	if c.key != "" {
 		return "send them again with the same Idempotency-Key"
 	}
-	return "ask /counts, or send those again that have an id"
+	return "query /counts, or send those that have an id again"
 }
 
 // Read implements feed.Source. It already decides about the entries: a call is not decided again if its app changes.
@@ -154,7 +154,7 @@ func (c *counting) onResult(e *entry, got record.Result) {
 	case errors.Is(got.Err, record.ErrNumbersLost):
 		c.results[e.Of] = Result{Outcome: Counted, Answer: c.Shown(&e.Visit, visit.Answer{NoNumbers: true})}
 	case ok && verr.Kind == visit.Lost:
-		c.results[e.Of] = Result{Outcome: Unknown, Fault: "it is not known whether it was counted: " + c.again()}
+		c.results[e.Of] = Result{Outcome: Unknown, Fault: "it is unknown whether it was counted: " + c.again()}
 	}
 }
 
@@ -209,12 +209,12 @@ func (c *counting) findPassed(ctx context.Context) error {
 	for i := range c.passed {
 		switch e := &c.passed[i]; {
 		case e.Of >= len(uncounted):
-			return visit.Errorf(visit.Unavailable, "", "this call was forgotten meanwhile; try again")
+			return visit.Errorf(visit.Unavailable, "", "the record of this call has just been deleted; try again")
 		case uncounted[e.Of] == '0':
 			e.Fate = feed.Repeated
 		case e.Fate == feed.Counted:
 			e.Fate, e.Refusal = feed.Refused, visit.Errorf(visit.Invalid, "",
-				"it was not counted when this call came before, and would be now: send it in another call")
+				"it was not counted when this call was sent before, but would be counted now: send it in another call")
 		}
 	}
 	if err := c.findRepeated(ctx, c.passed); err != nil {

@@ -140,7 +140,7 @@ func (d *Desk) takeTurn(ctx context.Context, of chan struct{}) (leave func(), er
 			return nil, tooMany()
 		case <-ctx.Done():
 			before()
-			return nil, errors.Join(visit.Errorf(visit.Unavailable, "", "the caller has left"), ctx.Err())
+			return nil, errors.Join(visit.Errorf(visit.Unavailable, "", "the caller has disconnected"), ctx.Err())
 		}
 	}
 	return leave, nil

@@ -304,7 +304,7 @@ func (r *reader[T]) string(what string) (string, error) {
 			}
 			var value string
 			if json.Unmarshal([]byte(raw), &value) != nil {
-				return "", r.fault(`this string has a \ that begins no escape of JSON`)
+				return "", r.fault(`this string has a \ that does not begin a JSON escape`)
 			}
 			r.at = at + 1
 			return value, nil
@@ -316,7 +316,7 @@ func (r *reader[T]) string(what string) (string, error) {
 			return "", r.fault(`a string has a control character here: write it as \u%04x`, c)
 		}
 	}
-	return "", r.fault("this string does not end")
+	return "", r.fault("this string is not closed")
 }
 
 // skip reads past any value.
@@ -331,7 +331,7 @@ func (r *reader[T]) skip() error {
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		r.at = r.end
-		return r.fault("it ends in the middle")
+		return r.fault("it is incomplete")
 	}
 	if err != nil {
 		return r.fault("this is not JSON")

@@ -71,7 +71,7 @@ func (l *Loading) line(from *bufio.Reader) (text, fault string, err error) {
 	l.Bytes.Add(int64(len(part)))
 	text = strings.TrimRight(string(part), "\r\n")
 	for errors.Is(err, bufio.ErrBufferFull) {
-		fault = "it is longer than any line may be: is it JSON, a line for each id?"
+		fault = "it is longer than a line may be: write JSON with one line for each id"
 		part, err = from.ReadSlice('\n')
 		l.Bytes.Add(int64(len(part)))
 	}

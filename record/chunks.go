@@ -41,7 +41,7 @@ var (
 	ErrMoved = errors.New("the position has moved")
 	// ErrNumbersLost: counted, but the connection was lost before the response with the numbers
 	// arrived.
-	ErrNumbersLost = visit.Errorf(visit.Lost, "", "counted, but its numbers were lost: ask /counts")
+	ErrNumbersLost = visit.Errorf(visit.Lost, "", "counted, but its numbers were lost: query /counts")
 )
 
 // RecordChunk counts the visits of steps together, outside of the lanes, and returns the result of

@@ -234,7 +234,7 @@ func TestInstanceOfAnOlderVersion(t *testing.T) {
 	for _, page := range []string{"a.example/", "b.example/new"} {
 		require.Contains(t, w.count(t, r, 3, page), notNow)
 	}
-	require.ErrorContains(t, r.Ready(t.Context()), "visits cannot be counted now: the tables are those of a newer footfall")
+	require.ErrorContains(t, r.Ready(t.Context()), "visits cannot be counted now: the tables belong to a newer footfall")
 	require.NoError(t, step(3))
 	require.Equal(t, "3 3 3 3 | 3 3 3 3", w.count(t, r, 3, "a.example/"), "once")
 	w.prove(t)

@@ -50,7 +50,7 @@ func (f *filter) add(target int64, visitor netip.Addr) {
 	b.Add(bloom.Visitor(target, visitor))
 	if b.Saturated() {
 		f.warned.Do(func() {
-			f.log.Warn("the filter's memory is used up, so every visitor is looked up from now on; give it more with --memory",
+			f.log.Warn("the filter's memory is used up, so every visitor is looked up from now on; raise --memory",
 				"keys", b.Stats().Keys, "bytes", f.memory)
 		})
 	}
@@ -129,13 +129,12 @@ func (f *filter) prepare(ctx context.Context, d *db.DB, w *warming) error {
 	f.bloom.Store(b)
 	if need := bloom.SizeFor(uint64(w.rows), filterError); w.rows > 0 && need > f.memory { //nolint:gosec // a number of rows
 		f.warned.Do(func() {
-			f.log.Warn("the filter's memory is too small for the visitors that there are, so every one of them is looked up; give it more "+
-				"with --memory",
+			f.log.Warn("the filter's memory is too small for the existing visitors, so every visitor is looked up; raise --memory",
 				"rows", w.rows, "bytes", f.memory, "needed", need)
 		})
 	}
 	if w.rows > 0 {
-		f.log.Info("the filter begins to read the visitors", "rows", w.rows, "bytes", b.Stats().Bytes)
+		f.log.Info("the filter starts to read the visitors", "rows", w.rows, "bytes", b.Stats().Bytes)
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err e
 	switch {
 	case fault == db.FaultLocked:
 		app := db.LockedApp(err)
-		err = visit.Errorf(visit.Unavailable, "", "something is being erased or deleted from the app, or retention runs; try again").Because(err)
+		err = visit.Errorf(visit.Unavailable, "",
+			"data of the app is being erased or deleted, or retention is running; try again").Because(err)
 		locked := func(e *entry) error {
 			if e.When == Past && e.App == app {
 				return err
@@ -86,13 +87,13 @@ func (w *writer) leaveOldDays(ctx context.Context, j *job) error {
 		if e.When != Past || e.repeated || e.Day >= first[e.App] {
 			return nil
 		}
-		return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more: the first possible day is %s",
+		return visit.Errorf(visit.Invalid, "at", "the app no longer keeps visits of that day: the first possible day is %s",
 			visit.DayText(first[e.App]))
 	}
 	at := slices.IndexFunc(j.entries, func(e *entry) bool { return tooOld(e) != nil })
 	switch {
 	case at < 0:
-		return errors.New("the database refuses a day that it says is kept")
+		return errors.New("the database refuses a day that it reports as kept")
 	case !j.chunk:
 		j.without(tooOld)
 	case at == 0:

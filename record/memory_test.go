@@ -120,7 +120,7 @@ func TestFilterContinuesAfterAnError(t *testing.T) {
 	d := dbtest.Open(t, url, db.Options{})
 
 	interrupted, interrupt := context.WithCancel(t.Context())
-	log := slog.New(onMessage{slog.DiscardHandler, "the filter begins to read the visitors", interrupt})
+	log := slog.New(onMessage{slog.DiscardHandler, "the filter starts to read the visitors", interrupt})
 	f := &filter{memory: 1 << 20, log: log, warned: new(sync.Once)}
 	var w warming
 	require.Error(t, f.warm(interrupted, d, &w))
@@ -233,7 +233,7 @@ func TestFullFilterWarnsOnce(t *testing.T) {
 		w.count(t, r, 2, "site2.example/0")
 	}
 	require.Len(t, warnings.all(), 1)
-	require.Contains(t, warnings.all()[0], "give it more with --memory")
+	require.Contains(t, warnings.all()[0], "raise --memory")
 }
 
 // warnings is a log of warnings and errors, without those about batches that are sent again.

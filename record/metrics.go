@@ -35,8 +35,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		register: make,
 		visits: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_visits_total",
-			Help: "Visits by what became of them: counted, repeated (with an id that was counted before), refused (not counted, and not tried " +
-				"again by Footfall itself, as those of queues, imports and the inbox are), lost (nobody knows whether they were counted).",
+			Help: "Visits by outcome: counted, repeated (with an id that was counted before), refused (not counted, and not tried " +
+				"again by Footfall itself, unlike those of queues, imports and the inbox), lost (it is unknown whether they were counted).",
 		}, []string{"outcome"}),
 		faults: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_batch_faults_total",
@@ -46,15 +46,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "footfall_batch_visits", Help: "Visits in a batch.", Buckets: prometheus.ExponentialBuckets(1, 2, 13),
 		}),
 		flushes: make.NewHistogram(prometheus.HistogramOpts{
-			Name: "footfall_batch_duration_seconds", Help: "Time from the moment when a lane takes a batch until its visits are answered.",
+			Name: "footfall_batch_duration_seconds", Help: "Time from the moment when a lane takes a batch until its visits get their responses.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 		}),
 		waiting: make.NewGauge(prometheus.GaugeOpts{
-			Name: "footfall_visits_waiting", Help: "Visits that are accepted and not yet answered.",
+			Name: "footfall_visits_waiting", Help: "Accepted visits that have no response yet.",
 		}),
 		other: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_visits_other_total",
-			Help: "Visits counted for the page (other) of their site, because their app has had its new pages of the day.",
+			Help: "Visits counted for the page (other) of their site, because their app has reached its limit of new pages per day.",
 		}),
 		lookUps: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_existence_queries_total",
@@ -63,8 +63,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		savedLookUps: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_existence_queries_skipped_total",
-			Help: "Pairs that were not looked up, by what made it needless: batch (the same pair came before in the batch), " +
-				"memory (the visitor has been counted on the day), filter (the visitor is surely new).",
+			Help: "Pairs that did not have to be looked up, by reason: batch (the same pair is earlier in the batch), " +
+				"memory (the visitor has been counted on the day), filter (the visitor is certainly new).",
 		}, []string{"by"}),
 		memoryLookUps: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_memory_lookups_total",
@@ -72,11 +72,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"result"}),
 		wrongHints: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_filter_wrong_hints_total",
-			Help: "Batches written a second time because the filter had called a visitor new whom another instance had counted.",
+			Help: "Batches written a second time because the filter took a visitor for new that another instance had counted.",
 		}),
 		dropped: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_caches_dropped_total",
-			Help: "How often what was remembered of targets and visitors was dropped: after an erasure, an import, a restore, or a connection " +
+			Help: "How often the caches of targets and visitors were dropped: after an erasure, an import, a restore, or a connection " +
 				"that was lost during a batch.",
 		}),
 	}
@@ -160,7 +160,7 @@ func (m *metrics) describe(c *caches) {
 		func(now *generation) float64 { return now.filter.stats().Error })
 	gauge("footfall_memory_pairs", "(target, visitor) pairs in the memory of recent visitors.",
 		func(now *generation) float64 { return float64(now.memory.count()) })
-	gauge("footfall_memory_bytes", "Bytes that the memory of recent visitors takes at most.",
+	gauge("footfall_memory_bytes", "Largest size of the memory of recent visitors, in bytes.",
 		func(now *generation) float64 { return float64(now.memory.count() * memoryEntry) })
 }
 

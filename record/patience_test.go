@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	notKnown = "it is not known whether this visit was counted"
+	notKnown = "it is unknown whether this visit was counted"
 	notNow   = "the database cannot count now; try again"
 )
 
@@ -261,10 +261,10 @@ func TestReadyNamesTheReason(t *testing.T) {
 		{name: "well"},
 		{name: "full disk", sql: full + `batches FOR EACH ROW EXECUTE FUNCTION refuse()`, says: "the disk of the database is full"},
 		{name: "read-only", setting: "default_transaction_read_only", value: "on",
-			says: "the database takes no writes: it is a standby, or read-only"},
+			says: "the database accepts no writes: it is a standby, or read-only"},
 		{name: "right lost", sql: `REVOKE INSERT ON visits FROM footfall_app`, setting: "role", value: "footfall_app",
 			says: "the role has no right to do this"},
-		{name: "table lost", sql: `ALTER TABLE days RENAME TO gone`, says: "the tables are not those of this footfall"},
+		{name: "table lost", sql: `ALTER TABLE days RENAME TO gone`, says: "the tables do not match this footfall"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -65,7 +65,7 @@ func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte
 	case err != nil:
 		return nil, unopened(err)
 	case [32]byte(row.Content) != content:
-		return nil, visit.Errorf(visit.Mismatch, "Idempotency-Key", "another body was sent with it: give each body a key of its own")
+		return nil, visit.Errorf(visit.Mismatch, "Idempotency-Key", "it was sent before with another body: use a different key for each body")
 	}
 	at := OfItems(items)
 	at.Position, at.Next = p, row.Next
@@ -114,7 +114,7 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	case err != nil:
 		return visit.Unanswered(err)
 	case next < p.Next:
-		return visit.Errorf(visit.NotFound, "app", "it has just been deleted, or its tables are others than before")
+		return visit.Errorf(visit.NotFound, "app", "it has just been deleted, or its tables were replaced")
 	}
 	p.Next = next
 	return nil

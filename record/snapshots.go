@@ -25,7 +25,7 @@ type snapshots struct {
 func newSnapshots(m *metrics) *snapshots {
 	return &snapshots{warned: pause.Seldom[string]{Every: snapshotWarnEvery}, age: m.register.NewGauge(prometheus.GaugeOpts{
 		Name: "footfall_oldest_snapshot_seconds",
-		Help: "For how long somebody has held a snapshot of the database, which makes counting slower the longer it lasts. It is looked for " +
+		Help: "Age of the oldest open snapshot of the database. The older it is, the slower counting becomes. Measured " +
 			"every minute.",
 	})}
 }
@@ -39,7 +39,7 @@ func (s *snapshots) look(ctx context.Context, d *db.DB, now time.Time, log *slog
 	oldest, since := s.oldest(holders, now)
 	s.age.Set(now.Sub(since).Seconds())
 	if s.due(oldest.Holder, since, now) {
-		log.Warn("counting becomes slower the longer a snapshot of the database is held: end it, unless it is needed",
+		log.Warn("a snapshot of the database has been open for a long time, which slows down counting: end it, unless it is needed",
 			"holder", oldest.Holder, "since", since.UTC().Format(time.RFC3339), "end_it_with", oldest.Ending)
 	}
 	return nil

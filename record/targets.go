@@ -118,7 +118,7 @@ func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning,
 		e.other = targets[i]
 	}
 	if err == nil && len(lost) > 0 {
-		err = fmt.Errorf("an (other) of app %d has no row although it was made", in.App)
+		err = fmt.Errorf("a page or site (other) of app %d was created, but has no row", in.App)
 	}
 	return err
 }

@@ -51,12 +51,12 @@ type upkeep struct {
 func newUpkeep(d *db.DB, o Options, h *here, t *titles, m *metrics) *upkeep {
 	m.register.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "footfall_clock_offset_seconds",
-		Help: "How far this machine's clock is ahead of the database's, by which visits count. It is measured every minute.",
+		Help: "How far this machine's clock is ahead of the database's clock, which decides the day of a visit. Measured every minute.",
 	}, func() float64 { return d.ClockOffset().Seconds() })
 	m.register.NewCounterFunc(prometheus.CounterOpts{
 		Name: "footfall_commits_alone_total",
-		Help: "Commits that returned before the synchronous standby had them: somebody cancelled them, or emptied synchronous_standby_names " +
-			"where a standby is required.",
+		Help: "Commits that returned before the synchronous standby had them, because their wait was cancelled, " +
+			"or synchronous_standby_names was emptied while a standby was required.",
 	}, func() float64 { return float64(d.CommitsAlone()) })
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
@@ -80,11 +80,11 @@ func (u *upkeep) start() {
 		}
 	})
 	u.repeat(hereEvery,
-		task{"noting who came of late", slog.LevelDebug, func(ctx context.Context) error { return u.here.tell(ctx, u.db) }},
-		task{"noting titles of pages", slog.LevelDebug, func(ctx context.Context) error { return u.titles.tell(ctx, u.db) }})
+		task{"recording recent visits", slog.LevelDebug, func(ctx context.Context) error { return u.here.tell(ctx, u.db) }},
+		task{"recording the titles of pages", slog.LevelDebug, func(ctx context.Context) error { return u.titles.tell(ctx, u.db) }})
 	u.repeat(upkeepEvery,
-		task{"making the partitions of coming days", slog.LevelError, u.makeDays},
-		task{"looking for nodes that are away, or back", slog.LevelWarn, func(ctx context.Context) error {
+		task{"creating the partitions of the coming days", slog.LevelError, u.makeDays},
+		task{"checking which nodes are down or back", slog.LevelWarn, func(ctx context.Context) error {
 			return u.db.Read(ctx, func(q *db.Queries) error { return q.NodesSettle(ctx) })
 		}},
 		u.forgetting("calls", func(ctx context.Context) (int64, error) { return u.db.ForgetCalls(ctx, u.idsStay) }),
@@ -93,7 +93,7 @@ func (u *upkeep) start() {
 	u.repeat(clockEvery,
 		task{"measuring this machine's clock", slog.LevelError, u.measureClock},
 		task{"measuring the database", slog.LevelDebug, u.measureServer},
-		task{"beginning a new period of people", slog.LevelError, u.db.TurnPeople},
+		task{"starting a new period of people", slog.LevelError, u.db.TurnPeople},
 		task{"looking for old snapshots", slog.LevelError, func(ctx context.Context) error { return u.oldest.look(ctx, u.db, u.clock(), u.log) }})
 	u.repeat(batchesEvery,
 		task{"deleting the ids of old batches", slog.LevelError, func(ctx context.Context) error {
@@ -110,7 +110,7 @@ func (u *upkeep) repeat(every time.Duration, tasks ...task) {
 			for _, t := range tasks {
 				ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
 				if err := t.do(ctx); err != nil && u.ctx.Err() == nil {
-					u.log.Log(ctx, t.level, t.what+" failed; it is tried again", "in", every, "error", err)
+					u.log.Log(ctx, t.level, t.what+" failed; trying again", "in", every, "error", err)
 				}
 				cancel()
 			}
@@ -130,10 +130,10 @@ func (u *upkeep) close() {
 
 // forgetting returns a task that deletes old rows.
 func (u *upkeep) forgetting(what string, older func(context.Context) (rows int64, err error)) task {
-	return task{"forgetting old " + what, slog.LevelError, func(ctx context.Context) error {
+	return task{"deleting old " + what, slog.LevelError, func(ctx context.Context) error {
 		rows, err := older(ctx)
 		if rows > 0 {
-			u.log.Debug("old "+what+" forgotten", "rows", rows)
+			u.log.Debug("old "+what+" deleted", "rows", rows)
 		}
 		return err
 	}}
@@ -146,7 +146,7 @@ func (u *upkeep) measureClock(ctx context.Context) error {
 		return err
 	}
 	if ahead := u.db.ClockOffset(); u.mayWarn(ahead, time.Now()) {
-		u.log.Warn("this machine's clock differs from the database's, by which visits count: set it", "ahead", ahead)
+		u.log.Warn("this machine's clock differs from the database's clock, which decides the day of a visit: set it", "ahead", ahead)
 	}
 	return nil
 }
@@ -166,15 +166,15 @@ type serverMetrics struct{ size, standbyAway, dailyTask prometheus.Gauge }
 
 func newServerMetrics(m *metrics) serverMetrics {
 	gauge := func(name, help string) prometheus.Gauge {
-		return m.register.NewGauge(prometheus.GaugeOpts{Name: name, Help: help + " It is measured every minute."})
+		return m.register.NewGauge(prometheus.GaugeOpts{Name: name, Help: help + " Measured every minute."})
 	}
 	return serverMetrics{
 		size: gauge("footfall_database_bytes", "Size of the database with all its tables and indexes."),
 		standbyAway: gauge("footfall_standby_away",
-			"1 while nothing can be counted for want of a standby: the server's COMMIT waits for one, and none follows or answers, or it waits "+
-				"for none, though one is required. NaN: that could not be measured."),
+			"1 while nothing can be counted because a standby is missing: COMMIT waits for one, and none follows or answers, or COMMIT waits "+
+				"for none, though one is required. NaN: this could not be measured."),
 		dailyTask: gauge("footfall_daily_task_timestamp_seconds",
-			"When the last day began, in the time zone in which days begin last, on which the daily task was completed; 0: it never was."),
+			"Start of the last day on which the daily task was completed, in the time zone where days start last; 0: never."),
 	}
 }
 
@@ -208,7 +208,7 @@ func (u *upkeep) makeDays(ctx context.Context) error {
 	}
 	made, err := u.db.MakeDays(ctx, missing...)
 	if len(made) > 0 {
-		u.log.Debug("partitions made", "days", made)
+		u.log.Debug("partitions created", "days", made)
 	}
 	return err
 }
@@ -253,7 +253,7 @@ func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 func (u *upkeep) foldTags(ctx context.Context) {
 	if err := u.db.FoldTags(ctx); err != nil && ctx.Err() == nil {
 		if missed, speak := u.unfolded.Next(0, time.Now()); speak {
-			u.log.Error("tags of visits could not be added up; it goes on", "in", tagsEvery, "error", err, "unlogged_before", missed)
+			u.log.Error("tags of visits could not be added up; trying again", "in", tagsEvery, "error", err, "unlogged_before", missed)
 		}
 	}
 }

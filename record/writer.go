@@ -300,8 +300,8 @@ func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]b
 	committed, err := w.db.DidCommit(asking, id)
 	switch {
 	case err != nil:
-		j.fail(sent, visit.Errorf(visit.Lost, "", "the connection to the database was lost: it is not known whether this visit was counted: "+
-			"ask /counts, or if it had an id, send it again with that").Because(err))
+		j.fail(sent, visit.Errorf(visit.Lost, "", "the connection to the database was lost, so it is unknown whether this visit was counted: "+
+			"query /counts, or if it had an id, send it again with the same id").Because(err))
 	case committed:
 		if j.chunk {
 			movePositions(j.entries[:sent])

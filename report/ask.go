@@ -116,7 +116,7 @@ func (k Report) ParseCursor(text string, l *Look) error {
 	if k.place(text, l) {
 		return nil
 	}
-	return visit.Errorf(visit.Invalid, "after", "it does not belong to this order of rows: give what next said")
+	return visit.Errorf(visit.Invalid, "after", "it does not fit this order of rows: pass the value of next")
 }
 
 // Query returns the parameters that request a Look.

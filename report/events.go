@@ -44,7 +44,7 @@ type Here = PanelHereRow
 
 // Here reads the number of visitors on a site within the last five minutes, in one row.
 func (r *Reader) Here(ctx context.Context, l Look) (Panel[Here], error) {
-	return panelOf(ctx, r, "who is here", PanelHere, (*Queries).PanelHere, l)
+	return panelOf(ctx, r, "current visitors", PanelHere, (*Queries).PanelHere, l)
 }
 
 // Share formats a part of a whole in percent: 12.3 %.
@@ -57,7 +57,7 @@ func Share(part, whole int64) string {
 
 func (a *Rows) eventsText(s draw.Style, list []Event) string {
 	if len(list) == 0 {
-		return say("%s: no visitor of %s did anything that is counted %s\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In)
+		return say("%s: no visitor of %s triggered an event %s\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In)
 	}
 	return say("%s: events of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + draw.Table{
 		Columns: []draw.Column{{Name: "EVENT", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "SHARE"}},
@@ -85,7 +85,7 @@ func (r *Reader) Funnel(ctx context.Context, l Look) (Panel[Step], error) {
 
 func (a *Rows) goalsText(s draw.Style, list []Goal) string {
 	if len(list) == 0 {
-		return say("%s has no goals: set some, as with footfall app set %[1]s --goal event:signup --goal page:/thanks\n", a.Look.App)
+		return say("%s has no goals: set some, for example with footfall app set %[1]s --goal event:signup --goal page:/thanks\n", a.Look.App)
 	}
 	goals := draw.Table{Columns: []draw.Column{{Name: "GOAL", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "OF"}, {Name: "SHARE"}}}
 	if a.Look.Split != "" {
@@ -102,10 +102,10 @@ func (a *Rows) goalsText(s draw.Style, list []Goal) string {
 }
 
 func (a *Rows) funnelText(s draw.Style, list []Step) string {
-	return say("%s: how far visitors of %s got, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + draw.Table{
+	return say("%s: funnel of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + draw.Table{
 		Columns: []draw.Column{{Name: "STEP", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "SHARE"}, {Name: "ON ONE DAY"}},
 		Rows: convert(list, func(f Step) []any {
 			return []any{f.Step, f.Visitors, Share(f.Visitors, list[0].Visitors), f.SameDay}
 		}),
-	}.Text(s) + "\nEach step on the day of the one before it or later; the order within a day is not kept.\n"
+	}.Text(s) + "\nEach step is on the day of the previous one or later. The order within a day is not recorded.\n"
 }

@@ -29,7 +29,7 @@ type Filtered struct {
 // not read.
 func (r *Reader) Filter(ctx context.Context, l Look, parts ...string) (*Filtered, error) {
 	l.Parts = parts
-	rows, err := runQuery(ctx, r, "visitors under a filter", (*Queries).FilterPanels, l)
+	rows, err := runQuery(ctx, r, "filtered visitors", (*Queries).FilterPanels, l)
 	read := &Filtered{parts: parts, rows: rows}
 	if last := len(rows) - 1; last >= 0 && rows[last].Part == "since" {
 		read.Since, read.Erased = rows[last].Day, rows[last].Visitors
@@ -116,7 +116,7 @@ func (r *Reader) chartWhere(ctx context.Context, l Look) (p Panel[Period], err e
 	for _, f := range days {
 		came[f.Day] = f
 	}
-	p, err = panelOf(ctx, r, "chart under a filter", PanelChart, (*Queries).PanelChart, l)
+	p, err = panelOf(ctx, r, "filtered chart", PanelChart, (*Queries).PanelChart, l)
 	p.SQL = l.call("days_where", l.App, l.Target, l.In.From, l.In.To, l.conditions(), l.Period)
 	for i := range p.Rows {
 		row := &p.Rows[i]
@@ -176,13 +176,13 @@ func (l Look) CheckWhere() error {
 	switch {
 	case len(l.Where) == 0:
 	case site == "" || strings.Contains(site, "/") || l.Prefix != "":
-		return visit.Errorf(visit.Invalid, "where", "filters are of the visitors of a site: give site, and a page as where=page:/home")
+		return visit.Errorf(visit.Invalid, "where", "a filter selects visitors of a site: give site, and a page as where=page:/home")
 	case l.Before > 0:
-		return visit.Errorf(visit.Invalid, "days_before", "nothing is compared under a filter: ask for the other days by themselves")
+		return visit.Errorf(visit.Invalid, "days_before", "days cannot be compared with a filter: request the other days separately")
 	case l.Find != "" || l.After != (Cursor{}) && l.After.Day == 0:
-		return visit.Errorf(visit.Invalid, "where", "pages under a filter are one list without parts: leave find and after out")
+		return visit.Errorf(visit.Invalid, "where", "with a filter, all pages are in one list: leave find and after out")
 	case l.By != "" && l.By != "pv":
-		return visit.Errorf(visit.Invalid, "order", "pages under a filter are in order of pv alone")
+		return visit.Errorf(visit.Invalid, "order", "with a filter, pages can only be sorted by pv")
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
 
 // PagesVisited returns how many pages TopPages could list for a site, at most N.
 func (r *Reader) PagesVisited(ctx context.Context, l Look) (int64, error) {
-	return runQuery(ctx, r, "how many pages were visited", (*Queries).PagesVisited, l)
+	return runQuery(ctx, r, "the number of visited pages", (*Queries).PagesVisited, l)
 }
 
 // ReturnedAfter reads how often visitors of a target returned in a range, by the number of days since their previous
@@ -93,7 +93,7 @@ func (r *Reader) FirstVisits(ctx context.Context, l Look) (Panel[FirstVisit], er
 
 // WhoCame reads the visitors of a target on each day of a range, the last day first: N of them after a place.
 func (r *Reader) WhoCame(ctx context.Context, l Look) (Panel[Came], error) {
-	return panelOf(ctx, r, "who came", PanelWhoCame, (*Queries).PanelWhoCame, l)
+	return panelOf(ctx, r, "visitors by day", PanelWhoCame, (*Queries).PanelWhoCame, l)
 }
 
 // TagNames reads the names of tags that an app counts or has values for.

@@ -60,7 +60,7 @@ func encode(w io.Writer, a Answer, f Format) error {
 	case SVG:
 		days, drawn := a.(dayByDay)
 		if !drawn {
-			return errors.New("only days can be drawn")
+			return errors.New("only days can be drawn as SVG")
 		}
 		_, err := io.WriteString(w, days.plot().SVG(days.title()))
 		return err

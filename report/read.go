@@ -49,7 +49,7 @@ func (r *Reader) ranksBefore(ctx context.Context, l Look) (int64, error) {
 var ErrNoVisitor = errors.New("there is no such visitor")
 
 // ErrVisitorElsewhere is an ErrNoVisitor for the rank of a visitor who was counted elsewhere.
-var ErrVisitorElsewhere = fmt.Errorf("this visitor came before: %w", ErrNoVisitor)
+var ErrVisitorElsewhere = fmt.Errorf("this visitor was counted elsewhere: %w", ErrNoVisitor)
 
 // Site is a site with its totals.
 type Site struct {

@@ -248,7 +248,7 @@ func readGoals(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	}
 	read, err := from.Goals(ctx, asked)
 	if len(read.Rows) > DeepestTop {
-		return nil, visit.Errorf(visit.Invalid, "by", "these are more than 10,000 rows: ask for fewer days, or for one goal")
+		return nil, visit.Errorf(visit.Invalid, "by", "there are more than 10,000 rows: choose fewer days, or one goal")
 	}
 	return &Rows{Look: l, Name: "goals", List: read.Rows}, err
 }

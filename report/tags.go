@@ -41,9 +41,9 @@ func (r *Reader) ByTag(ctx context.Context, l Look) (none Panel[TagValue], err e
 	case err != nil:
 		return none, err
 	case !slices.Contains(names, l.Name):
-		return none, visit.Errorf(visit.Invalid, "name", "%.64q is no tag of this app: use %s", l.Name, strings.Join(names, ", "))
+		return none, visit.Errorf(visit.Invalid, "name", "%.64q is not a tag of this app: use %s", l.Name, strings.Join(names, ", "))
 	case !tag.IsOfPages(l.Name) && strings.Contains(l.Target, "/"):
-		return none, visit.Errorf(visit.Invalid, "name", "pages have %s alone: ask for %s of the site",
+		return none, visit.Errorf(visit.Invalid, "name", "pages only have %s: request %s for the site",
 			strings.Join(tag.Names[:tag.OfPages], " and "), l.Name)
 	}
 	return r.Tags(ctx, l)
@@ -61,9 +61,9 @@ func (a *Rows) tagsText(s draw.Style, list []Tag) string {
 	switch since := a.Of.(tagMembers).Since; {
 	case len(a.Look.Where) > 0:
 	case since == 0:
-		text += "\nno visit has brought tags yet\n"
+		text += "\nno visit has had tags yet\n"
 	case a.Look.In.From < since:
-		text += say("\ntags are counted from %s on: days before it are %s\n", visit.DayText(since), WithoutTag)
+		text += say("\ntags are counted from %s on: earlier days are %s\n", visit.DayText(since), WithoutTag)
 	}
 	return text
 }

@@ -71,19 +71,19 @@ func TestTagsAreThoseThatAreCountedOrWere(t *testing.T) {
 	}
 	_, err = r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example", Name: "country", In: visit.Range{From: 20190629, To: 20190629},
 		N: 10})
-	require.EqualError(t, err, `name: "country" is no tag of this app: use campaign, source, hour, plan, age, browser`)
+	require.EqualError(t, err, `name: "country" is not a tag of this app: use campaign, source, hour, plan, age, browser`)
 	_, err = r.ByTag(t.Context(), report.Look{App: "demo", Target: "a.example/x", Name: "plan", In: visit.Range{From: 20190629, To: 20190629},
 		N: 10})
-	require.ErrorContains(t, err, "ask for plan of the site")
+	require.ErrorContains(t, err, "request plan for the site")
 }
 
 func TestTagsThatCannotBeAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newTagged(t)
 	for call, problem := range map[string]string{
-		`tags('demo', 'a.example', 'colour', 20190628, 20190629)`:          "app demo has no tag colour: report.tag_names('demo') has those",
+		`tags('demo', 'a.example', 'colour', 20190628, 20190629)`:          "app demo has no tag colour: report.tag_names('demo') lists its tags",
 		`tags('demo', 'a.example', 'source', 20190628, 20190629, 0)`:       "between 1 and 10000",
-		`tags('demo', 'a.example/x', 'browser', 20190628, 20190629)`:       "ask for browser of the site",
+		`tags('demo', 'a.example/x', 'browser', 20190628, 20190629)`:       "request browser for the site",
 		`tag_pages('demo', 'source', 'google', 20190628, 20190629, 10001)`: "between 1 and 10000",
 	} {
 		_, err := r.Tables().Exec(t.Context(), `SELECT FROM report.`+call)

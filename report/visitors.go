@@ -109,9 +109,9 @@ func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
 	visitors, of, day := draw.Count(came.PV, "visitor"), visit.Shown(a.Look.Target), draw.Day(came.Day)
 	switch {
 	case came.PV == 0:
-		return say("%s: nobody came to %s on %s\n", a.Look.App, of, day)
+		return say("%s: %s had no visitors on %s\n", a.Look.App, of, day)
 	case len(list) == 0:
-		return say("%s: %s came to %s on %s; who they were is not kept any more\n", a.Look.App, visitors, of, day)
+		return say("%s: %s came to %s on %s; the list of visitors is no longer kept\n", a.Look.App, visitors, of, day)
 	}
 	text := say("%s: %s of %s on %s\n\n", a.Look.App, visitors, of, day) + draw.Table{
 		Columns: []draw.Column{{Name: "VISITOR"}, {Name: "RANK"}, {Name: "NEW"}},
@@ -120,7 +120,7 @@ func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
 		}),
 	}.Text(s)
 	if missing := came.PV - int64(len(list)); missing > 0 {
-		text += say("\n%s more: erased, or behind these in order of address (-n shows more)\n", draw.Number(missing))
+		text += say("\n%s more: erased, or after these in order of address (-n shows more)\n", draw.Number(missing))
 	}
 	return text
 }
@@ -128,9 +128,9 @@ func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
 func (a *Rows) rankText(found Ranked) string {
 	of := visit.Shown(a.Look.Target)
 	if found.Erased {
-		return say("%s: visitor %s of %s was erased, or has not come for long: nothing but the number is kept\n",
+		return say("%s: visitor %s of %s was erased or forgotten: only the number is kept\n",
 			a.Look.App, draw.Number(found.Rank), of)
 	}
-	return say("%s: visitor %s of %s is %s, who came first on %s and last on %s\n",
+	return say("%s: visitor %s of %s is %s, whose first day was %s and last day %s\n",
 		a.Look.App, draw.Number(found.Rank), of, found.Visitor, draw.Day(found.FirstDay), draw.Day(found.LastDay))
 }

@@ -76,7 +76,7 @@ type VisitorsForgotten struct {
 }
 
 // ErrRunning is returned while retention runs in another instance or by a command.
-var ErrRunning = errors.New("retention runs at this moment, in another instance or by a command: try again when it has ended")
+var ErrRunning = errors.New("retention is already running, in another instance or by a command: try again when it has ended")
 
 // Plan returns what Run would do. It changes nothing.
 func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
@@ -121,7 +121,7 @@ func (r *Retainer) Daily(ctx context.Context) {
 		case errors.Is(err, ErrRunning):
 			continue
 		case err != nil:
-			r.log.Error("retention failed, so some rows that no app keeps are still there; it is tried again", "in", dailyTry, "error", err)
+			r.log.Error("retention failed, so some rows that no app keeps are still stored; trying again", "in", dailyTry, "error", err)
 		}
 		if done == nil || len(done.Closed)+len(done.Dropped)+len(done.Visits)+len(done.Forgotten) == 0 {
 			continue
@@ -133,7 +133,7 @@ func (r *Retainer) Daily(ctx context.Context) {
 		for _, f := range done.Forgotten {
 			visitors += f.Visitors
 		}
-		r.log.Info("deleted what no app keeps any longer", "days_closed", len(done.Closed), "days_dropped", len(done.Dropped),
+		r.log.Info("deleted data that no app keeps any longer", "days_closed", len(done.Closed), "days_dropped", len(done.Dropped),
 			"visits_deleted", visits, "visitors_forgotten", visitors)
 	}
 }

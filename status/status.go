@@ -238,7 +238,7 @@ func dayOf(t time.Time) int32 { return visit.DayOf(t, time.UTC) }
 func DiskOf(dir string) (*Disk, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {
-		return nil, fmt.Errorf("look at the disk of %s: %w", dir, err)
+		return nil, fmt.Errorf("read the free space of the disk of %s: %w", dir, err)
 	}
 	block := int64(fs.Bsize) //nolint:unconvert // an int32 on other systems
 	d := &Disk{}

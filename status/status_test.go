@@ -84,7 +84,7 @@ func TestRead(t *testing.T) {
 	_, err = dbtest.Connect(t, address).Exec(t.Context(), fmt.Sprintf("ALTER TABLE visits DETACH PARTITION visits_%d; DROP TABLE visits_%[1]d",
 		today))
 	require.NoError(t, err)
-	assertWarns(t, read(t, d), "there is no partition of visits for [")
+	assertWarns(t, read(t, d), "the table visits has no partition for [")
 	counting.Close()
 	require.Eventually(t, func() bool { return len(read(t, d).Instances) == 0 }, dbtest.Patience, dbtest.Tick, "the server has noticed")
 	assertWarns(t, read(t, d), nobodyRuns)
@@ -109,7 +109,7 @@ func TestReadWebhooksThatNobodyAnswers(t *testing.T) {
 		FROM (VALUES ('{a,b}'::text[], now() - interval '2 hours'), ('{}', now() - interval '2 hours'), ('{a}', now())) AS v (waiting, since)`)
 	require.NoError(t, err)
 	s := read(t, dbtest.Open(t, address, db.Options{}))
-	assertWarns(t, s, nobodyRuns, "webhook 1 of app blog has a call that waits since ")
+	assertWarns(t, s, nobodyRuns, "webhook 1 of app blog has a call that has been waiting since ")
 	assert.Contains(t, s.Warnings[1], "(2 in all)")
 	assert.NotContains(t, s.Warnings[1], "hook.example")
 }
@@ -137,11 +137,11 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 		_, err := d.MakeDays(t.Context(), day)
 		require.NoError(t, err)
 	}
-	assertWarns(t, read(t, d), nobodyRuns, "days that are over are not closed (2"+notClosed)
+	assertWarns(t, read(t, d), nobodyRuns, "past days are not closed (2"+notClosed)
 	conn := dbtest.Connect(t, address)
 	_, err := conn.Exec(t.Context(), `INSERT INTO closed_days (day_id) VALUES (20260103)`)
 	require.NoError(t, err)
-	assertWarns(t, read(t, d), nobodyRuns, "days that are over are not closed (1"+notClosed)
+	assertWarns(t, read(t, d), nobodyRuns, "past days are not closed (1"+notClosed)
 	_, err = conn.Exec(t.Context(), `INSERT INTO closed_days (day_id) VALUES (20260102); UPDATE epochs SET value = 20260103
 		WHERE name = 'retention'`)
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestReadClockThatIsWrong(t *testing.T) {
 func TestReadWithoutTables(t *testing.T) {
 	t.Parallel()
 	s := read(t, dbtest.Open(t, dbtest.Empty(t), db.Options{}))
-	assertWarns(t, s, "no schema of Footfall's", nobodyRuns)
+	assertWarns(t, s, "does not contain Footfall's schema", nobodyRuns)
 	assert.NotEmpty(t, s.Server.Version)
 	assert.Empty(t, s.Tables)
 }
@@ -236,7 +236,7 @@ func TestWarningOfTheStandby(t *testing.T) {
 			return err == nil && strings.Contains(fmt.Sprint(f.warnings()), of)
 		}
 	}
-	const inVain, waitsForNone = "and none follows it or answers", "the server waits for no standby"
+	const inVain, waitsForNone = "but none follows it or responds", "the server waits for no standby"
 	well := func() bool { return warns("no instance of the service runs")() && !warns("standby")() }
 	require.Eventually(t, well, dbtest.Patience, dbtest.Tick)
 	p.WaitFor("another")

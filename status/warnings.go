@@ -50,10 +50,10 @@ func (f *facts) warnOfDays(warn func(format string, values ...any)) {
 		return
 	}
 	if len(f.missing) > 0 {
-		warn("there is no partition of visits for %v: see the service's log", f.missing)
+		warn("the table visits has no partition for %v: see the service's log", f.missing)
 	} else if left := f.daysLeft(); left < enoughDays {
-		warn("visits can be counted for %d days more, since no partitions are made for them: see the service's log; those of a cell need the "+
-			"coordinator", left)
+		warn("visits can be counted for only %d more days, because no more partitions are created: see the service's log; "+
+			"in a cell, that needs the coordinator", left)
 	}
 }
 
@@ -65,26 +65,27 @@ func (f *facts) warnings() []string {
 		warn("%v", f.unreadable)
 	}
 	if f.disk != nil && f.disk.Free < max(leastFree, f.disk.Bytes/100*leastFreePercent) {
-		warn("the disk of the data has %s of %s left: a full one counts nothing: make room, or keep less (`footfall app set --help`, "+
-			"--retain-days)",
+		warn("the disk of the data has %s of %s left, and if it is full, nothing is counted: make room, or keep less "+
+			"(`footfall app set --help`, --retain-days)",
 			units.BytesSize(float64(f.disk.Free)), units.BytesSize(float64(f.disk.Bytes)))
 	}
 	switch {
 	case f.standby.InVain:
-		warn("the server waits for a synchronous standby (synchronous_standby_names = '%s'), and none follows it or answers, so nothing is "+
-			"counted: start the standby",
+		warn("the server waits for a synchronous standby (synchronous_standby_names = '%s'), but none follows it or responds, "+
+			"so nothing is counted: start the standby",
 			f.server.WaitsFor)
 	case f.standby.Lacking && !f.server.IsStandby:
 		warn("the server waits for no standby, though one is required, so nothing is counted: name the standby in its " +
 			"synchronous_standby_names, " +
-			"and see that its max_wal_senders is not 0; or let it count alone with `footfall standby require off`")
+			"and check that its max_wal_senders is not 0; or allow counting without one with `footfall standby require off`")
 	}
 	if f.refused != nil && !db.IsDenied(f.refused) { // otherwise only this role lacks the right to count
 		warn("no visit can be counted now: %s", db.Sentence(f.refused))
 	}
 	if len(f.nodesAway) > 0 {
-		warn("of the cluster of Citus %s is away; cells there count nothing: start it, put its standby in its place (`footfall cell node "+
-			"replace`), or remove it (`footfall cell node remove`)", strings.Join(f.nodesAway, ", "))
+		warn("nodes of the Citus cluster cannot be reached: %s; their cells count nothing: start them, replace them by "+
+			"their standbys (`footfall cell node replace`), "+
+			"or remove them (`footfall cell node remove`)", strings.Join(f.nodesAway, ", "))
 	}
 	if len(f.instances) == 0 && !f.server.IsStandby { // a standby does not show the locks of running instances
 		warn("no instance of the service runs on this database, so nothing is counted: start one with `footfall serve`")
@@ -94,29 +95,31 @@ func (f *facts) warnings() []string {
 		if f.ahead < 0 {
 			where = "behind"
 		}
-		warn("this machine's clock is %v %s the database's, by which visits count: set it right", f.ahead.Abs().Round(time.Millisecond), where)
+		warn("this machine's clock is %v %s the database's, which determines when visits count: "+
+			"correct it", f.ahead.Abs().Round(time.Millisecond), where)
 	}
 	f.warnOfDays(warn)
-	const look = "see the service's log, or type `footfall retain`"
+	const look = "see the service's log, or run `footfall retain`"
 	due := f.due()
 	// Unclosed days may be visits of earlier days that arrived after the daily task. The next task closes them.
 	behind := len(due) > 0 && f.daily.DoneOn <= due[len(due)-1]
 	leftOut := f.daily.DoneOn > 0 && f.daily.DoneOn < dayOf(f.now.Add(-triedWithin)) && !f.daily.Running
 	switch {
 	case behind && len(f.unclosed) > 0:
-		warn("days that are over are not closed (%d, the first %d): the daily task has not run since, or failed: %s", len(f.unclosed),
+		warn("past days are not closed (%d, the first %d): the daily task has not run since, or failed: %s", len(f.unclosed),
 			f.unclosed[0], look)
 	case behind || leftOut:
-		warn("the daily task was not completed since %d, so some of what no app keeps is still there: %s", f.daily.DoneOn, look)
+		warn("the daily task was not completed since %d, so some rows that no app keeps any longer are still there: %s",
+			f.daily.DoneOn, look)
 	}
 	for _, t := range f.snapshots {
-		warn("%s has held a snapshot of the database since %s, and counting becomes slower the longer it lasts: end it, unless it is "+
-			"needed, with %s",
+		warn("%s has held a snapshot of the database since %s, and the longer it lasts, the slower counting becomes: "+
+			"unless it is needed, end it with %s",
 			t.Holder, t.Since.UTC().Format(time.RFC3339), t.Ending)
 	}
 	for _, w := range f.webhooks {
-		warn("webhook %d of app %s has a call that waits since %s (%d in all): the service's log says why; mend its receiver, see that the "+
-			"service has its secret, or type `footfall app webhook remove %[2]s %[1]d`",
+		warn("webhook %d of app %s has a call that has been waiting since %s (%d in all), for the reason in the service's log: "+
+			"repair its receiver, check that the service has its secret, or run `footfall app webhook remove %[2]s %[1]d`",
 			w.ID, w.App, w.Since.UTC().Format(time.RFC3339), w.Waiting)
 	}
 	return warnings

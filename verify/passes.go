@@ -41,7 +41,7 @@ func (v *verifier) next(ctx context.Context, q *Queries) (*piece, error) {
 	for len(v.walks) > 0 {
 		p, err := v.walks[0].next(ctx, q)
 		if err != nil {
-			return nil, fmt.Errorf("%s: choose what comes next: %w", v.walks[0].pass, err)
+			return nil, fmt.Errorf("%s: choose the next part: %w", v.walks[0].pass, err)
 		}
 		if p != nil {
 			v.left[p.pass]++

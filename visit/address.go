@@ -43,11 +43,11 @@ func addressProblem(address string) string {
 	_, notNetwork := netip.ParsePrefix(address)
 	switch {
 	case strings.Contains(address, "%"):
-		return "it has a zone (what follows %%): leave the zone out"
+		return "it has a zone (the part after %%): leave the zone out"
 	case address == "":
 		return "it is missing: give the visitor's IPv4 or IPv6 address"
 	case strings.TrimSpace(address) != address:
-		return "it has space around it: give the address alone"
+		return "it has spaces around it: give only the address"
 	case notPort == nil:
 		return "it has a port: give only the address"
 	case notNetwork == nil:

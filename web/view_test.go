@@ -220,8 +220,8 @@ func TestChartsAreSummedUp(t *testing.T) {
 		assert.Equal(t, want, strings.ReplaceAll(chartSummary(words.English(), of, "day", counted{today: 20261122}), "\u202f", " "))
 	}
 	for want, of := range map[string][]report.Period{
-		"1 visitor so far.":                                   bars(1),
-		"Sun 1 November 2026: 7 visitors.":                    bars(7, 1),
+		"1 visitor so far.":                                bars(1),
+		"Sun 1 November 2026: 7 visitors.":                 bars(7, 1),
 		"No visitors before today, which is not over yet.": bars(0, 0, 1),
 		"4 visitors a day on average. Most: Sun 1 November 2026 (4); fewest: Sun 1 November 2026 (4). Steady: both halves have the same number.": bars(4, 4,
 			1),

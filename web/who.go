@@ -86,7 +86,7 @@ func readAfter(text string) (after report.Cursor, err error) {
 	n, wrong := strconv.ParseInt(day, 10, 32)
 	after.Day = int32(n) //nolint:gosec // parsed with 32 bits
 	if after.Visitor, err = netip.ParseAddr(visitor); err != nil || wrong != nil || n < 1 || after.Visitor.Zone() != "" {
-		return after, visit.Errorf(visit.Invalid, "after", "%.64q is not a place in a list: follow the link below it", text)
+		return after, visit.Errorf(visit.Invalid, "after", "%.64q is not a position in a list: follow the link below the list", text)
 	}
 	return after, nil
 }

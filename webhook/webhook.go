@@ -71,7 +71,7 @@ func (s *Sender) Run(ctx context.Context) {
 			underWay.Go(func() { s.deliver(ctx, w) })
 		}
 		if err != nil && !failing {
-			s.log.Warn("webhooks are not called for now; it is tried again", "in", lookEvery, "error", err)
+			s.log.Warn("webhooks cannot be called now; retrying", "in", lookEvery, "error", err)
 		}
 		failing = err != nil
 	}
@@ -108,7 +108,7 @@ func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 		return q.WebhookBackOff(ctx, WebhookBackOffParams{ID: w.ID, Most: restsAtMost.Seconds(), Answer: answer})
 	})
 	if failed = errors.Join(detailed(failed), err); failed != nil {
-		s.log.Warn("a webhook was not called; it is tried again", "webhook", w.ID, "error", failed)
+		s.log.Warn("a call of a webhook failed; it will be retried", "webhook", w.ID, "error", failed)
 	}
 }
 

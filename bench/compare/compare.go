@@ -18,15 +18,15 @@ import (
 // Options of a comparison, as flags.
 type Options struct {
 	bench.Options
-	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, baseline, batched, batched+filter, batched+memory, batched+both; with --http only those that begin with batched, and with --old old. Default: all."`
+	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, baseline, batched, batched+filter, batched+memory, batched+both; with --http only those that begin with batched; with --old also old. Default: all."`
 	Workloads   []string      `enum:"first,returning,burst" default:"first,returning,burst" placeholder:"NAME,…" help:"Which workloads: ${enum}. Default: all."`
-	Rounds      int           `default:"5" placeholder:"N" help:"How often each has its turn at each workload, on a new database every time; medians are shown. Default: ${default}."`
-	Visits      int           `default:"100000" placeholder:"N" help:"Visits of each run. Contenders that count one visit a transaction get the first tenth of them, at least 1500. Not with --http. Default: ${default}."`
+	Rounds      int           `default:"5" placeholder:"N" help:"How often to run each way on each workload, on a new database every time; medians are shown. Default: ${default}."`
+	Visits      int           `default:"100000" placeholder:"N" help:"Visits of each run. Contenders that count one visit per transaction get the first tenth of them, at least 1500. Not with --http. Default: ${default}."`
 	Clients     int           `default:"2000" placeholder:"N" help:"How many clients visit at once; 2000 fill the batches. Not with --http. Default: ${default}."`
-	HTTP        bool          `name:"http" help:"Compare processes that serve HTTP, each visited over as many connections as are asked for."`
-	Old         string        `placeholder:"FILE" help:"The program of another version, which has its turn beside the present one, on tables of its own; with --http."`
+	HTTP        bool          `name:"http" help:"Compare processes that serve HTTP, each over --connections connections."`
+	Old         string        `placeholder:"FILE" help:"The program of another version, to compare with the current one, on its own tables; with --http."`
 	Connections int           `default:"256" placeholder:"N" help:"Connections, with --http. Default: ${default}."`
-	Duration    time.Duration `default:"10s" placeholder:"TIME" help:"For how long each is visited, with --http. Default: ${default}."`
+	Duration    time.Duration `default:"10s" placeholder:"TIME" help:"How long to send visits to each process, with --http. Default: ${default}."`
 }
 
 // Check returns the faults of the options.
@@ -34,9 +34,10 @@ func (o Options) Check() (f bench.Faults) {
 	if o.HTTP {
 		f.Service(o.Footfall)
 	}
-	f.When(o.Old != "" && !o.HTTP, "old: it means nothing without --http: leave it out")
-	f.When(o.Duration <= 0, "duration: %s will not do: give some time, like 10s", o.Duration)
-	f.When(visitsOf(o) > load.Addresses, "visits: %d visitors are more than the %d addresses to give them", visitsOf(o), load.Addresses)
+	f.When(o.Old != "" && !o.HTTP, "old: it has no effect without --http: leave it out")
+	f.When(o.Duration <= 0, "duration: %s is not positive: give a time like 10s", o.Duration)
+	f.When(visitsOf(o) > load.Addresses, "visits: %d visitors need more than the %d available addresses: give fewer",
+		visitsOf(o), load.Addresses)
 	_, err := chosen(o)
 	f.When(err != nil, "%w", err)
 	return f
@@ -164,7 +165,7 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 	}
 	stored, err := of.read(ctx, address)
 	if err != nil {
-		return r, fmt.Errorf("read what was counted: %w", err)
+		return r, fmt.Errorf("read the counted numbers: %w", err)
 	}
 	return Turn{
 		Visits: m.Requests, PerSecond: m.PerSecond, P50Ms: m.P50Ms, P99Ms: m.P99Ms,

@@ -203,11 +203,11 @@ func TestCheck(t *testing.T) {
 		).Check(),
 	)
 	for want, o := range map[string]Options{
-		`contenders: there is no "fast" here: choose from naive,`: {Contenders: []string{"naive", "fast"}},
-		`contenders: there is no "naive" here: choose from batc`:  {Options: bench.Options{Footfall: os.Args[0]}, HTTP: true, Contenders: []string{"naive"}},
-		"visits: 16777217 visitors are more":                      {Visits: 1<<24 + 1},
-		"duration: -1s will not do":                               {Duration: -time.Second},
-		"old: it means nothing without --http":                    {Old: "/x"},
+		`contenders: "fast" is not one of them: choose from naive,`: {Contenders: []string{"naive", "fast"}},
+		`contenders: "naive" is not one of them: choose from batc`:  {Options: bench.Options{Footfall: os.Args[0]}, HTTP: true, Contenders: []string{"naive"}},
+		"visits: 16777217 visitors need more":                       {Visits: 1<<24 + 1},
+		"duration: -1s is not positive":                             {Duration: -time.Second},
+		"old: it has no effect without --http":                      {Old: "/x"},
 	} {
 		faults := completed(t, o).Check()
 		require.NotEmpty(t, faults, want)
@@ -273,7 +273,7 @@ func TestJudge(t *testing.T) {
 // sample is a made-up comparison, with the longest numbers that a table must have room for.
 func sample(http bool) *Report {
 	r := &Report{
-		Machine: "2 CPUs, go1.26.8, PostgreSQL 15.18, fsync on, synchronous_commit on, begun 2019-06-29T12:00:00Z",
+		Machine: "2 CPUs, go1.26.8, PostgreSQL 15.18, fsync on, synchronous_commit on, started 2019-06-29T12:00:00Z",
 		HTTP:    http, Clients: 256, Rounds: 2, Seed: 7,
 		Workloads: []About{
 			{Name: "first", About: "every visit is a new visitor's"},

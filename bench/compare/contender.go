@@ -47,15 +47,15 @@ var behindProxy = []string{"serve", "--max-wait", "10s", "--trust-proxy", "127.0
 
 // contenders in display order. Contenders that are not exact may be wrong: their errors are counted and shown.
 var contenders = []contender{
-	literally(naive, "one visit a transaction: look the visitor up, insert or not, add to the counters; wrong when two visits meet",
+	literally(naive, "one visit per transaction: look up the visitor, insert if new, add to the counters; wrong for concurrent visits",
 		literal.Naive),
-	literally("naive+filter", "naive, but what a Bloom filter calls surely new is not looked up", literal.NaiveFilter),
-	literally(baseline, "one visit a transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact",
+	literally("naive+filter", "naive, but a visitor whom a Bloom filter reports as new is not looked up", literal.NaiveFilter),
+	literally(baseline, "one visit per transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact",
 		literal.Baseline),
-	service(batched, "Footfall without helpers: visits that wait are counted in one transaction", false, 0),
-	service("batched+filter", "batched, and a filter of all visitors spares look-ups of new ones", true, 0),
-	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", false, memoryBytes),
-	service(both, "batched with filter and memory: what `footfall serve` does", true, memoryBytes),
+	service(batched, "Footfall without helpers: waiting visits are counted in one transaction", false, 0),
+	service("batched+filter", "batched, and a filter of all visitors saves look-ups of new ones", true, 0),
+	service("batched+memory", "batched, and a memory of recent visitors saves look-ups of these", false, memoryBytes),
+	service(both, "batched with filter and memory, like `footfall serve`", true, memoryBytes),
 }
 
 // literally returns a contender that counts one visit per transaction.
@@ -95,7 +95,7 @@ func chosen(o Options) ([]contender, error) {
 	if o.Old != "" {
 		can = append(
 			can,
-			contender{About: About{old, "what " + o.Old + " does", true}, read: serviceTables, program: o.Old, arguments: behindProxy},
+			contender{About: About{old, "the program " + o.Old, true}, read: serviceTables, program: o.Old, arguments: behindProxy},
 		)
 	}
 	var some []contender
@@ -107,7 +107,7 @@ func chosen(o Options) ([]contender, error) {
 	}
 	for _, name := range o.Contenders {
 		if !slices.Contains(there, name) {
-			return nil, fmt.Errorf("contenders: there is no %q here: choose from %s", name, strings.Join(there, ","))
+			return nil, fmt.Errorf("contenders: %q is not one of them: choose from %s", name, strings.Join(there, ","))
 		}
 	}
 	return some, nil

@@ -116,7 +116,7 @@ func (r *Report) exact(name string) bool {
 func (r *Report) Print(w io.Writer) {
 	how := "all in one process, %d clients at once"
 	if r.HTTP {
-		how = "over HTTP on the same machine, %d connections, each contender a process of its own"
+		how = "over HTTP on the same machine, %d connections, each contender in its own process"
 	}
 	fmt.Fprintf(w, "\n%s\n"+how+"; medians of %d rounds in turns; seed %d\n", r.Machine, r.Clients, r.Rounds, r.Seed)
 	there := slices.DeleteFunc(slices.Clone(references), func(name string) bool {
@@ -154,9 +154,9 @@ func (r *Report) Print(w io.Writer) {
 	for _, about := range r.Contenders {
 		fmt.Fprintf(w, "  %s: %s\n", about.Name, about.About)
 	}
-	fmt.Fprint(w, `  asked: existence queries a visit: keys looked up to decide new or known
-  uv off: visitors that uv misses or has too many, over all targets and rounds
-  ranks off: ranks that nobody or more than one visitor has, over all targets and rounds
+	fmt.Fprint(w, `  asked: existence queries per visit: keys looked up to decide whether they are new
+  uv off: visitors that uv misses or counts too often, over all targets and rounds
+  ranks off: ranks that no visitor has, or more than one, over all targets and rounds
   /…: visits/s divided by those of that contender on the same workload
 `)
 }

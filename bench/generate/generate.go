@@ -30,9 +30,9 @@ import (
 
 // Set describes the generated visits, as flags. A zero field means its default.
 type Set struct {
-	App      string    `default:"generated" placeholder:"NAME" help:"The app that is made; it must not exist yet. It counts in UTC. Default: ${default}."`
+	App      string    `default:"generated" placeholder:"NAME" help:"The app to create; it must not exist yet. It counts in UTC. Default: ${default}."`
 	Visits   int       `default:"10000000" placeholder:"N" help:"How many visits. Default: ${default}."`
-	Days     int       `default:"60" range:"1..10000" placeholder:"N" help:"Days over which the visits came. Default: ${default}."`
+	Days     int       `default:"60" range:"1..10000" placeholder:"N" help:"Number of days over which the visits are spread. Default: ${default}."`
 	Until    time.Time `placeholder:"DAY" format:"2006-01-02" help:"The last day, like 2019-06-29. Default: yesterday."`
 	Pages    int       `default:"100000" placeholder:"N" help:"How many pages, few of which are visited often. Default: ${default}."`
 	Visitors int       `default:"1000000" range:"1..16000000" placeholder:"N" help:"How many visitors; few visit often. Default: ${default}."`
@@ -55,8 +55,9 @@ func (s Set) Completed() Set {
 // Check returns the faults of the set. Missing fields are valid.
 func (s Set) Check() (f bench.Faults) {
 	s = s.Completed()
-	f.When(s.Pages < s.Sites, "pages: %d are too few for %d sites: each has one at least", s.Pages, s.Sites)
-	f.When(s.Visits < max(s.Pages, s.Visitors, s.Days), "visits: %d are too few: every page, visitor and day (%d, %d, %d) has one at least",
+	f.When(s.Pages < s.Sites, "pages: %d are too few for %d sites: each needs at least one", s.Pages, s.Sites)
+	f.When(s.Visits < max(s.Pages, s.Visitors, s.Days),
+		"visits: %d are too few: every page, visitor and day (%d, %d, %d) needs at least one",
 		s.Visits, s.Pages, s.Visitors, s.Days)
 	return f
 }
@@ -86,7 +87,7 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 		err = bench.Ask(ctx, o.DatabaseURL, func(q *tables.Queries) error { return q.Vacuum(ctx) })
 	}
 	if err != nil {
-		return fmt.Errorf("app: %s was begun and is not complete: delete it with `footfall app delete %s`, or begin with a new folder: %w",
+		return fmt.Errorf("app: %s is incomplete: delete it with `footfall app delete %s`, or start with a new folder: %w",
 			set.App, set.App, err)
 	}
 	return nil

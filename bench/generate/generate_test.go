@@ -137,7 +137,7 @@ func TestGenerateRepeats(t *testing.T) {
 	one := dbtest.Column[string](t, generated(t, address, set), all)
 	err := Run(t.Context(), bench.Options{DatabaseURL: address}, set)
 	require.ErrorContains(t, err, "small")
-	assert.NotContains(t, err.Error(), "not complete")
+	assert.NotContains(t, err.Error(), "incomplete")
 
 	assert.Equal(t, one, dbtest.Column[string](t, generated(t, dbtest.New(t), set), all))
 	set.Seed = 2
@@ -150,7 +150,7 @@ func TestGenerateInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	err := Run(ctx, bench.Options{DatabaseURL: dbtest.New(t), Progress: func(string) { cancel() }}, smallSet())
 	require.ErrorIs(t, err, context.Canceled)
-	assert.ErrorContains(t, err, "app: small was begun and is not complete: delete it with `footfall app delete small`")
+	assert.ErrorContains(t, err, "app: small is incomplete: delete it with `footfall app delete small`")
 }
 
 func TestCheck(t *testing.T) {

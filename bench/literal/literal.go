@@ -62,7 +62,7 @@ type Store struct {
 func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("one visit a transaction: %w", err)
+		return nil, fmt.Errorf("one visit per transaction: %w", err)
 	}
 	cfg.MaxConns, cfg.MinConns = connections, connections
 	for name, value := range map[string]string{
@@ -77,15 +77,15 @@ func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	s := &Store{way: way, day: day}
 	if way.filterError > 0 {
 		if s.known, err = bloom.New(bloom.Config{Keys: filterKeys, Error: way.filterError, MaxBytes: filterMemory}); err != nil {
-			return nil, fmt.Errorf("one visit a transaction: %w", err)
+			return nil, fmt.Errorf("one visit per transaction: %w", err)
 		}
 	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
-		return nil, fmt.Errorf("one visit a transaction: %w", err)
+		return nil, fmt.Errorf("one visit per transaction: %w", err)
 	}
 	if _, err := s.pool.Exec(ctx, schema); err != nil {
 		s.pool.Close()
-		return nil, fmt.Errorf("one visit a transaction: make the tables: %w", err)
+		return nil, fmt.Errorf("one visit per transaction: create the tables: %w", err)
 	}
 	return s, nil
 }

@@ -134,7 +134,7 @@ func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, con
 	}
 	took := time.Since(began)
 	if took < d {
-		return Measure{}, nil, fmt.Errorf("the %d visits that were prepared are used up before the time is", len(sequence))
+		return Measure{}, nil, fmt.Errorf("all %d prepared visits were sent before the time was up", len(sequence))
 	}
 	var sent []Arrival
 	var waits []time.Duration

@@ -51,8 +51,8 @@ const (
 // Workloads in display order.
 var Workloads = []Workload{
 	{"first", "every visit is by a new visitor, to one of 1,000 pages of a site (zipf)", first},
-	{"returning", "95 % are by visitors who come again to their page, about 20 times each, 5 % by new ones", returning},
-	{"burst", "a flash sale: one page, and a crowd of 2,000 at a time, who refresh it about 20 times each and leave", burst},
+	{"returning", "95 % are by visitors who return to their page, about 20 times each, 5 % by new ones", returning},
+	{"burst", "a flash sale: one page, and 2,000 visitors at a time, who each load it about 20 times and leave", burst},
 }
 
 func first(random *rand.Rand) func([]Arrival) Arrival {

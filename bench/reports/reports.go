@@ -23,10 +23,10 @@ import (
 // Options of a measurement of reports, as flags.
 type Options struct {
 	bench.Options
-	Data  string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL, with what bench generate made there. Either this or --database-url must be given; visits are added there."`
-	Parts []string `enum:"answers,dashboards" default:"answers,dashboards" placeholder:"NAME,…" help:"What to measure: answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open). Default: all."`
-	Rate  int      `default:"2000" placeholder:"N" help:"Visits a second that are counted meanwhile. Default: ${default}."`
-	Runs  int      `default:"200" placeholder:"N" help:"How often each report is asked for. Default: ${default}."`
+	Data  string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL that bench generate has filled. Either this or --database-url must be given; visits are added there."`
+	Parts []string `enum:"answers,dashboards" default:"answers,dashboards" placeholder:"NAME,…" help:"What to measure: answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how long visits take while 20 dashboards are open). Default: all."`
+	Rate  int      `default:"2000" placeholder:"N" help:"Visits per second that are counted at the same time. Default: ${default}."`
+	Runs  int      `default:"200" placeholder:"N" help:"How often to request each report. Default: ${default}."`
 }
 
 // Check returns the faults of the options.
@@ -98,8 +98,8 @@ func (r *asking) prepare(ctx context.Context) error {
 			return err
 		}
 		if len(apps) != 1 {
-			return fmt.Errorf("data: %d apps have counted there, and this benchmark adds visits to those of the one that bench generate made: "+
-				"name the folder of that", len(apps))
+			return fmt.Errorf("data: %d apps have counted there, but there must be only the one that bench generate created, "+
+				"because visits are added to it: name its folder", len(apps))
 		}
 		r.app = apps[0]
 		began := time.Now()
@@ -157,7 +157,7 @@ func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Proces
 		return errors.Join(failed, err)
 	}
 	waits := slices.DeleteFunc(s.Waits[r.Rate*int(warmUp.Seconds()):], func(w time.Duration) bool { return w == 0 })
-	r.report.Rows = append(r.report.Rows, Row{"visits beside " + what, load.MeasureOf(waits, took)})
+	r.report.Rows = append(r.report.Rows, Row{"visits with " + what, load.MeasureOf(waits, took)})
 	return err
 }
 
@@ -250,14 +250,14 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 			all.Wait()
 			return errors.Join(errs...)
 		}))
-	r.report.Rows = append(r.report.Rows, Row{"their pages, of a site and 30 days", load.MeasureOf(slices.Concat(took...), 0)})
+	r.report.Rows = append(r.report.Rows, Row{"their pages, for a site and 30 days", load.MeasureOf(slices.Concat(took...), 0)})
 	return err
 }
 
 // Print writes the report for a terminal.
 func (r *Report) Print(w io.Writer) {
-	fmt.Fprintf(w, "\n%s\nvisits came at %d a second\n%s\n", r.Machine, r.Rate, strings.Join(r.Notes, "\n"))
-	t := bench.Table{{"what", "times", "a second", "p50 ms", "p99 ms", "max ms"}}
+	fmt.Fprintf(w, "\n%s\nvisits arrived at %d per second\n%s\n", r.Machine, r.Rate, strings.Join(r.Notes, "\n"))
+	t := bench.Table{{"what", "times", "per second", "p50 ms", "p99 ms", "max ms"}}
 	for _, row := range r.Rows {
 		t = append(t, []string{row.What, strconv.Itoa(row.Requests), bench.OrNone(row.PerSecond, bench.Grouped), bench.Short(row.P50Ms),
 			bench.Short(row.P99Ms), bench.Short(row.MaxMs)})

@@ -93,10 +93,10 @@ func (r *Report) check() error {
 		wrong, most := r.Keys-row.Count, int64(r.Keys)*bitsPerKey/8
 		may, checked := falsePositives[row.Name][r.Keys] // 0 for exact structures
 		if (checked || row.Name == nameSet) && (wrong < may[0] || wrong > may[1]) {
-			faults = append(faults, fmt.Sprintf("%s: %d false positives, and there must be %d to %d", row.Name, wrong, may[0], may[1]))
+			faults = append(faults, fmt.Sprintf("%s: %d false positives, but %d to %d are expected", row.Name, wrong, may[0], may[1]))
 		}
 		if row.Name == nameFootfall && row.Bytes > most {
-			faults = append(faults, fmt.Sprintf("%s: it takes %d bytes, and may take %d", row.Name, row.Bytes, most))
+			faults = append(faults, fmt.Sprintf("%s: it takes %d bytes, but may take only %d", row.Name, row.Bytes, most))
 		}
 	}
 	return bench.Untrue(faults)
@@ -112,7 +112,8 @@ func (r *Report) Print(w io.Writer) {
 			bench.Grouped(row.AddNs), bench.Grouped(wrong), fmt.Sprintf("%+.2g", -100*wrong/float64(r.Keys)),
 		})
 	}
-	fmt.Fprintf(w, "\n%s\n%s keys ip_0, ip_1, …; filters of %d bits a key\n\n%s", r.Machine, bench.Grouped(float64(r.Keys)), bitsPerKey, t)
+	fmt.Fprintf(w, "\n%s\n%s keys ip_0, ip_1, …; filters of %d bits per key\n\n%s", r.Machine,
+		bench.Grouped(float64(r.Keys)), bitsPerKey, t)
 	for _, row := range r.Rows {
 		fmt.Fprintf(w, "  %s: %s\n", row.Name, row.Stores)
 	}
@@ -156,12 +157,12 @@ var contenders = []contender{
 			return !seen
 		}}, nil
 	}},
-	{nameArticle, "4 bits a key, by 31-bit hashes which are not independent", func(_, bits int) (structure, error) {
+	{nameArticle, "4 bits per key, by 31-bit hashes that are not independent", func(_, bits int) (structure, error) {
 		return structure{add: newArticleFilter(bits).add}, nil
 	}},
-	{"bits-and-blooms, 4 hashes", "4 bits a key", referenceFilter(4)},
-	{"bits-and-blooms, 14 hashes", "14 bits a key", referenceFilter(14)},
-	{nameFootfall, "2 bits in each of 7 words a key; for concurrent use", func(keys, bits int) (structure, error) {
+	{"bits-and-blooms, 4 hashes", "4 bits per key", referenceFilter(4)},
+	{"bits-and-blooms, 14 hashes", "14 bits per key", referenceFilter(14)},
+	{nameFootfall, "2 bits in each of 7 words per key; for concurrent use", func(keys, bits int) (structure, error) {
 		filter, err := bloom.New(bloom.Config{Keys: uint64(keys), Error: filterError, MaxBytes: int64(bits) / 8})
 		if err != nil {
 			return structure{}, err
@@ -171,7 +172,7 @@ var contenders = []contender{
 			bytes: func() int64 { return filter.Stats().Bytes },
 		}, nil
 	}},
-	{"roaring bitmap", "32-bit hashes: keys that share one are taken for the same", func(int, int) (structure, error) {
+	{"roaring bitmap", "32-bit hashes: keys with the same hash are treated as one", func(int, int) (structure, error) {
 		bitmap := roaring.New()
 		return structure{add: func(key string) bool { return bitmap.CheckedAdd(uint32(xxhash.Sum64String(key))) }}, nil
 	}},

@@ -26,10 +26,10 @@ import (
 
 // commandLine declares all commands and flags.
 type commandLine struct {
-	Compare    compareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. bench does this where no command is named, with the same flags."`
-	Generate   generateCmd   `cmd:"" help:"Fill tables with an app of made-up visits, as many as reports and checks are to be tried on."`
-	Reports    reportsCmd    `cmd:"" help:"Measure reading: how long reports and dashboards take beside visits, and visits beside them."`
-	Structures structuresCmd `cmd:"" help:"Compare structures that can tell whether a key was seen: hash set, Bloom filters, bitmap."`
+	Compare    compareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. This is the default of bench, with the same flags."`
+	Generate   generateCmd   `cmd:"" help:"Fill tables with an app of generated visits, to try reports and checks."`
+	Reports    reportsCmd    `cmd:"" help:"Measure reading: how long reports and dashboards take while visits are counted, and how long these visits take."`
+	Structures structuresCmd `cmd:"" help:"Compare data structures for checking whether a key was seen: hash set, Bloom filters, bitmap."`
 }
 
 // command is implemented by each command. An optional method Check returns all faults of the flags before the command
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Sscanf(flag.Tag.Get("range"), "%d..%d", &least, &most) // keeps the defaults if there is no range
 		if number.Kind() == reflect.Int {
 			n := int(number.Int())
-			faults.When(n < least || n > most, "%s: %d will not do: give %d to %d", flag.Name, n, least, most)
+			faults.When(n < least || n > most, "%s: %d is out of range: give %d to %d", flag.Name, n, least, most)
 		}
 	}
 	typed := parsed.Selected().Target.Addr().Interface().(command)
@@ -117,7 +117,7 @@ func (c *reportsCmd) run(ctx context.Context, p *program) error {
 }
 
 type structuresCmd struct {
-	Keys int `default:"10000000" range:"1000..100000000" help:"Keys to add, from ip_0 on. At 10 million the article's filter must be wrong exactly 7,017 times. Default: ${default}."`
+	Keys int `default:"10000000" range:"1000..100000000" help:"How many keys to add: ip_0, ip_1 and so on. With 10 million, the article's filter must be wrong exactly 7,017 times. Default: ${default}."`
 }
 
 func (c *structuresCmd) run(ctx context.Context, p *program) error {
@@ -127,15 +127,15 @@ func (c *structuresCmd) run(ctx context.Context, p *program) error {
 
 type generateCmd struct {
 	generate.Set
-	Data        string `placeholder:"DIR" help:"Folder of an embedded PostgreSQL, which is made if it is missing. Either this or --database-url must be given."`
-	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Fill this database, in which Footfall's tables are made if they are missing."`
-	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of PostgreSQL's programs for the embedded one. Default: looked for."`
-	Log         string `placeholder:"FILE" help:"Write an access log of the visits into this file instead, with one and a half other lines for each: --visits 4000000 makes 10 million lines."`
+	Data        string `placeholder:"DIR" help:"Folder of an embedded PostgreSQL, created if it is missing. Either this or --database-url must be given."`
+	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Fill this database. Footfall's tables are created in it if they are missing."`
+	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of PostgreSQL's programs for the embedded one. Default: it is searched for."`
+	Log         string `placeholder:"FILE" help:"Write an access log of the visits to this file instead. It has 1.5 other lines for each visit: --visits 4000000 writes 10 million lines."`
 }
 
 func (c *generateCmd) Check() bench.Faults {
 	f := c.Set.Check()
-	f.When(c.Log == "" && c.Data == "" && c.DatabaseURL == "", "data: name the folder that is to be filled, or a database with --database-url")
+	f.When(c.Log == "" && c.Data == "" && c.DatabaseURL == "", "data: name the folder to fill, or a database with --database-url")
 	return f
 }
 

@@ -89,10 +89,10 @@ func TestAccess(t *testing.T) {
 	status, _, _ = ask(t, link)
 	assert.Equal(t, http.StatusNotFound, status)
 
-	assert.Equal(t, "noted of 2026-11-22, shop.example: A new version (number 1)\n",
+	assert.Equal(t, "added a note for 2026-11-22, shop.example: A new version (number 1)\n",
 		well(t, "app", "note", "add", "shop", "2026-11-22", "A new version", "--site=shop.example", database))
 	assert.Regexp(t, `(?m)^1 +2026-11-22  shop.example  A new version$`, well(t, "app", "note", "list", "shop", database))
-	assert.Equal(t, "removed the note of 2026-11-22, shop.example: A new version\n", well(t, "app", "note", "remove", "shop", "1", database))
+	assert.Equal(t, "removed the note for 2026-11-22, shop.example: A new version\n", well(t, "app", "note", "remove", "shop", "1", database))
 	assert.NotContains(t, well(t, "app", "note", "list", "shop", database), "version")
 
 	assert.Regexp(t, `^WHEN +WHO +APP +WHAT +WAS +IS\n20.{15}UTC  shell  shop  note  2026-11-22, shop.example: A new version  -\n$`,
@@ -108,13 +108,13 @@ func TestAccess(t *testing.T) {
 
 	// The stored data of a visitor, and their erasure.
 	assert.Equal(t, "TARGET          STORED AS  RANK  FIRST DAY  LAST DAY\n", well(t, "visitor", "show", "shop", "192.0.2.2", database)[:53])
-	assert.Equal(t, "erased at 2 pages and sites\n", well(t, "visitor", "erase", "shop", "192.0.2.2", "--yes", database))
-	assert.Equal(t, "nothing is stored of this visitor\n", well(t, "visitor", "show", "shop", "192.0.2.2", database))
+	assert.Equal(t, "erased from 2 pages and sites\n", well(t, "visitor", "erase", "shop", "192.0.2.2", "--yes", database))
+	assert.Equal(t, "nothing is stored about this visitor\n", well(t, "visitor", "show", "shop", "192.0.2.2", database))
 	_, body, _ = ask(t, page, "X-Forwarded-For: 192.0.2.2")
 	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":3,"hot":3},"page":{"pv":3,"uv":3,"rank":3,"hot":3}}`, body,
 		"a visitor who comes again is new")
 
-	assert.Equal(t, "deleted shop.example/a; what it had counted (hot 3, pv 3, uv 3) is a part of shop.example/(deleted)\n",
+	assert.Equal(t, "deleted shop.example/a; its numbers (hot 3, pv 3, uv 3) are now part of shop.example/(deleted)\n",
 		well(t, "page", "delete", "shop", "shop.example/a", "--yes", database))
 	_, body, _ = ask(t, counts)
 	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":0,"hot":3},"page":{"pv":0,"uv":0,"rank":0,"hot":0}}`, body)
@@ -132,7 +132,7 @@ func TestAccess(t *testing.T) {
 	assert.NotContains(t, well(t, "app", "list", database), "shop")
 
 	assert.Zero(t, s.stop())
-	assert.Contains(t, s.said(), "--sign-in-header: every machine in a network of --trust-proxy")
+	assert.Contains(t, s.said(), "--sign-in-header: any machine in a network of --trust-proxy")
 	for _, secret := range []string{"192.0.2.", "203.0.113.", key[17:], link[len(s.url+"/share/"):]} {
 		assert.NotContains(t, s.said(), secret)
 	}
@@ -208,7 +208,7 @@ func TestServeWithFewRights(t *testing.T) {
 	require.NoError(t, err)
 	said, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
-	assert.Contains(t, string(said), "may count, but not change anything", response.StatusCode)
+	assert.Contains(t, string(said), "may only count visits", response.StatusCode)
 	assert.NoError(t, response.Body.Close())
 	assert.Zero(t, s.stop(), s.said())
 	assert.NotContains(t, s.said(), "permission denied")
@@ -238,7 +238,7 @@ func TestAccounts(t *testing.T) {
 	all := account.Open(dbtest.Open(t, at, db.Options{}))
 	first := footfall(t, "account", "add", "Ann", database)
 	assert.Equal(t, exitUsage, first.code)
-	assert.Contains(t, first.stderr, "the first one is made in a browser: `footfall start-link` prints the address")
+	assert.Contains(t, first.stderr, "the first one is created in a browser: `footfall start-link` prints the address")
 	const public = "--public-url=https://count.example"
 	links := regexp.MustCompile(`^https://count\.example/start/([A-Za-z0-9_-]{43})\n$`)
 	follow := func(printed, name, password string) {
@@ -275,7 +275,7 @@ func TestAccounts(t *testing.T) {
 	assert.Error(t, err)
 
 	for says, args := range map[string][]string{
-		"there is none that is called \"Bob\"":        {"link", "Bob"},
+		"there is no account \"Bob\"":                 {"link", "Bob"},
 		"it is the only owner":                        {"remove", "Olga"},
 		"it is the only owner, and nobody else":       {"set", "OLGA", "--no-owner"},
 		"there is no app \"none\"":                    {"set", "Ann Smith", "--look", "none"},
@@ -336,7 +336,7 @@ func TestWebhookOutlivesTheService(t *testing.T) {
 	assert.Contains(t, r.stderr, "footfall: --site: name a site, or a page with --uri")
 	r = footfall(t, append(add, secret)...)
 	require.Zero(t, r.code, r.stderr)
-	assert.Contains(t, r.stderr, "Added webhook 1 of a.example.")
+	assert.Contains(t, r.stderr, "Added webhook 1 for a.example.")
 	key := strings.TrimSuffix(r.stdout, "\n")
 
 	s := serve(t, database, secret)
@@ -369,6 +369,6 @@ func TestWebhookOutlivesTheService(t *testing.T) {
 	assert.NotContains(t, s.said(), "token")
 	assert.Zero(t, s.stop())
 	assert.Len(t, calls, 1)
-	assert.Equal(t, "removed webhook 1 of a.example\n", well(t, "app", "webhook", "remove", "demo", "1", database))
+	assert.Equal(t, "removed webhook 1 for a.example\n", well(t, "app", "webhook", "remove", "demo", "1", database))
 	assert.NotContains(t, well(t, "app", "webhook", "list", "demo", database), "a.example")
 }

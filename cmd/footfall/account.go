@@ -74,13 +74,13 @@ func (c *startLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 		return err
 	}
 	if d.IsCell() {
-		fmt.Fprintln(p.stderr, "footfall: this is for a service of this cell only: accounts of `serve --cells` are in the coordinator's "+
-			"database; name that for one of theirs")
+		fmt.Fprintln(p.stderr, "footfall: this link is for a service of this cell only. Accounts of `serve --cells` are in the "+
+			"coordinator's database: for a link to their service, name that database")
 	}
 	token, err := account.Open(d).NewStart(ctx)
 	if err == nil && token == "" {
-		return visit.Errorf(visit.Invalid, "", "there is an account already: sign in at %s/enter; account link makes a link for one who has "+
-			"forgotten the password", c.PublicURL)
+		return visit.Errorf(visit.Invalid, "", "there is already an account: sign in at %s/enter, or use "+
+			"`footfall account link` if its password is forgotten", c.PublicURL)
 	}
 	return p.printChange(err, "%s", startLink(c.PublicURL, token))
 }
@@ -108,7 +108,8 @@ func (c *accountLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 // printLink prints a link and its purpose.
 func (c *accountArg) printLink(p *program, publicURL, token string, err error) error {
 	if err == nil {
-		fmt.Fprintf(p.stderr, "The first person who opens this, up to %s, chooses the password of %s. Keep it: it is shown this once.\n",
+		fmt.Fprintf(p.stderr, "The first person who opens this link, up to %s, chooses the password of %s. Keep it: "+
+			"it is shown only once.\n",
 			time.Now().Add(account.LinkFor).UTC().Format(time.DateOnly), c.Account)
 	}
 	return p.printChange(err, "%s", startLink(publicURL, token))
@@ -119,7 +120,7 @@ func (c *accountSetCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	return p.printChange(all.Set(ctx, one.ID, c.rights.rights()), "account %s is set", c.Account)
+	return p.printChange(all.Set(ctx, one.ID, c.rights.rights()), "updated account %s", c.Account)
 }
 
 func (c *accountRemoveCmd) run(ctx context.Context, p *program, d *db.DB) error {
@@ -132,7 +133,7 @@ func (c *accountRemoveCmd) run(ctx context.Context, p *program, d *db.DB) error 
 
 func (*accountListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	entries, err := account.Open(d).List(ctx)
-	return printRows(p.stdout, err, "NUMBER\tNAME\tMAY LOOK AT\tMAY CHANGE\tSIGNS IN BY\tLAST USED\tLINK UNTIL", entries,
+	return printRows(p.stdout, err, "NUMBER\tNAME\tMAY VIEW\tMAY CHANGE\tSIGNS IN BY\tLAST USED\tLINK UNTIL", entries,
 		func(e account.Entry) []any {
 			by := "-"
 			switch {

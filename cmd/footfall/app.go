@@ -90,13 +90,13 @@ func (c *appAddCmd) check(g globals) faults {
 		f.add(app.CheckNew(c.Name, c.settings())) // before a cluster is created for it
 	}
 	f.when(c.Visitor == nil && g.SecretFile == "" && !g.embedded(),
-		`--visitor: an app keeps no addresses, but keyed hashes of them, and there is no secret to key these with. `+
-			`Make one, and name it to every instance and command:
+		`--visitor: by default an app stores keyed hashes of addresses, and there is no secret to key them with. `+
+			`Create one, and give it to all instances and commands:
 
   openssl rand -hex 32 >secret
   %[1]s app add %[2]s … --secret-file secret
 
-or have addresses kept as they are:
+or store the addresses themselves:
 
   %[1]s app add %[2]s … --visitor address`, os.Args[0], c.Name)
 	return f
@@ -113,7 +113,7 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 		zone := machineZone(localtime)
 		c.TZ, whose = &zone, ", the time zone of this machine"
 		if zone == utc {
-			whose = ", since this machine tells no other time zone"
+			whose = ", because this machine has no other time zone set"
 		}
 	}
 	var added db.App
@@ -129,39 +129,40 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	}); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "added app %s, which counts days of %s%s. The first visit fixes that; until then this changes it:\n\n  %s\n\n%s\n",
+	fmt.Fprintf(p.stdout, "added app %s, which counts days in %s%s. The first visit fixes the time zone; until then, "+
+		"this changes it:\n\n  %s\n\n%s\n",
 		c.Name, added.Tz, whose, p.typed("app set "+c.Name+" --tz ZONE"), keeps[added.Visitor])
 	access, public := added.Access, added.PublicCounts
-	fmt.Fprintf(p.stdout, "%s This changes it:\n\n  %s\n", tells[public], p.typed("app set "+c.Name+" --public-counts WHAT"))
+	fmt.Fprintf(p.stdout, "%s This command changes it:\n\n  %s\n", tells[public], p.typed("app set "+c.Name+" --public-counts WHAT"))
 	if access != "key" { // pages cannot count for it
 		c.printLines(p)
 	}
 	if access == app.AccessOpen && public != app.PublicOff && public != app.PublicAnswers {
-		fmt.Fprintf(p.stdout, "\nEverybody can look at it: %s/dash/%s\n", c.PublicURL, c.Name)
+		fmt.Fprintf(p.stdout, "\nEveryone can view it at %s/dash/%s\n", c.PublicURL, c.Name)
 		return nil
 	}
-	fmt.Fprintf(p.stdout, "\nLook at it at %s/dash/%s\n", c.PublicURL, c.Name)
+	fmt.Fprintf(p.stdout, "\nView it at %s/dash/%s\n", c.PublicURL, c.Name)
 	return nil
 }
 
 // printLines prints the script lines for pages.
 func (c *appAddCmd) printLines(p *program) {
 	fmt.Fprintf(p.stdout, `
-This line in the head of a page counts it:
+This line in the head of a page counts its visits:
 
   %s
 
-and this one runs the present version of the script and no other:
+and this one does so with the current version of the script only:
 
   %s
 
-Readers must reach the service at %s: set FOOTFALL_PUBLIC_URL, if it is elsewhere.
-Numbers for your pages: %[3]s/embed?app=%[4]s
+Readers must be able to reach the service at %s. If its address is another one, set FOOTFALL_PUBLIC_URL.
+How to show numbers in your pages: %[3]s/embed?app=%[4]s
 `, embed.Line(c.PublicURL, c.Name), embed.PinnedLine(c.PublicURL, c.Name), c.PublicURL, c.Name)
 }
 
 func (c *appSetCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	err := p.printChange(a.SetApp(ctx, c.Name, c.settings()), "app %s is set", c.Name)
+	err := p.printChange(a.SetApp(ctx, c.Name, c.settings()), "updated app %s", c.Name)
 	if err == nil && orZero(c.Visitor) == app.ByBrowser {
 		fmt.Fprintln(p.stdout, tellsBrowsers)
 	}
@@ -173,7 +174,8 @@ func (*appListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	if err != nil {
 		return fmt.Errorf("list apps: %w", err)
 	}
-	return printRows(p.stdout, nil, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES", apps, func(app db.App) []any {
+	const names = "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tOTHER SETTINGS"
+	return printRows(p.stdout, nil, names, apps, func(app db.App) []any {
 		sites := listed(admin.ShownSites(app.Sites))
 		return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, sites, listed(app.KeepQuery), listed(nonDefaults(app))}
 	})
@@ -232,7 +234,7 @@ func listed(names []string) string { return cmp.Or(strings.Join(names, ","), "-"
 
 // run deletes an app after the user has typed its name.
 func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	if err := c.ask(p, fmt.Sprintf("All that was counted for app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
+	if err := c.ask(p, fmt.Sprintf("All numbers of app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
 		return err
 	}
 	return p.printChange(a.DeleteApp(ctx, c.Name), "deleted app %s", c.Name)
@@ -254,23 +256,26 @@ func (c *changesCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 }
 
 // tellsBrowsers is printed for an app that distinguishes browsers.
-const tellsBrowsers = "Instances of 0.1.0, which would take browsers behind one address for one visitor, count nothing in this database " +
-	"from now on: they answer 503."
+const tellsBrowsers = "From now on, instances of 0.1.0 count nothing in this database and answer 503, because they cannot " +
+	"distinguish browsers of one address."
 
 // keeps describes what an app stores about its visitors.
 var keeps = map[string]string{
-	"address": "It keeps the addresses of its visitors as they are.",
-	"id":      "It keeps no ids of its visitors, but hashes of them, keyed with the secret.",
-	"hashed":  "It keeps no addresses, but hashes of them, keyed with the secret.",
-	app.ByBrowser: "It keeps no addresses, but hashes of them and of what browser and system are called, keyed with the secret. " +
+	"address": "It stores its visitors' addresses.",
+	"id":      "It stores no ids of its visitors, only hashes of them, keyed with the secret.",
+	"hashed":  "It stores no addresses, only hashes of them, keyed with the secret.",
+	app.ByBrowser: "It stores no addresses, only hashes of them and of the names of browser and system, keyed with the secret. " +
 		tellsBrowsers,
-	"daily": "It keeps no addresses, but hashes of them, keyed with the secret and with a key that changes each day.",
+	"daily": "It stores no addresses, only hashes of them, keyed with the secret and with a key that changes each day.",
 }
 
 // tells describes the numbers that an app shows without a key.
 var tells = map[string]string{
-	app.PublicOff:     "It tells its numbers to nobody without a key; answers would show them in its pages, and read in badges, too.",
-	app.PublicAnswers: "It tells pages their numbers, and anybody who asks; off would tell them to nobody without a key.",
-	app.PublicRead:    "It tells anybody the numbers of its pages, in badges, too; off would tell them to nobody without a key.",
-	"count":           "It tells anybody the numbers of its pages, and badges count; off would tell them to nobody without a key.",
+	app.PublicOff: "Nobody can read its numbers without a key. With answers, its pages can show them; with read, " +
+		"badges can, too.",
+	app.PublicAnswers: "Its pages can show their numbers, and anyone can request them. With off, nobody can read them " +
+		"without a key.",
+	app.PublicRead: "Anyone can read the numbers of its pages, also in badges. With off, nobody can read them without a key.",
+	"count": "Anyone can read the numbers of its pages, and badges count visits. With off, nobody can read them " +
+		"without a key.",
 }

@@ -94,9 +94,11 @@ func (c *siteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	key, err := a.AddKey(ctx, c.App, c.Scope)
 	if isDone(err) {
-		fmt.Fprintf(p.stderr, "Programs send the key as a header, Authorization: Bearer KEY, never in a URL. Keep it: it is shown this once.\n")
+		fmt.Fprintf(p.stderr, "Programs send the key as a header, Authorization: Bearer KEY, never in a URL. Keep it: "+
+			"it is shown only once.\n")
 		if wrong := c.find(ctx, a); wrong == nil && slices.Contains(c.Scope, app.ScopeRead) {
-			fmt.Fprintf(p.stderr, "It opens reports to programs, as %s/api/apps/%s/days. People sign in with accounts: %s\n", c.PublicURL, c.App,
+			fmt.Fprintf(p.stderr, "With it, programs can read reports, like %s/api/apps/%s/days. "+
+				"People sign in with accounts: %s\n", c.PublicURL, c.App,
 				p.typed("account add NAME --look "+c.App))
 		}
 	}
@@ -105,7 +107,7 @@ func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 
 func (c *keyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	keys, err := a.Keys(ctx, c.App)
-	return printRows(p.stdout, err, "KEY\tSCOPES\tMADE\tLAST USED\tREVOKED", keys, func(k admin.KeysListRow) []any {
+	return printRows(p.stdout, err, "KEY\tSCOPES\tCREATED\tLAST USED\tREVOKED", keys, func(k admin.KeysListRow) []any {
 		return []any{k.Name + "_…", strings.Join(k.Scopes, ","), moment(&k.CreatedAt), moment(k.UsedAt), moment(k.RevokedAt)}
 	})
 }
@@ -123,13 +125,14 @@ func (*allKeyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error
 }
 
 func (c *allKeyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	return p.printChange(a.RevokeKey(ctx, "", c.Key), "revoked the key of all apps")
+	return p.printChange(a.RevokeKey(ctx, "", c.Key), "revoked the key for all apps")
 }
 
 func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	token, lastDay, err := a.AddShare(ctx, c.App, c.Site, c.Until)
 	if isDone(err) {
-		fmt.Fprintf(p.stderr, "Anyone with the link sees numbers, and no visitor's address, up to %s. Keep it: it is shown this once.\n",
+		fmt.Fprintf(p.stderr, "Anyone with the link can see numbers, but no visitor's address, up to %s. Keep it: "+
+			"it is shown only once.\n",
 			visit.DayText(lastDay))
 		err = cmp.Or(c.find(ctx, a), err)
 	}
@@ -138,7 +141,7 @@ func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error
 
 func (c *shareListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	shares, err := a.Shares(ctx, c.App)
-	return printRows(p.stdout, err, "LINK\tSHOWS\tMADE\tUNTIL\tREVOKED", shares, func(s admin.SharesListRow) []any {
+	return printRows(p.stdout, err, "LINK\tSHOWS\tCREATED\tUNTIL\tREVOKED", shares, func(s admin.SharesListRow) []any {
 		return []any{s.Name + "_…", admin.SitesOf(s.Site), moment(&s.CreatedAt), visit.DayText(s.LastDay), moment(s.RevokedAt)}
 	})
 }
@@ -149,7 +152,7 @@ func (c *shareRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) er
 
 func (c *noteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	n, err := a.AddNote(ctx, c.App, c.Day, c.Text, c.Site)
-	return p.printChange(err, "noted of %s, %s: %s (number %d)", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text, n.ID)
+	return p.printChange(err, "added a note for %s, %s: %s (number %d)", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text, n.ID)
 }
 
 func (c *noteListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -161,7 +164,7 @@ func (c *noteListCmd) run(ctx context.Context, p *program, a *admin.Admin) error
 
 func (c *noteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	n, err := a.RemoveNote(ctx, c.App, c.Number)
-	return p.printChange(err, "removed the note of %s, %s: %s", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text)
+	return p.printChange(err, "removed the note for %s, %s: %s", visit.DayText(n.DayID), admin.SitesOf(n.Site), n.Text)
 }
 
 func (c *webhookAddCmd) check(g globals) faults {
@@ -173,7 +176,8 @@ func (c *webhookAddCmd) check(g globals) faults {
 func (c *webhookAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	id, target, key, err := a.AddWebhook(ctx, c.App, c.Site, c.URI, c.URL, c.Private)
 	if err == nil {
-		fmt.Fprintf(p.stderr, "Added webhook %d of %s. Its receiver needs this key, by which each call is signed; it is shown this once.\n", id,
+		fmt.Fprintf(p.stderr, "Added webhook %d for %s. Its receiver needs this key: each call is signed with it. "+
+			"It is shown only once.\n", id,
 			visit.Shown(target))
 	}
 	return p.printChange(err, "%s", webhook.KeyText(key))
@@ -191,5 +195,5 @@ func (c *webhookListCmd) run(ctx context.Context, p *program, a *admin.Admin) er
 
 func (c *webhookRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	target, err := a.RemoveWebhook(ctx, c.App, c.Number)
-	return p.printChange(err, "removed webhook %d of %s", c.Number, visit.Shown(target))
+	return p.printChange(err, "removed webhook %d for %s", c.Number, visit.Shown(target))
 }

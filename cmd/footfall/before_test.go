@@ -86,7 +86,7 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	fresh, err := os.ReadFile(accessLog(t, "access.log", 7, 200))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(logs, "b.log"), fresh, 0o600))
-	follower.ends("its imports have ended: run the same command of the new version")
+	follower.ends("this version can no longer import: run the same command of the new version")
 	assert.Regexp(t, `\nvisits counted +200\n`, well(t, append([]string{"import", filepath.Join(logs, "*.log"), "--app=blog"}, flags...)...))
 	had = waiting()
 	assert.Positive(t, had, "the waiting visits are still there")
@@ -214,8 +214,8 @@ func TestUpgrade(t *testing.T) {
 		0o755)) //nolint:gosec // it is run
 	refused = footfall(t, "upgrade", "--to", to, "--postgres-bin", newer, "--data", data)
 	assert.Equal(t, exitFailed, refused.code)
-	assert.Contains(t, refused.stderr, "footfall: --postgres-bin: "+newer+" is of PostgreSQL 99")
-	assert.Contains(t, refused.stderr, "--to-postgres-bin those of the new one")
+	assert.Contains(t, refused.stderr, "footfall: --postgres-bin: "+newer+" contains PostgreSQL 99")
+	assert.Contains(t, refused.stderr, "those of the new one with --to-postgres-bin")
 	if testing.Short() { // db/embedded tests the copying itself
 		return
 	}

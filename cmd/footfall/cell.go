@@ -55,7 +55,8 @@ var cellName = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,39}$`)
 func checkCluster(g globals, name string, nodes ...string) (f faults) {
 	_, err := cells.OpenCluster(g.DatabaseURL, db.Options{})
 	f.when(err != nil, "--database-url: %w", err)
-	f.when(name != "" && !cellName.MatchString(name), "name: %q is not a name of a cell: write up to 40 of a–z, 0–9 and _", name)
+	f.when(name != "" && !cellName.MatchString(name), "name: %q is not a valid name of a cell: "+
+		"write up to 40 of a–z, 0–9 and _", name)
 	for _, node := range nodes {
 		_, err := cells.ParseNode(node)
 		f.add(err)
@@ -93,7 +94,8 @@ func (c *cellAddCmd) run(ctx context.Context, p *program, cluster *cells.Cluster
 	on, _ := cells.ParseNode(c.On)
 	cell, err := cluster.AddCell(ctx, c.Name, on)
 	if err == nil {
-		fmt.Fprintf(p.stderr, "The cell %s is at %s. A service of it, and every command about its apps, has this --database-url:\n", cell.Name,
+		fmt.Fprintf(p.stderr, "The cell %s is on %s. Its service, and all commands for its apps, "+
+			"need this --database-url:\n", cell.Name,
 			cell.Place)
 		fmt.Fprintln(p.stdout, cell.URL)
 	}
@@ -119,9 +121,9 @@ func (*cellListCmd) run(ctx context.Context, p *program, cluster *cells.Cluster)
 		case l.Wrong != nil:
 			state = db.Sentence(l.Wrong)
 		case l.Needs.Lacking || l.Needs.InVain:
-			state = "counts nothing: no standby follows, or answers"
+			state = "counts nothing: no standby follows or responds"
 		case l.Moves:
-			state = "ready, moves"
+			state = "ready, being moved"
 		}
 		return []any{l.Name, l.Place, size(l.Bytes), l.Apps, l.Today, standby, state}
 	})
@@ -154,7 +156,7 @@ func (m cellMetrics) Collect(to chan<- prometheus.Metric) {
 		desc := prometheus.NewDesc("footfall_cell_"+name, help, []string{"node"}, nil)
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(value), node)
 	}
-	const up = "Whether the node with the cell's tables answers: 1, or 0, and then the cell has no other metrics."
+	const up = "1 if the node with the cell's tables responds. If it is 0, the cell has no other metrics."
 	look, err := cells.LookAt(ctx, m.d)
 	if err != nil {
 		tell("up", up, 0)
@@ -169,7 +171,7 @@ func (m cellMetrics) Collect(to chan<- prometheus.Metric) {
 func (c *cellMoveCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
 	to, _ := cells.ParseNode(c.To)
 	cell, err := cluster.MoveCell(ctx, c.Name, to)
-	return p.printChange(err, "the cell %s is at %s", cell.Name, cell.Place)
+	return p.printChange(err, "the cell %s is on %s", cell.Name, cell.Place)
 }
 
 func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
@@ -179,7 +181,7 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 	}
 	at := slices.IndexFunc(all, func(cell cells.Cell) bool { return cell.Name == c.To })
 	if at < 0 {
-		return fmt.Errorf("there is no cell %s: `footfall cell list` shows those that there are", c.To)
+		return fmt.Errorf("there is no cell %s: `footfall cell list` shows all cells", c.To)
 	}
 	to, err := p.openTables(ctx, all[at].URL)
 	if err != nil {
@@ -207,7 +209,7 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 	if moving.Refused > 0 {
 		refused = fmt.Sprintf("; visits were refused for %v", moving.Refused.Round(time.Millisecond))
 	}
-	return p.printChange(err, "app %s is in the cell %s, with all that it had%s; `footfall verify --app %[1]s` proves it",
+	return p.printChange(err, "app %s is in the cell %s, with all its data%s; `footfall verify --app %[1]s` checks its numbers",
 		c.App, c.To, refused)
 }
 
@@ -250,7 +252,8 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 		}
 	}
 	if of == nil && err == nil {
-		if err = fmt.Errorf("no cell but %s has an app %s: name a plain database that has it by --from", c.To, c.App); c.From != "" {
+		if err = fmt.Errorf("no other cell than %s has an app %s: if a plain database has it, "+
+			"name that with --from", c.To, c.App); c.From != "" {
 			err = fmt.Errorf("the database of --from has no app %s", c.App)
 		}
 	}
@@ -278,7 +281,7 @@ func (c *nodeAddCmd) run(ctx context.Context, p *program, cluster *cells.Cluster
 }
 
 func (c *cellDropCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
-	asks := fmt.Sprintf("The cell %s, with all that was counted in it, will be dropped on all nodes.", c.Name)
+	asks := fmt.Sprintf("The cell %s, with all its numbers, will be dropped on all nodes.", c.Name)
 	if err := c.ask(p, asks, c.Name); err != nil {
 		return err
 	}
@@ -288,11 +291,11 @@ func (c *cellDropCmd) run(ctx context.Context, p *program, cluster *cells.Cluste
 func (c *nodeReplaceCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
 	old, _ := cells.ParseNode(c.Old)
 	by, _ := cells.ParseNode(c.New)
-	return p.printChange(cluster.ReplaceNode(ctx, old, by), "%v is in the place of %v", by, old)
+	return p.printChange(cluster.ReplaceNode(ctx, old, by), "%v has replaced %v", by, old)
 }
 
 func (c *nodeRemoveCmd) run(ctx context.Context, p *program, cluster *cells.Cluster) error {
 	node, _ := cells.ParseNode(c.Node)
 	to, _ := cells.ParseNode(c.To)
-	return p.printChange(cluster.RemoveNode(ctx, node, to), "%v is no node of the cluster any more", node)
+	return p.printChange(cluster.RemoveNode(ctx, node, to), "%v is no longer a node of the cluster", node)
 }

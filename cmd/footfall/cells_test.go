@@ -200,8 +200,8 @@ func TestCellsRefuse(t *testing.T) {
 		_, err := dbtest.Connect(t, home).Exec(t.Context(), `ALTER DATABASE postgres SET citus.local_hostname = '`+host+`'`)
 		require.NoError(t, err)
 		if r := footfall(t, "cell", "add", "blogs", "--database-url="+home); host == "127.0.0.9" {
-			assert.Contains(t, r.stderr, cluster.Node(0)+" does not reach itself at 127.0.0.9:5433, where Citus looks for it: type there, as a "+
-				"superuser, ALTER SYSTEM SET citus.local_hostname = '"+at+"'; SELECT pg_reload_conf();")
+			assert.Contains(t, r.stderr, cluster.Node(0)+" cannot connect to itself at 127.0.0.9:5433, the address that Citus uses: run there, "+
+				"as a superuser, ALTER SYSTEM SET citus.local_hostname = '"+at+"'; SELECT pg_reload_conf();")
 		} else {
 			assert.Zero(t, r.code)
 		}
@@ -209,37 +209,38 @@ func TestCellsRefuse(t *testing.T) {
 	weak, nobody := strings.Replace(home, "footfall@", "weak@", 1), "127.0.0.1:1"
 	on := func(url string) string { return url + "&cell=on" }
 	for _, c := range []struct{ url, command, says string }{
-		{home, "cell add Blogs", `name: "Blogs" is not a name of a cell: write up to 40 of a–z, 0–9 and _`},
-		{home, "cell add shop --on HOST:99999", `"HOST:99999" is not where a server listens: write it as HOST:PORT`},
-		{home, "cell add shop --on " + nobody, nobody + " is no node of this cluster, which has [" + cluster.Node(0) + "]: add it with"},
-		{home, "cell move blogs --to " + nobody, "is no node of this cluster"},
+		{home, "cell add Blogs", `name: "Blogs" is not a valid name of a cell: write up to 40 of a–z, 0–9 and _`},
+		{home, "cell add shop --on HOST:99999", `"HOST:99999" is not the address of a server: write it as HOST:PORT`},
+		{home, "cell add shop --on " + nobody, nobody + " is not a node of this cluster, which has [" + cluster.Node(0) + "]: add it with"},
+		{home, "cell move blogs --to " + nobody, "is not a node of this cluster"},
 		{home, "cell move shop --to " + cluster.Node(0), "there is no cell shop: `footfall cell list` shows"},
 		{home, "cell move-app demo --to shop", "there is no cell shop"},
-		{home, "cell move-app none --to blogs", "no cell but blogs has an app none: name a plain database that has it by --from"},
+		{home, "cell move-app none --to blogs", "no other cell than blogs has an app none: if a plain database has it, name that with --from"},
 		{home, "cell move-app demo --to blogs --from " + plain, "the database of --from has no app demo"},
-		{home, "cell move-app demo --to blogs --from " + home, "the database has no schema of Footfall's"},
-		{home, "cell node add " + nobody, "nothing answers at " + nobody},
-		{blogs, "cell list", "this is one cell of the cluster: name the coordinator by a database that is no cell's"},
+		{home, "cell move-app demo --to blogs --from " + home, "the database does not contain Footfall's schema"},
+		{home, "cell node add " + nobody, "no server answers at " + nobody},
+		{blogs, "cell list", "this database belongs to a cell: name a database of the coordinator that belongs to no cell"},
 		{"postgres://footfall@127.0.0.1/postgres", "cell list",
-			"write where the other nodes find the coordinator, as postgres://user:password@HOST:PORT/postgres"},
-		{"postgres://footfall@" + nobody + "/postgres", "cell list", "nothing answers at " + nobody},
+			"write the address at which other nodes reach the coordinator, as postgres://user:password@HOST:PORT/postgres"},
+		{"postgres://footfall@" + nobody + "/postgres", "cell list", "no server answers at " + nobody},
 		{far, "cell add shop", `extension "citus" is not available`},
-		{weak, "cell add shop", "a superuser makes cells and moves them, which weak is not at " + cluster.Node(0)},
-		{weak, "cell list", "a superuser makes cells"},
+		{weak, "cell add shop", "only a superuser can create and move cells, and weak is not one at " + cluster.Node(0)},
+		{weak, "cell list", "only a superuser can create and move cells"},
 		{strings.Replace(blogs, "footfall@", "weak@", 1), "app list", "make it a member of footfall_app"},
-		{strings.Replace(blogs, "cell=on", "cell=yes", 1), "app list", "cell=yes is not a setting: write cell=on for a cell, or leave it out"},
-		{strings.Replace(blogs, cluster.Node(0), nobody, 1), "app list", "nothing answers at " + nobody},
+		{strings.Replace(blogs, "cell=on", "cell=yes", 1), "app list", "cell=yes is not valid: write cell=on for a cell, or leave it out"},
+		{strings.Replace(blogs, cluster.Node(0), nobody, 1), "app list", "no server answers at " + nobody},
 		{home, "cell node replace " + nobody + " " + nobody, nobody + " cannot be replaced by itself"},
-		{home, "cell node replace " + nobody + " 127.0.0.1:2", nobody + " is no node of this cluster"},
-		{home, "cell node remove " + nobody, nobody + " is no node of this cluster"},
+		{home, "cell node replace " + nobody + " 127.0.0.1:2", nobody + " is not a node of this cluster"},
+		{home, "cell node remove " + nobody, nobody + " is not a node of this cluster"},
 		{home, "cell drop shop --yes", "there is no cell shop"},
-		{strings.Replace(home, cluster.Node(0), cluster.Node(0)+","+nobody, 1), "cell list", "write where the other nodes find the coordinator"},
+		{strings.Replace(home, cluster.Node(0), cluster.Node(0)+","+nobody, 1), "cell list",
+			"write the address at which other nodes reach the coordinator"},
 		{strings.Replace(blogs, "blogs", "shop", 1), "app list", "the server has no such database"},
 		{strings.Replace(blogs, "cell=on&", "", 1), "migrate up",
-			"this database is a cell's: write it as `footfall cell list` does, with ?cell=on"},
-		{on(home), "migrate up", "of a URL that leads to no cell leave out cell=on"},
-		{on(home), "serve --addr=127.0.0.1:0 --admin-addr=off", "of a URL that leads to no cell leave out cell=on"},
-		{blogs, "migrate down --yes", "the steps of a cell cannot be taken back: move its apps to another cell, and drop this one"},
+			"this database belongs to a cell: use its URL from `footfall cell list`, with ?cell=on"},
+		{on(home), "migrate up", "if the database is not a cell, leave out cell=on"},
+		{on(home), "serve --addr=127.0.0.1:0 --admin-addr=off", "if the database is not a cell, leave out cell=on"},
+		{blogs, "migrate down --yes", "the steps of a cell cannot be reverted: move its apps to another cell, and drop this one"},
 	} {
 		r := footfall(t, append(strings.Fields(c.command), "--database-url="+c.url)...)
 		assert.NotZero(t, r.code, "%s on %s", c.command, c.url)
@@ -248,7 +249,7 @@ func TestCellsRefuse(t *testing.T) {
 	assert.Contains(t, well(t, "cell", "list", "--database-url="+home), blogs)
 
 	link := footfall(t, "start-link", "--database-url="+blogs)
-	assert.Contains(t, link.stderr, "accounts of `serve --cells` are in the coordinator's database")
+	assert.Contains(t, link.stderr, "Accounts of `serve --cells` are in the coordinator's database")
 	nodesNeedPasswords(t, cluster)
 
 	from := withDemo(t)
@@ -321,7 +322,7 @@ func appsMove(t *testing.T, cluster *dbtest.Cluster, blogs, plain string) {
 	}
 	well(t, "cell", "move-app", "blog", "--to=blogs", home)
 	moved := well(t, "cell", "move-app", "back", "--to=blogs", "--from="+strings.TrimPrefix(plain, "--database-url="), home)
-	assert.Regexp(t, `app back is in the cell blogs, with all that it had; visits were refused for [\d.]+m?s; `, moved)
+	assert.Regexp(t, `app back is in the cell blogs, with all its data; visits were refused for [\d.]+m?s; `, moved)
 	for _, app := range []string{"blog", "back"} {
 		assert.Equal(t, want, days(app, blogs))
 	}
@@ -366,9 +367,9 @@ func TestCellsReplace(t *testing.T) {
 	old, standby := 1, c.cluster.Follow(1)
 	goOn()
 	replace := []string{"cell", "node", "replace", c.cluster.Node(old), c.cluster.Node(standby)}
-	refused(c.cluster.Node(old)+" answers, and visits may be counted there still, which would be lost: stop it first", replace...)
-	refused(c.cluster.Node(standby)+" is a standby still: promote it first", replace...)
-	refused(c.cluster.Node(2)+" is a node of its own", "cell", "node", "replace", c.cluster.Node(old), c.cluster.Node(2))
+	refused(c.cluster.Node(old)+" is still running, and visits that it still counts would be lost: stop it first", replace...)
+	refused(c.cluster.Node(standby)+" is still a standby: promote it first", replace...)
+	refused(c.cluster.Node(2)+" is another node of the cluster", "cell", "node", "replace", c.cluster.Node(old), c.cluster.Node(2))
 	list := well(t, "cell", "list", c.home)
 	assert.Regexp(t, `(?m)^c0 +`+c.cluster.Node(old)+` +[\d.]+MiB +1 +[1-9]\d* +\S+ sync +ready$`, list)
 	assert.Regexp(t, `(?m)^c1 +`+c.cluster.Node(2)+` +[\d.]+MiB +1 +[1-9]\d* +- +ready$`, list)
@@ -377,11 +378,11 @@ func TestCellsReplace(t *testing.T) {
 	assert.Contains(t, metrics, `footfall_cell_apps{node="`+c.cluster.Node(old)+`"} 1`)
 	c.cluster.Kill(old)
 	killed := time.Now()
-	assert.Regexp(t, `(?m)^c0 +`+c.cluster.Node(old)+` +- .* nothing answers at `+c.cluster.Node(old), well(t, "cell", "list", c.home))
+	assert.Regexp(t, `(?m)^c0 +`+c.cluster.Node(old)+` +- .* no server answers at `+c.cluster.Node(old), well(t, "cell", "list", c.home))
 	c.cluster.Promote(standby)
 	c.killedHalfWay(append(replace, c.home), other, standby)
 	for range 2 {
-		assert.Contains(t, well(t, append(replace, c.home)...), c.cluster.Node(standby)+" is in the place of "+c.cluster.Node(old))
+		assert.Contains(t, well(t, append(replace, c.home)...), c.cluster.Node(standby)+" has replaced "+c.cluster.Node(old))
 	}
 	cell.awaitAnswers(cell.answered.Load() + cellClients + 100)
 	t.Logf("counts again after %.1f s", time.Since(killed).Seconds())
@@ -393,7 +394,7 @@ func TestCellsReplace(t *testing.T) {
 		}
 	}
 	c.cluster.Start(old)
-	refused(c.cluster.Node(old)+" has had tables of it", "cell", "node", "add", c.cluster.Node(old))
+	refused(c.cluster.Node(old)+" has old tables of this database", "cell", "node", "add", c.cluster.Node(old))
 	c.cluster.Kill(old) // it would give outdated information to services that start now
 	refused(c.cluster.Node(standby)+" has cells: c0: move them", "cell", "node", "remove", c.cluster.Node(standby))
 	refused("is the coordinator", "cell", "node", "remove", c.cluster.Node(0))
@@ -407,7 +408,7 @@ func TestCellsReplace(t *testing.T) {
 	c.cluster.Promote(standby)
 	c.home = "--database-url=" + c.cluster.URL(standby, "postgres")
 	well(t, "cell", "node", "replace", c.cluster.Node(0), c.cluster.Node(standby), c.home)
-	refused("services that run count in these tables (3): stop them first", "cell", "drop", "c1", "--yes")
+	refused("running services use these tables (3): stop them first", "cell", "drop", "c1", "--yes")
 	goOn()
 	end()
 	clients.Wait()
@@ -420,7 +421,7 @@ func TestCellsReplace(t *testing.T) {
 	}
 	fresh := strings.TrimSpace(well(t, "cell", "add", "fresh", "--on", c.cluster.Node(standby), c.home))
 	assert.Contains(t, fresh, c.cluster.Node(standby)+","+c.cluster.Node(2)+",")
-	refused("nothing was done: there is no terminal to ask at", "cell", "drop", "fresh")
+	refused("nothing was done: without a terminal, it cannot be confirmed", "cell", "drop", "fresh")
 	well(t, "cell", "drop", "fresh", "--yes", c.home)
 	for _, at := range []int{standby, 2} {
 		assert.Equal(t, []string{"footfall_c0", "footfall_c1"}, dbtest.Column[string](t, dbtest.Connect(t, c.cluster.URL(at, "postgres")),
@@ -711,12 +712,12 @@ func TestCellsWithDeadNodes(t *testing.T) {
 	s = serve(t, "--cells="+cluster.Home())
 	r := footfall(t, "status", "--database-url="+one.cell)
 	assert.Equal(t, exitWarned, r.code, r.stderr)
-	assert.Contains(t, r.stdout, "of the cluster of Citus "+cluster.Node(2)+", "+cluster.Node(3)+" is away")
+	assert.Contains(t, r.stdout, "nodes of the Citus cluster cannot be reached: "+cluster.Node(2)+", "+cluster.Node(3)+";")
 	three := add("three", 0)
 	eventually(t, "the new cell counts", func() bool { three.count(t, client, s.url, "10.0.0.1"); return three.answered.Load() > 0 })
 	well(t, "cell", "move", "cellthree", "--to", cluster.Node(1), home)
 	refused := footfall(t, "cell", "move", "cellthree", "--to", cluster.Node(3), home)
-	assert.Contains(t, refused.stderr, "nothing answers at "+cluster.Node(3))
+	assert.Contains(t, refused.stderr, "no server answers at "+cluster.Node(3))
 	well(t, "cell", "drop", "cellthree", "--yes", home)
 	one.count(t, client, s.url, "10.0.0.3")
 	assert.Equal(t, int64(3), one.answered.Load())

@@ -49,8 +49,9 @@ type completionCmd struct {
 
 func (c *completionCmd) check(globals) (f faults) {
 	f.when(c.Shell != "" && c.Shell != "words" && completionScripts[c.Shell] == "",
-		"%q is not a shell that is known: write bash, zsh or fish", c.Shell)
-	f.when(c.Shell != "words" && len(c.Words) > 0, "%q: a script is for all that can be typed: leave it out", strings.Join(c.Words, " "))
+		"%q is not a supported shell: write bash, zsh or fish", c.Shell)
+	f.when(c.Shell != "words" && len(c.Words) > 0, "%q: the script completes all commands: "+
+		"leave this out", strings.Join(c.Words, " "))
 	return f
 }
 

@@ -37,7 +37,7 @@ func TestWordsAreCompleted(t *testing.T) {
 	assert.Equal(t, well(t, "completion", "words", "--", "serve", "--"), well(t, "completion", "words", "--", "serve", "--data=x", "--"))
 	wrong := footfall(t, "completion", "tcsh")
 	assert.Equal(t, exitUsage, wrong.code)
-	assert.Contains(t, wrong.stderr, `"tcsh" is not a shell that is known: write bash, zsh or fish`)
+	assert.Contains(t, wrong.stderr, `"tcsh" is not a supported shell: write bash, zsh or fish`)
 }
 
 // Each installed shell accepts its script, and offers the program's completions.

@@ -48,7 +48,7 @@ func (c *consumeQueueCmd) run(ctx context.Context, p *program) error {
 				defer func() { _ = server.Close() }()
 				go func() { // until server is closed
 					if err := server.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
-						p.log.Error("the admin address is not served any more", "error", err)
+						p.log.Error("the admin address is no longer served", "error", err)
 					}
 				}()
 				p.log.Info("ready", "admin", admin.Addr().String())
@@ -64,8 +64,9 @@ type consumeListCmd struct {
 
 func (c *consumeListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	list, err := a.Queues(ctx, c.App)
-	return printRows(p.stdout, err, "APP\tQUEUE\tPART\tNEXT\tREFUSED\tOPENED", list, func(of admin.OfApp[admin.QueuesListRow]) []any {
-		q := of.Row
-		return []any{of.App, q.Source, q.Part, q.Next, q.Refused, moment(&q.UsedAt)}
-	})
+	return printRows(p.stdout, err, "APP\tQUEUE\tPARTITION\tNEXT\tREFUSED\tOPENED", list,
+		func(of admin.OfApp[admin.QueuesListRow]) []any {
+			q := of.Row
+			return []any{of.App, q.Source, q.Part, q.Next, q.Refused, moment(&q.UsedAt)}
+		})
 }

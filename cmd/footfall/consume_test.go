@@ -279,7 +279,7 @@ func TestConsumerIsKilled(t *testing.T) {
 	// A consumer that has just started would be killed by the signal that stops it.
 	eventually(t, "both read", func() bool {
 		startAgain()
-		return !slices.ContainsFunc(two, func(c *consumer) bool { return !strings.Contains(c.said.String(), "the queue is read") })
+		return !slices.ContainsFunc(two, func(c *consumer) bool { return !strings.Contains(c.said.String(), "reading the queue") })
 	})
 	ends(t, two[0])
 	ends(t, two[1])

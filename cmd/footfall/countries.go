@@ -37,7 +37,7 @@ func (c countriesFlag) openCountries(ctx context.Context, log *slog.Logger) (*co
 	countries, err := country.Open(path, log)
 	switch {
 	case err != nil && c.Countries == "":
-		log.Warn("countries of visitors are not counted: the file of them cannot be read", "file", path, "error", err)
+		log.Warn("visitors' countries are not counted: the file with countries cannot be read", "file", path, "error", err)
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("--countries: %w: name another file, or off", err)

@@ -51,8 +51,8 @@ func (p *program) ofDatabase(err error) error {
 	folder, inFolder := errors.AsType[*embedded.DirError](err)
 	switch {
 	case errors.Is(err, embedded.ErrNoCluster):
-		return fmt.Errorf("--data: there is nothing of Footfall in %s: name the folder of its data, or the server that has its tables "+
-			"with --database-url; `footfall serve` makes a new one there", folder.Dir)
+		return fmt.Errorf("--data: %s contains no data of Footfall: name the folder that does, or the server with its tables with "+
+			"--database-url; `footfall serve` creates a new database there", folder.Dir)
 	case inFolder:
 		return fmt.Errorf("--data: %w", err)
 	case (db.IsConnect(err) || errors.Is(err, db.ErrSharedSessions)) && !p.embedded() && !strings.HasPrefix(err.Error(), "--database-url: "):

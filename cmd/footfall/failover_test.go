@@ -39,7 +39,7 @@ func TestFailover(t *testing.T) {
 		pair.Kill()
 		f.killed["primaries"]++
 		pair.Promote()
-		f.warns("none follows it or answers, so nothing is counted")
+		f.warns("none follows it or responds, so nothing is counted")
 		pair.WaitFor("") // as some managers do
 		f.warns("the server waits for no standby, though one is required")
 		f.refuses(pair, "the new primary is alone")

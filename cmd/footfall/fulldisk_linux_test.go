@@ -160,7 +160,7 @@ func (c *crash) fillWAL(server string) {
 			_ = conn.Close(c.ctx)
 			size = max(size/10, 1)
 		}
-		_, fails := c.service.logged("the database could not be started; trying again")
+		_, fails := c.service.logged("the database server could not be started; trying again")
 		return fails
 	})
 }

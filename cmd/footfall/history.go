@@ -42,7 +42,8 @@ type historyRemoveCmd struct {
 
 func (c *historyImportCmd) check(g globals) faults {
 	f := g.checkDatabase()
-	f.when(!slices.Contains(moves.Sources(), c.From), "--from: %q is not known: write one of %s", c.From, strings.Join(moves.Sources(), ", "))
+	f.when(!slices.Contains(moves.Sources(), c.From), "--from: %q is not a supported source: "+
+		"write one of %s", c.From, strings.Join(moves.Sources(), ", "))
 	return f
 }
 
@@ -103,7 +104,7 @@ func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.Histo
 	}
 	said := h.Said(done, words.English().Say)
 	if c.DryRun {
-		said = "it would be: " + said
+		said = "without --dry-run: " + said
 	}
 	if c.DryRun && h.Lines > 0 {
 		if err := printRows(p.stdout, nil, "DAY\tPAGE OR SITE\tPAGE VIEWS\tVISITS\tVISITORS\tNEW", done.First,
@@ -130,7 +131,7 @@ func printTotals(p *program, first []admin.OffsetsPutRow) error {
 	if len(first) == 0 {
 		return nil
 	}
-	return printRows(p.stdout, nil, "PAGE OR SITE\tTOTALS WERE\tBECOME", first, func(o admin.OffsetsPutRow) []any {
+	return printRows(p.stdout, nil, "PAGE OR SITE\tTOTALS BEFORE\tAFTER", first, func(o admin.OffsetsPutRow) []any {
 		return []any{visit.Shown(o.Uri), numbersOf(o.WasHot, o.WasPv, o.WasUv), numbersOf(o.Hot, o.Pv, o.Uv)}
 	})
 }
@@ -156,7 +157,7 @@ func (c *historyRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) 
 	done, err := a.TakeBackHistory(ctx, c.App, c.DryRun, c.Number)
 	said := "removed %s"
 	if c.DryRun && err == nil {
-		said, err = "it would be: "+said, printTotals(p, done.Totals)
+		said, err = "without --dry-run: "+said, printTotals(p, done.Totals)
 	}
 	return p.printChange(err, said, draw.Count(done.Replaced, "day"))
 }

@@ -142,11 +142,11 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 	case interrupted && c.Follow:
 		return nil
 	case interrupted:
-		return errors.New("import: interrupted: the same command goes on where it was")
+		return errors.New("import: interrupted: the same command continues where it stopped")
 	case err == nil && len(summary.Problems) > 0:
-		return errors.New("import: not all of it could be counted: see above")
+		return errors.New("import: not everything could be counted: see above")
 	case err == nil && summary.Lines > 0 && summary.Unreadable == summary.Lines:
-		return errors.New("import: none of the lines could be read: is it an access log, of one of the formats that import --help names?")
+		return errors.New("import: no line could be read: is it an access log, in one of the formats that import --help lists?")
 	}
 	return err
 }
@@ -199,7 +199,7 @@ func printImport(p *program, s *imports.Summary, dry bool) error {
 		add("left out: "+string(reason), s.Left[reason])
 	}
 	add("counted before", s.Before)
-	add("in this run, in two of its files", s.Twice)
+	add("counted elsewhere during this run", s.Twice)
 	add("not readable", s.Unreadable)
 	add("files unchanged, not read", s.Unchanged)
 	add("lines unchanged, not read", s.Skipped)
@@ -281,6 +281,6 @@ func (c *importForgetCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(p.stdout, "forgot that "+draw.Count(lines, "line")+" counted: imported again, they count again")
+	_, err = fmt.Fprintln(p.stdout, "forgot "+draw.Count(lines, "line")+", which another import can count again")
 	return err
 }

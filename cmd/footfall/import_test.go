@@ -59,15 +59,15 @@ func TestImport(t *testing.T) {
 	assert.Regexp(t, `visits counted +0\n`, r.stdout)
 	assert.Contains(t, footfall(t, "import", "forget", "blog", "--from=20200102", "--to=20200101", database).stderr,
 		"--from: it is after --to")
-	assert.Equal(t, "forgot that 0 lines counted: imported again, they count again\n",
+	assert.Equal(t, "forgot 0 lines, which another import can count again\n",
 		well(t, "import", "forget", "blog", "--server=web1", "--from=20200101", "--to=20991231", database))
-	assert.Equal(t, "forgot that 300 lines counted: imported again, they count again\n",
+	assert.Equal(t, "forgot 300 lines, which another import can count again\n",
 		well(t, "import", "forget", "blog", "--from=20200101", "--to=20991231", database))
 	assert.NotContains(t, well(t, "import", "list", database), "blog")
 	r = footfallTyped(t, "no line\nof a log\n", "import", "-", "--app=blog", database)
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.stdout, "not readable    2\n")
-	assert.Contains(t, r.stderr, "import: none of the lines could be read")
+	assert.Contains(t, r.stderr, "import: no line could be read")
 	r = footfall(t, "import", log, "/no/such", "--app=other", database)
 	assert.Equal(t, 2, r.code)
 	assert.Contains(t, r.stderr, "footfall: /no/such: there is no such file")

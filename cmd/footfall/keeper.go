@@ -43,7 +43,7 @@ func (k *keeper) keep(running context.Context, server *embedded.Server) {
 			k.err = k.end(server)
 			return
 		case <-server.Done():
-			k.config.Log.Error("the database has ended; starting it again", "error", server.Err())
+			k.config.Log.Error("the database server has stopped; starting it again", "error", server.Err())
 			_ = k.end(server) // releases the directory; the server's error was just logged
 			server = k.again(running)
 		}
@@ -55,13 +55,13 @@ func (k *keeper) again(running context.Context) *embedded.Server {
 	for {
 		server, err := embedded.Start(running, k.config)
 		if err == nil {
-			k.config.Log.Info("the database is back")
+			k.config.Log.Info("the database server is running again")
 			return server
 		}
 		if running.Err() != nil {
 			return nil
 		}
-		k.config.Log.Error("the database could not be started; trying again", "error", err)
+		k.config.Log.Error("the database server could not be started; trying again", "error", err)
 		_ = pause.For(running, tryEvery) // the next try fails if running ends
 	}
 }

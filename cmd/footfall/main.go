@@ -250,7 +250,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			fmt.Fprintln(stderr, "footfall: "+warning)
 		}
 		if line.misread {
-			fmt.Fprintln(stderr, "footfall: --help tells what can be typed")
+			fmt.Fprintln(stderr, "footfall: --help lists the commands and flags")
 		}
 		return exitUsage
 	}
@@ -281,10 +281,10 @@ func (p *program) execute(ctx context.Context, selected any) error {
 // childExit is the exit code of an interactive child process, which has already printed its errors.
 type childExit int
 
-func (e childExit) Error() string { return fmt.Sprintf("it ended with exit code %d", int(e)) }
+func (e childExit) Error() string { return fmt.Sprintf("it exited with code %d", int(e)) }
 
 // errNothingChecked is returned by verify if nothing was counted that it could check.
-var errNothingChecked = errors.New("verify: nothing was counted of what was asked for, so nothing was checked")
+var errNothingChecked = errors.New("verify: nothing was counted for the selected app and sites, so nothing was checked")
 
 // exitCode prints the error and returns its exit code.
 func (t *typed) exitCode(p *program, err error) int {

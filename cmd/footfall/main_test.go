@@ -59,17 +59,17 @@ func TestFirstSteps(t *testing.T) {
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusOK, status)
 	for says, args := range map[string][]string{
-		"app shop would no longer list any site":                   {"remove", "shop", "example.com"},
-		"app shop does not list a.example, but example.com":        {"remove", "shop", "a.example"},
-		"app demo counts any site, and would then count no others": {"add", "demo", "a.example"},
-		`"a/b" is not a site`:                                      {"add", "shop", "a/b"},
+		"app shop would no longer list any site":                              {"remove", "shop", "example.com"},
+		"app shop does not list a.example, but example.com":                   {"remove", "shop", "a.example"},
+		"app demo counts any site, and would then count only the listed ones": {"add", "demo", "a.example"},
+		`"a/b" is not a site`:                                                 {"add", "shop", "a/b"},
 	} {
 		assert.Contains(t, footfall(t, append(append([]string{"app", "site"}, args...), "--data", data)...).stderr, says)
 	}
 	again := footfall(t, "app", "add", "shop", "--data", data)
 	assert.Contains(t, again.stderr, "there is an app shop already", "and not that it lists no site")
 	keyed := footfall(t, "app", "key", "add", "shop", "--scope=read", "--data", data)
-	assert.Contains(t, keyed.stderr, "It opens reports to programs, as "+s.url+"/api/apps/shop/days. People sign in with accounts: ")
+	assert.Contains(t, keyed.stderr, "With it, programs can read reports, like "+s.url+"/api/apps/shop/days. People sign in with accounts: ")
 	assert.Contains(t, well(t, "app", "add", "second", "--site=example.com", "--data", data), embed.Line(s.url, "second"), "where it runs")
 	well(t, "app", "delete", "second", "--yes", "--data", data)
 	well(t, "app", "set", "shop", "--access=open", "--site=", "--data", data)
@@ -78,7 +78,7 @@ func TestFirstSteps(t *testing.T) {
 	well(t, "app", "set", "shop", "--access=sites", "--site=example.com", "--data", data)
 	status, _ = get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://example.net/")
 	assert.Equal(t, http.StatusForbidden, status)
-	assert.Equal(t, "NAME  ACCESS  VISITOR  TZ   IPV6-PREFIX  SITES        KEEP-QUERY  BESIDES\n"+
+	assert.Equal(t, "NAME  ACCESS  VISITOR  TZ   IPV6-PREFIX  SITES        KEEP-QUERY  OTHER SETTINGS\n"+
 		"demo  open    address  UTC  64           -            -           public-counts=read\n"+
 		"shop  sites   hashed   UTC  56           example.com  b,a,c       public-counts=answers,tags=default,plan\n", well(t, "app", "list", "--data", data))
 
@@ -96,7 +96,7 @@ func TestFirstSteps(t *testing.T) {
 	// Only one service per directory.
 	second := footfall(t, "serve", "--data", data, "--addr=127.0.0.1:0", "--admin-addr=off")
 	assert.Equal(t, 1, second.code)
-	assert.Contains(t, second.stderr, "--data: "+data+": footfall already serves from there")
+	assert.Contains(t, second.stderr, "--data: "+data+": footfall already serves from this folder")
 
 	address := strings.TrimPrefix(s.url, "http://")
 	awaitHealth(t, address, 0, "ready\n")
@@ -166,14 +166,14 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"serve", "--addr=nowhere", "--admin-addr=1.2.3.4", "--database-url=mysql://u:topsecret@h/d", "--max-wait=soon",
 			"--log-level=loud", "--log-format=xml"},
 			[]string{"--addr:", "--admin-addr:", "--database-url:", "--max-wait:", "--log-level:", "--log-format:"}},
-		{[]string{"serve", "--filter=maybe", "--memory=some"}, []string{"--filter:", `--memory: "some" is not a size`}},
-		{[]string{"serve", "--filter=", "--memory=4MB", "--remember-ids=0"}, []string{"--filter:", "--memory:", "5MiB at least",
+		{[]string{"serve", "--filter=maybe", "--memory=some"}, []string{"--filter:", `--memory: "some" is not a possible size`}},
+		{[]string{"serve", "--filter=", "--memory=4MB", "--remember-ids=0"}, []string{"--filter:", "--memory:", "at least 5MiB",
 			"--remember-ids:"}},
 		{[]string{"serve", "--public-url=https://blog.example/numbers/"}, []string{"--public-url:", "without a slash at its end"}},
 		{[]string{"serve", "--public-url=https://blog.example/a/../b"}, []string{"--public-url:"}},
 		{[]string{"app", "add", "blog", "--public-url=https://blog.example/n;Path=x"}, []string{"--public-url:"}},
-		{[]string{"serve", "--memory", "-1"}, []string{`footfall: --memory: it has no value: "-1" begins with a dash, as flags do`}},
-		{[]string{"serve", "--memory=-320MB"}, []string{`--memory: "-320MB" is not a size to remember visitors in: write one like 320MB`}},
+		{[]string{"serve", "--memory", "-1"}, []string{`footfall: --memory: it has no value: "-1" begins with a dash, like a flag`}},
+		{[]string{"serve", "--memory=-320MB"}, []string{`--memory: "-320MB" is not a possible size: write one like 320MB`}},
 		{[]string{"serve", "--addr=127.0.0.1:99999", "--max-wait=0s", "--data="}, []string{"--addr:", "--max-wait:", "--data:"}},
 		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},
 		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--country-header=CF Country",
@@ -220,7 +220,7 @@ func TestServeKeepsCountries(t *testing.T) {
 	visit("b")
 	eventually(t, "it says who has made it", func() bool {
 		_, body := get(s.url + "/dash/demo/b?range=today&from_by=country")
-		return strings.Contains(body, "Countries: Somebody, CC0.")
+		return strings.Contains(body, "Country data: Somebody, CC0.")
 	})
 	assert.Zero(t, s.stop())
 	for host, country := range map[string]string{"a": "DE", "b": "AT"} {
@@ -356,7 +356,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, line, "100 Continue")
 	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
-	eventually(t, "it stops", func() bool { _, ok := s.logged("stopping: visits under way are answered first"); return ok })
+	eventually(t, "it stops", func() bool { _, ok := s.logged("stopping: visits in progress are answered first"); return ok })
 	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
 	assert.Equal(t, 1, s.wait())
 }
@@ -391,7 +391,7 @@ func takenBack(t *testing.T) string {
 	steps, err := fs.Glob(migrations.FS, "*.sql")
 	require.NoError(t, err)
 	last := len(steps) - 1
-	return fmt.Sprintf("taken back %s, and all functions and views; steps that are left: %d", steps[last], last)
+	return fmt.Sprintf("rolled back %s, and dropped all functions and views; remaining migrations: %d", steps[last], last)
 }
 
 func TestGivenDatabase(t *testing.T) {
@@ -407,7 +407,7 @@ func TestGivenDatabase(t *testing.T) {
 	s := serve(t, "--database-url", url)
 	beside := footfall(t, "migrate", "down", "--yes", "--database-url", url)
 	assert.Equal(t, 1, beside.code)
-	assert.Contains(t, beside.stderr, "services that run count in these tables (1): stop them first")
+	assert.Contains(t, beside.stderr, "running services use these tables (1): stop them first")
 	assert.Contains(t, s.said(), "there is no app yet")
 	assert.NotContains(t, well(t, "app", "list", "--database-url", url), "demo")
 	well(t, "app", "add", "shop", "--visitor=address", "--access=open", "--database-url", url)

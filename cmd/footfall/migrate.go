@@ -32,8 +32,8 @@ func (*migrateUpCmd) run(ctx context.Context, p *program) error {
 		}
 		missing, err := d.GrantRoles(ctx)
 		for _, role := range missing {
-			fmt.Fprintf(p.stderr, "footfall: there is no role %s, and this user may not make it: let an administrator type CREATE ROLE %[1]s, "+
-				"then type this again\n", role)
+			fmt.Fprintf(p.stderr, "footfall: the role %s does not exist, and this user may not create it: "+
+				"have an administrator run CREATE ROLE %[1]s, then run this command again\n", role)
 		}
 		return err
 	})
@@ -60,13 +60,15 @@ func (c *migrateDownCmd) run(ctx context.Context, p *program) error {
 		steps = slices.DeleteFunc(steps, func(step db.Migration) bool { return step.Applied.IsZero() })
 		if len(steps) > 0 {
 			newest := steps[len(steps)-1].Name
-			if err := c.ask(p, fmt.Sprintf("Step %s will be taken back, with the data that only it has room for.", newest), "yes"); err != nil {
+			if err := c.ask(p, fmt.Sprintf("The migration %s will be rolled back, and the data that only it can store "+
+				"will be deleted.", newest), "yes"); err != nil {
 				return err
 			}
 		}
 		name, err := d.MigrateDown(ctx)
 		if err == nil {
-			fmt.Fprintf(p.stdout, "taken back %s, and all functions and views; steps that are left: %d\n", name, len(steps)-1)
+			fmt.Fprintf(p.stdout, "rolled back %s, and dropped all functions and views; remaining migrations: %d\n",
+				name, len(steps)-1)
 		}
 		return err
 	})
@@ -79,8 +81,8 @@ type upgradeCmd struct {
 
 func (c *upgradeCmd) check(g globals) faults {
 	if !g.embedded() {
-		return faults{errors.New("--database-url: upgrade is for the embedded PostgreSQL: upgrade a server of your own as its " +
-			"documentation says")}
+		return faults{errors.New("--database-url: upgrade is for the embedded PostgreSQL: upgrade your own server as its " +
+			"documentation describes")}
 	}
 	return g.checkDatabase()
 }
@@ -97,8 +99,8 @@ func (c *upgradeCmd) run(ctx context.Context, p *program) error {
 	if c.ToPostgresBin != "" {
 		program += fmt.Sprintf(" --postgres-bin '%s'", c.ToPostgresBin)
 	}
-	fmt.Fprintf(p.stdout, "the data is in %s now, and %s is as it was\n"+
-		"what you changed in its postgresql.conf and pg_hba.conf, or by ALTER SYSTEM, is for you to carry over\n"+
+	fmt.Fprintf(p.stdout, "the data is now in %s, and %s is unchanged\n"+
+		"your changes to its postgresql.conf and pg_hba.conf, or by ALTER SYSTEM, were not copied: make them again\n"+
 		"try:  %s verify\nthen: %[3]s serve\n", c.To, p.Data, program)
 	return nil
 }

@@ -108,7 +108,7 @@ func TestNextVersion(t *testing.T) {
 	f.takesNothing()
 	status, why := get(first.url + "/readyz")
 	assert.Equal(t, http.StatusServiceUnavailable, status)
-	assert.Contains(t, why, "visits cannot be counted now: the tables are those of a newer footfall")
+	assert.Contains(t, why, "visits cannot be counted now: the tables belong to a newer footfall")
 	counts()
 	f.goTo(second)
 	require.Zero(t, first.stop())

@@ -39,9 +39,9 @@ func TestHistory(t *testing.T) {
 	assert.Equal(t, "DAY         PAGE OR SITE  PAGE VIEWS  VISITS  VISITORS  NEW\n"+
 		"2024-05-03  a.example     9           –       –         –\n2024-05-03  a.example/a   9           5       4         1\n"+
 		"2024-05-04  a.example     3           –       –         –\n2024-05-04  a.example/a   3           –       –         –\n"+
-		"\nPAGE OR SITE  TOTALS WERE        BECOME\n"+
+		"\nPAGE OR SITE  TOTALS BEFORE      AFTER\n"+
 		"a.example     hot 0, pv 0, uv 0  hot 12, pv 0, uv 0\na.example/a   hot 0, pv 0, uv 0  hot 12, pv 4, uv 0\n"+
-		"it would be: 2 lines read; days per site: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
+		"without --dry-run: 2 lines read; days per site: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
 		"offsets: 2 added, 0 changed, 0 unchanged\n", trial.stdout, trial.stderr)
 	assert.Equal(t, 1, strings.Count(do("history", "list", "--app=demo").stdout, "\n"))
 	well(t, "history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", first, database)
@@ -67,12 +67,12 @@ func TestHistory(t *testing.T) {
 	assert.Contains(t, drawn, `class="bar none"><title>2024-05-05: no count</title>`)
 	assert.Contains(t, do("report", "days", "a.example/a", "--from=all", "--history", "--json").stdout, `"source": "csv"`)
 	assert.NotContains(t, do("report", "days", "a.example/a", "--from=all").stdout, "another counter")
-	assert.Contains(t, do("page", "delete", "demo", "a.example/a", "--yes").stdout, "what others had counted for it on 2 days is gone")
-	assert.Equal(t, "PAGE OR SITE  TOTALS WERE         BECOME\na.example     hot 12, pv 0, uv 0  hot 0, pv 0, uv 0\n"+
-		"it would be: removed 2 days\n", well(t, "history", "remove", "--app=demo", "--dry-run", "2", database))
+	assert.Contains(t, do("page", "delete", "demo", "a.example/a", "--yes").stdout, "its numbers from elsewhere, for 2 days, are deleted")
+	assert.Equal(t, "PAGE OR SITE  TOTALS BEFORE       AFTER\na.example     hot 12, pv 0, uv 0  hot 0, pv 0, uv 0\n"+
+		"without --dry-run: removed 2 days\n", well(t, "history", "remove", "--app=demo", "--dry-run", "2", database))
 	assert.Equal(t, "removed 2 days\n", well(t, "history", "remove", "--app=demo", "2", database))
 	assert.Equal(t, "PAGE OR SITE  HOT  PV  UV  HOT FROM HISTORY\n", well(t, "offset", "list", "demo", database))
-	assert.Contains(t, do("history", "remove", "--app=demo", "2").stderr, "app demo has no import of history 2")
+	assert.Contains(t, do("history", "remove", "--app=demo", "2").stderr, "app demo has no history import 2")
 
 	// Slow input is first stored in a file, so that no session waits for it.
 	slow := exec.Command(os.Args[0], "history", "import", "--app=demo", "--from=csv", "--site=a.example", "-", database)
@@ -167,7 +167,7 @@ func TestOffset(t *testing.T) {
 		"in force when the command returns")
 
 	file := writeFile(t, "uri,hot,uv\na.example,5000,400\na.example/new,7,\n")
-	assert.Equal(t, "PAGE OR SITE   TOTALS WERE        BECOME\na.example      hot 0, pv 0, uv 0  hot 5000, pv 400, uv 400\n"+
+	assert.Equal(t, "PAGE OR SITE   TOTALS BEFORE      AFTER\na.example      hot 0, pv 0, uv 0  hot 5000, pv 400, uv 400\n"+
 		"a.example/new  hot 0, pv 0, uv 0  hot 7, pv 0, uv 0\noffsets: would be 2 added, 0 changed, 0 unchanged\n",
 		well(t, "offset", "import", "demo", file, "--dry-run", database))
 	assert.Equal(t, "offsets: 2 added, 0 changed, 0 unchanged\n", well(t, "offset", "import", "demo", file, database))
@@ -186,7 +186,7 @@ func TestOffset(t *testing.T) {
 	assert.Contains(t, well(t, "report", "page", "a.example", "--no-offsets", database), "in all: pv 2, uv 2, hot 3\n\n")
 	assert.Contains(t, well(t, "report", "rank", "a.example", "402", database), "192.0.2.2")
 	assert.Contains(t, footfall(t, "report", "rank", "a.example", "400", database).stderr,
-		"visitor number 400 of a.example came before, elsewhere")
+		"visitor number 400 of a.example was counted elsewhere")
 	assert.Contains(t, well(t, "report", "rank", "a.example", "192.0.2.2", "--no-offsets", database), "visitor 2 of a.example")
 	assert.Regexp(t, `192.0.2.1 +401`, well(t, "report", "visitors", "a.example", database))
 	well(t, "verify", database)
@@ -212,7 +212,7 @@ func TestOffset(t *testing.T) {
 		{[]string{"set", "demo", "ftp://a.example/", "--hot=1"}, "footfall: uri: "},
 		{[]string{"import", "demo", filepath.Join(t.TempDir(), "none.csv")}, "no such file"},
 		{[]string{"import", "demo", writeFile(t, "")}, "footfall: file: it is empty"},
-		{[]string{"remove", "demo", "http://a.example/none"}, "has no offset of a.example/none"},
+		{[]string{"remove", "demo", "http://a.example/none"}, "has no offset for a.example/none"},
 	} {
 		r := footfall(t, append(append([]string{"offset"}, c.args...), database)...)
 		assert.NotZero(t, r.code, c.args)
@@ -221,7 +221,7 @@ func TestOffset(t *testing.T) {
 	assert.Equal(t, "removed the offset of a.example/ (hot 1000, pv 300, uv 200)\n", well(t, "offset", "remove", "demo", "http://a.example",
 		database))
 	well(t, "offset", "set", "demo", "a.example/never", "--hot=7", database)
-	assert.Equal(t, "deleted a.example/never, for which nothing was counted; its offset (hot 7, pv 0, uv 0) is gone\n",
+	assert.Equal(t, "deleted a.example/never, for which nothing was counted; its offset (hot 7, pv 0, uv 0) is deleted\n",
 		well(t, "page", "delete", "demo", "a.example/never", "--yes", database))
 	_, body = get(s.url + "/counts?app=demo&ip=192.0.2.1&uri=http://a.example/")
 	assert.Contains(t, body, `"page":{"pv":1,"uv":1,"rank":1,"hot":2}`)

@@ -59,17 +59,17 @@ func peopleFile(t *testing.T, lines int) (path, says string) {
 		line, why := fmt.Sprintf(`{"id":"cookie:%d","is":"user:%d"}`, n, n/10), ""
 		switch n % 1000 {
 		case 507:
-			line, why = `{"id":"cookie`, "at byte 7: this string does not end"
+			line, why = `{"id":"cookie`, "at byte 7: this string is not closed"
 		case 508:
 			line, why = `{"id":"","is":"user:1"}`, "id: it is empty: give it a value, or leave it out"
 		case 509:
 			line, why = fmt.Sprintf(`{"id":"user:%d","is":"cookie:%d"}`, n/10-1, n-10),
-				"is: this person stands for the id already, which would stand for itself: leave one of the two out"
+				"is: this person is already linked to the id, so the links would form a circle: leave one of them out"
 		case 510:
 			line = ""
 		case 511:
 			line, why = `{"id":"a","tags":{"age":"1","`+strings.Repeat("x", 20_000)+`":"1"}}`,
-				"it is longer than any line may be: is it JSON, a line for each id?"
+				"it is longer than a line may be: write JSON with one line for each id"
 		case 512:
 			line, why = "\xff", "it is not valid UTF-8"
 		case 513:
@@ -111,7 +111,7 @@ func TestPeopleAreLoaded(t *testing.T) {
 		r := footfall(t, "people", "load", "blog", file, url, secret)
 		assert.Equal(t, 1, r.code)
 		require.Equal(t, wrong+"loaded "+grouped(lines-lines/1000*7)+" lines\n", r.stdout)
-		assert.Equal(t, fmt.Sprintf("footfall: people load: wrong are %s lines, which changed nothing: see above\n", grouped(lines/1000*6)),
+		assert.Equal(t, fmt.Sprintf("footfall: people load: %s lines could not be loaded, and changed nothing: see above\n", grouped(lines/1000*6)),
 			r.stderr)
 	}
 	load(database)
@@ -140,7 +140,7 @@ func TestPeopleAreLoaded(t *testing.T) {
 	load(other)
 	assert.Equal(t, all, looks(rows))
 
-	for _, c := range [][2]string{{"none", "app: there is no app"}, {"demo", "app: app demo tells visitors apart by their address"}} {
+	for _, c := range [][2]string{{"none", "app: there is no app"}, {"demo", "app: app demo distinguishes visitors by address"}} {
 		if c[0] == "demo" {
 			well(t, "app", "add", "demo", "--site=blog.example", "--visitor=address", database)
 		}

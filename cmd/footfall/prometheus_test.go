@@ -131,7 +131,7 @@ func TestStandbyIsRequired(t *testing.T) {
 	assert.Zero(t, metric(t, strict, "footfall_daily_task_timestamp_seconds"), "a fresh service has not done it")
 	require.Zero(t, strict.stop())
 	later := serve(t, database)
-	assert.Contains(t, later.said(), "as the tables say though --require-standby is not given")
+	assert.Contains(t, later.said(), "the tables require it, although --require-standby is not given")
 	assert.Equal(t, http.StatusServiceUnavailable, visits(later))
 	told := footfall(t, "status", database)
 	assert.Equal(t, 4, told.code)

@@ -34,7 +34,8 @@ func (c *psqlCmd) check(g globals) faults {
 	for _, arg := range c.Args {
 		switch name, _, _ := strings.Cut(arg, "="); name {
 		case "--data", "--database-url", "--secret-file", "--require-standby", "--postgres-bin", "--log-level", "--log-format", "--read-only":
-			f.add(fmt.Errorf("%s: it stands behind a flag of psql's, where all are psql's: write it first, as in psql %s … -- -c …", name, name))
+			f.add(fmt.Errorf("%s: after a flag of psql, all flags are passed to psql: write it first, "+
+				"as in psql %s … -- -c …", name, name))
 		}
 	}
 	return f
@@ -113,7 +114,7 @@ func findPsql(explicit string) (string, error) {
 	}
 	binary, err := exec.LookPath("psql")
 	if err != nil {
-		return "", errors.New("psql was not found, neither beside PostgreSQL's server nor on the PATH: " +
+		return "", errors.New("psql was not found, neither next to PostgreSQL's server nor on the PATH: " +
 			"install PostgreSQL's client (apt-get install postgresql-client, dnf install postgresql, apk add postgresql-client, brew install libpq)")
 	}
 	return binary, nil

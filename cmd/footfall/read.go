@@ -71,8 +71,8 @@ func (t *typed) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
 		kong.Name("footfall"),
 		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\n"+
 			"Every flag that shows a $$FOOTFALL_… can be given in the environment by that name. "+
-			"Exit codes: 0 done, 1 failed, 2 something typed is wrong and nothing was done, 3 verify found nothing to check, 4 status has "+
-			"warnings."),
+			"Exit codes: 0 done, 1 failed, 2 an argument or flag is wrong and nothing was done, 3 verify found nothing to "+
+			"check, 4 status has warnings."),
 		kong.Vars{"data": data, "version": versionText()},
 		kong.PostBuild(func(k *kong.Kong) error {
 			explain(readHelp(strings.NewReplacer("[[", "", "]]", "").Replace(helpText)), k.Model.Node, "")
@@ -126,7 +126,7 @@ func (t *typed) warnings() (lines []string) {
 		line := name + " is set in the environment, and nothing reads it: `footfall serve --help` lists the names"
 		nearest := slices.MinFunc(t.declared, func(a, b string) int { return distance(a, name) - distance(b, name) })
 		if distance(nearest, name) <= alike {
-			line = name + " is set in the environment, and nothing reads it: is " + nearest + " meant?"
+			line = name + " is set in the environment, and nothing reads it: did you mean " + nearest + "?"
 		}
 		lines = append(lines, line)
 	}
@@ -215,7 +215,7 @@ var takenForFlag = regexp.MustCompile(`value but got (".*") \((?:short|long) fla
 func (m *tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err := m.Mapper.Decode(ctx, target); err != nil && m.fault == nil {
 		if next := takenForFlag.FindStringSubmatch(err.Error()); next != nil {
-			err = fmt.Errorf("it has no value: %s begins with a dash, as flags do; write a value that does behind a =", next[1])
+			err = fmt.Errorf("it has no value: %s begins with a dash, like a flag: write such a value after =", next[1])
 		}
 		m.fault = err // the typed value is decoded first, then the default
 	}

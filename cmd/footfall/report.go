@@ -86,7 +86,7 @@ func (c *reportEventsCmd) check(g globals) faults { return c.most(c.rangeFlags.c
 
 func (c *reportDaysCmd) check(g globals) faults {
 	f := c.rangeFlags.check(g)
-	f.when(c.Target != "" && c.Site != "", "--site: a page is named as well: leave one of them out")
+	f.when(c.Target != "" && c.Site != "", "--site: a page is named, too: leave out one of them")
 	f.when(c.SVG == standardOutput && c.format() != report.Text,
 		"--svg: - is standard output, where --json and --csv write, too: name a file, or leave them out")
 	return f
@@ -101,7 +101,7 @@ func (c *reportPageCmd) check(g globals) faults {
 func (c *reportVisitorsCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	f.day("--day", c.Day, visit.AllDays.To)
-	f.when(c.N < 0, "-n: %d visitors: write how many at most, or 0 for all", c.N)
+	f.when(c.N < 0, "-n: %d is less than 0: write how many visitors to list, or 0 for all", c.N)
 	return f
 }
 
@@ -124,7 +124,7 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 			return nil, err
 		}
 		if in.From > a.today {
-			return nil, visit.Errorf(visit.Invalid, "from", "%s is yet to come: today is %s",
+			return nil, visit.Errorf(visit.Invalid, "from", "%s is in the future: today is %s",
 				visit.DayText(in.From), visit.DayText(a.today))
 		}
 		if in.To != visit.AllDays.To { // an open range ends with the last counted day
@@ -233,7 +233,7 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 		look.App = a.app.Name
 		found, err := a.Ranked(ctx, look)
 		if errors.Is(err, report.ErrVisitorElsewhere) {
-			return nil, fmt.Errorf("visitor %s of %s came before, elsewhere, and is known by the number alone (footfall offset list)",
+			return nil, fmt.Errorf("visitor %s of %s was counted elsewhere, so only the number is recorded (footfall offset list)",
 				nobody, visit.Shown(target))
 		}
 		if errors.Is(err, report.ErrNoVisitor) {

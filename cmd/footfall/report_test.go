@@ -103,7 +103,7 @@ HOUR    PV                       NEW
 12       5 ####################    3
 (none)   0                         0
 
-tags are counted from 2019-06-29 on: days before it are (none)
+tags are counted from 2019-06-29 on: earlier days are (none)
 `},
 		{"visitors of one page", "panel one-page --from=20190629 --to=20190702", `
 demo, hhui.top: one_page
@@ -205,7 +205,7 @@ demo: 2 visitors of hhui.top on 2019-07-02
 VISITOR      RANK  NEW
 192.168.0.1     1
 
-1 more: erased, or behind these in order of address (-n shows more)
+1 more: erased, or after these in order of address (-n shows more)
 `},
 		{"who came, all", "visitors hhui.top --day=2019-07-02 -n 0 --csv", `
 visitor,rank,new
@@ -213,10 +213,10 @@ visitor,rank,new
 192.168.0.3,3,true
 `},
 		{"nobody", "visitors hhui.top/home --day=20190701", `
-demo: nobody came to hhui.top/home on 2019-07-01
+demo: hhui.top/home had no visitors on 2019-07-01
 `},
 		{"who was the third", "rank hhui.top/home 3", `
-demo: visitor 3 of hhui.top/home is 192.168.0.3, who came first on 2019-07-02 and last on 2019-07-02
+demo: visitor 3 of hhui.top/home is 192.168.0.3, whose first day was 2019-07-02 and last day 2019-07-02
 `},
 		{"which number", "rank http://hhui.top/index 192.168.0.1 --csv", `
 rank,visitor,first_day,last_day,erased
@@ -277,7 +277,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"top --app=nobody", 1, []string{`app: there is no app "nobody"`, "`footfall app list` names them"}},
+		{"top --app=nobody", 1, []string{`app: there is no app "nobody"`, "`footfall app list` shows all apps"}},
 		{"top --from=20190631 --to=soon", 2, []string{`--from: "20190631" is not a day`, `--to: "soon" is not a day`}},
 		{"top --from=0d", 2, []string{`--from: "0d" is not a day`}},
 		{"top --from=20190702 --to=20190701", 2, []string{"--from: 20190702 is after the last day"}},
@@ -288,16 +288,16 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"top --by=uniques", 2, []string{"--by must be one of"}},
 		{"top --json --csv", 2, []string{"--json and --csv"}},
 		{"days", 2, []string{"uri: app demo has several sites", "--site: example.com, hhui.top"}},
-		{"days hhui.top --site=hhui.top", 2, []string{"--site: a page is named as well"}},
+		{"days hhui.top --site=hhui.top", 2, []string{"--site: a page is named, too"}},
 		{"days ftp://hhui.top/", 2, []string{"uri: it does not begin with http://"}},
 		{"days hhui.top --svg=/no/such/folder/days.svg", 1, []string{"--svg: "}},
 		{"days hhui.top --svg=- --json", 2, []string{"--svg: - is standard output"}},
 		{"page", 2, []string{"<uri>"}},
 		{"page hhui.top --to=never", 2, []string{"--to: "}},
-		{"visitors hhui.top --day=soon --n=-1", 2, []string{"--day: ", "-n: -1 visitors"}},
-		{"tags hhui.top --name=colour", 2, []string{`name: "colour" is no tag of this app: use source,`}},
+		{"visitors hhui.top --day=soon --n=-1", 2, []string{"--day: ", "-n: -1 is less than 0"}},
+		{"tags hhui.top --name=colour", 2, []string{`name: "colour" is not a tag of this app: use source,`}},
 		{"tags hhui.top -n 0", 2, []string{"-n: 0 values"}},
-		{"tags hhui.top/home --name=browser", 2, []string{"name: pages have source and campaign alone"}},
+		{"tags hhui.top/home --name=browser", 2, []string{"name: pages only have source and campaign"}},
 		{"rank hhui.top 5", 1, []string{"hhui.top has no visitor number 5"}},
 		{"rank hhui.top 192.168.0.9", 1, []string{`hhui.top has no visitor "192.168.0.9"`}},
 		{"rank hhui.top somebody", 2, []string{`n|address: "somebody" is neither a number nor a visitor: it is not an IPv4 or IPv6 address`}},
@@ -321,7 +321,7 @@ func TestReportChoosesTheApp(t *testing.T) {
 	url := dbtest.New(t)
 	none := footfall(t, "report", "top", "--database-url="+url)
 	assert.Equal(t, 1, none.code)
-	assert.Contains(t, none.stderr, "app: there is none yet: add one")
+	assert.Contains(t, none.stderr, "app: there is no app yet: add one")
 	well(t, "app", "add", "shop", "--visitor=address", "--site=example.com", "--site=*.example.com", "--site=both.example", "--database-url="+
 		url)
 	assert.Contains(t, well(t, "report", "top", "--database-url="+url), "shop: nothing was counted from ")
@@ -334,7 +334,7 @@ func TestReportChoosesTheApp(t *testing.T) {
 	well(t, "app", "add", "blog", "--visitor=address", "--site=例え.jp", "--site=both.example", "--database-url="+url)
 	none = footfall(t, "report", "days", "elsewhere.example", "--database-url="+url)
 	assert.Equal(t, 2, none.code)
-	assert.Contains(t, none.stderr, "app: none of them counts elsewhere.example: name one of blog, shop")
+	assert.Contains(t, none.stderr, "app: no app counts elsewhere.example: name one of blog, shop")
 	well(t, "app", "add", "demo", "--visitor=address", "--access=open", "--database-url="+url)
 	for args, app := range map[string]string{
 		"top --site=a.example.com": "shop", "days --site=example.com": "shop", "days https://example.com/a": "shop", "page example.com": "shop",
@@ -347,9 +347,9 @@ func TestReportChoosesTheApp(t *testing.T) {
 	assert.Equal(t, 1, mistaken.code)
 	assert.Contains(t, mistaken.stderr, `there is no app "example.com", which looks like a site: `)
 	for args, says := range map[string]string{
-		"top": "app: there are several: name one of blog, demo, shop", "days": "app: there are several: name one of blog, demo, shop",
-		"days both.example": "app: several count both.example: name one of blog, shop",
-		"days blog":         "blog is an app, and no site that one lists: name a site, or the app with --app blog",
+		"top": "app: there are several apps: name one of blog, demo, shop", "days": "app: there are several apps: name one of blog, demo, shop",
+		"days both.example": "app: several apps count both.example: name one of blog, shop",
+		"days blog":         "blog is an app, and not a listed site: name a site, or the app with --app blog",
 	} {
 		several := footfall(t, append([]string{"report", "--database-url=" + url}, strings.Fields(args)...)...)
 		assert.Equal(t, 2, several.code, args)
@@ -378,7 +378,7 @@ func TestRankOfAnybody(t *testing.T) {
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--database-url="+url), "visitor 2 of a/ was erased")
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--csv", "--database-url="+url), "\n2,,,,true\n")
 	assert.Contains(t, well(t, "report", "visitors", "a/", "--day=20190629", "--database-url="+url),
-		"1 more: erased, or behind these in order of address (-n shows more)")
+		"1 more: erased, or after these in order of address (-n shows more)")
 }
 
 // The numbers of pages that no URI leads to can be read too, and port 80 is distinguished from no port.
@@ -480,7 +480,7 @@ func TestReportGroupsLongRanges(t *testing.T) {
 `)
 	drawn := well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--svg=-", "--database-url="+url)
 	assert.Contains(t, drawn, ">a, from 2019-01-01 to 2019-04-14, by week<")
-	assert.Contains(t, drawn, ">Visitors of each week: new ones, and hatched those who returned.<")
+	assert.Contains(t, drawn, ">Visitors of each week: new ones, and returning ones hatched.<")
 	assert.Contains(t, drawn, ">from 2019-01-03 to 2019-01-06: 2 visitors, 2 of them new; 4 visits<")
 	assert.Equal(t, 103, strings.Count(well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--csv", "--database-url="+url),
 		"\n"), "a line for each day from the first that was counted on")
@@ -511,7 +511,7 @@ a.example/      192.0.2.1  1     20190629   20190629
 	assert.Contains(t, well(t, "app", "list", "--database-url="+url), " *.例え.jp,a.example ")
 	deleted := well(t, "page", "delete", "demo", "例え.jp/日本語", "--yes", "--database-url="+url)
 	assert.Contains(t, deleted, "deleted 例え.jp/日本語;")
-	assert.Contains(t, deleted, "is a part of 例え.jp/(deleted)")
+	assert.Contains(t, deleted, "are now part of 例え.jp/(deleted)")
 }
 
 func TestStyleOfATerminal(t *testing.T) {

@@ -77,7 +77,7 @@ type siteFlags struct {
 
 // most checks the maximum number of rows.
 func (m mostFlag) most(f faults, of string) faults {
-	f.when(m.N < 1 || m.N > report.DeepestTop, "-n: %d %s: write a number from 1 to %d", m.N, of, report.DeepestTop)
+	f.when(m.N < 1 || m.N > report.DeepestTop, "-n: %d %s cannot be listed: write a number from 1 to %d", m.N, of, report.DeepestTop)
 	return f
 }
 

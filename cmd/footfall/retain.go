@@ -40,7 +40,7 @@ func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 		would = "would be "
 	}
 	if n := len(r.Closed); n > 0 {
-		fmt.Fprintf(w, "days that are over, %ssummed up for good: %d (%d to %d)\n", would, n, r.Closed[0], r.Closed[n-1])
+		fmt.Fprintf(w, "past days, %ssummed up for good: %d (%d to %d)\n", would, n, r.Closed[0], r.Closed[n-1])
 	}
 	if len(r.Visits)+len(r.Dropped)+len(r.Forgotten) == 0 {
 		fmt.Fprintln(w, "there is nothing to delete or forget")
@@ -55,7 +55,7 @@ func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 	if len(r.Forgotten) == 0 {
 		return nil
 	}
-	fmt.Fprintf(w, "visitors that %sforgotten, one for each page or site:\n", cmp.Or(would, "were "))
+	fmt.Fprintf(w, "visitors that %sforgotten, each counted once for every page and site:\n", cmp.Or(would, "were "))
 	return printRows(w, nil, "APP\tVISITORS\tNOT SEEN SINCE", r.Forgotten, func(f retention.VisitorsForgotten) []any {
 		return []any{f.App, f.Visitors, f.Before}
 	})
@@ -71,7 +71,7 @@ func retentionLines(r *retention.Done) (lines [][]any) {
 	for _, v := range r.Visits {
 		how := "other apps keep the day"
 		if dropped[v.Day] {
-			how = "with it"
+			how = "with the day"
 		}
 		lines = append(lines, []any{v.Day, v.App, v.Visits, how})
 	}

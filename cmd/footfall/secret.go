@@ -36,7 +36,8 @@ func (g globals) secret() (app.Secret, error) {
 	}
 	text = bytes.TrimSpace(text) // editors end a file with a newline
 	if len(text) < app.SecretBytes {
-		return nil, fmt.Errorf("--secret-file: %s holds %d bytes: fill it with %d random ones or more, as `openssl rand -hex 32 > %s` does",
+		return nil, fmt.Errorf("--secret-file: %s has only %d bytes: write at least %d random bytes to it, as with "+
+			"`openssl rand -hex 32 > %s`",
 			path, len(text), app.SecretBytes, path)
 	}
 	return text, nil

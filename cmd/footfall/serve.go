@@ -83,8 +83,9 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		return orInterrupted(ctx, err)
 	}
 	if c.SignInHeader != "" && c.proxies.TrustNetworks() {
-		p.log.Warn("--sign-in-header: every machine in a network of --trust-proxy, and every client whose header a proxy there lets through, " +
-			"signs in under any name: name the single addresses of your proxies, and have them drop the header that clients send")
+		p.log.Warn("--sign-in-header: any machine in a network of --trust-proxy, and any client " +
+			"whose header a proxy there passes on, can sign in under any name: name the individual addresses of your proxies, " +
+			"and have them remove this header from clients' requests")
 	}
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
@@ -100,7 +101,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 
 	select {
 	case <-ctx.Done():
-		p.log.Info("stopping: visits under way are answered first")
+		p.log.Info("stopping: visits in progress are answered first")
 	case err = <-failed:
 	}
 	close(stopping)
@@ -143,7 +144,7 @@ func addressOf(name, host string) string {
 func describeDisk(registry prometheus.Registerer, dir string) {
 	gauge := func(name, what string, bytes func(*status.Disk) int64) {
 		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
-			Name: name, Help: what + " of the disk that the embedded PostgreSQL keeps its data on. NaN: it cannot be told.",
+			Name: name, Help: what + " of the disk with the data of the embedded PostgreSQL. NaN if it cannot be determined.",
 		}, func() float64 {
 			disk, err := status.DiskOf(dir)
 			if err != nil {
@@ -176,9 +177,9 @@ func listen(flag, address string) (net.Listener, error) {
 	hint := "name another address"
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		hint = "another program has it: end that, or name another address"
+		hint = "another program uses it: stop that, or name another address"
 	case errors.Is(err, fs.ErrPermission):
-		hint = "only root may listen there: name a port from 1024 on"
+		hint = "only root may listen there: name a port of 1024 or above"
 	}
 	if flag == adminAddr {
 		hint += ", or off"
@@ -218,7 +219,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	}
 	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // a cell needs no coordinator to continue with its schema
 		if away {
-			p.log.Warn("--migrate: steps of the schema are taken by the coordinator", "error", db.Sentence(err))
+			p.log.Warn("--migrate: the schema was not migrated, because that needs the coordinator", "error", db.Sentence(err))
 		}
 		err = d.CheckSchema(ctx)
 	}
@@ -247,18 +248,19 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 // warnOfApps logs the open apps, for which anybody can count visits of anybody, and the absence of apps.
 func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 	if len(apps) == 0 && c.Cells == "" {
-		p.log.Warn("there is no app yet, so that nothing counts: " + p.typed("app add NAME --site YOUR-SITE") + " adds one")
+		p.log.Warn("there is no app yet, so nothing is counted: " + p.typed("app add NAME --site YOUR-SITE") + " adds one")
 	} else if c.Busuanzi != "" && c.Cells == "" && !slices.ContainsFunc(apps, func(a db.App) bool { return a.Name == c.Busuanzi }) {
 		p.log.Warn("--busuanzi: there is no app " + c.Busuanzi + " yet: " + p.typed("app add "+c.Busuanzi+" --site YOUR-SITE") + " adds it")
 	}
 	in := ""
 	if cell != "" {
-		in = ", with the --database-url that `footfall cell list` shows of the cell " + cell
+		in = ", with the --database-url that `footfall cell list` shows for the cell " + cell
 	}
 	for _, app := range apps {
 		if app.Access == "open" {
-			p.log.Warn("the app " + app.Name + " is open: anybody can count for it, as any ip or visitor that they assert. " +
-				"Close it before others reach this service: " + p.typed("app set "+app.Name+" --access sites --site YOUR-SITE") + in)
+			p.log.Warn("the app " + app.Name + " is open: anyone can count visits for it, under any ip or visitor that they send. " +
+				"Restrict it before others can reach this service: " +
+				p.typed("app set "+app.Name+" --access sites --site YOUR-SITE") + in)
 		}
 	}
 }
@@ -277,7 +279,7 @@ func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, op
 	}
 	start, err := accounts.NewStart(ctx)
 	if err != nil {
-		p.log.Warn("no address for the first account could be made: "+p.typed("start-link")+" tries again", "error", err)
+		p.log.Warn("no link for creating the first account could be made: "+p.typed("start-link")+" tries again", "error", err)
 	}
 	if start != "" {
 		fmt.Fprintf(p.stdout, "\n  Open this to begin:  %s\n\n", startLink(cmp.Or(c.PublicURL, servedAt(public.String())), start))
@@ -299,7 +301,8 @@ func drain(service *http.Server, c *routing.Cells) error {
 	defer cancel()
 	err := service.Shutdown(ctx)
 	if err != nil {
-		err = fmt.Errorf("some connections were cut off, still open %v after the service was asked to end: %w", drainWithin, err)
+		err = fmt.Errorf("some connections were closed, because they were still in use %v "+
+			"after the service was asked to stop: %w", drainWithin, err)
 		_ = service.Close()
 	}
 	c.Close()

@@ -209,7 +209,7 @@ func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o opening) (
 		RememberIDs: c.RememberIDs}
 	recording.FilterMemory, recording.Memory = c.shares(o.shares)
 	if share := c.memory / o.shares; c.memory > 0 && share < leastMemory {
-		p.log.Warn("--memory: it is too little for so many databases, each of which reads more to tell visitors apart",
+		p.log.Warn("--memory: it is too little for this number of databases, so more visitors are looked up",
 			"databases", o.shares, "each", units.BytesSize(float64(share)), "least", units.BytesSize(leastMemory))
 	}
 	recording.Filter = recording.FilterMemory > 0

@@ -44,7 +44,7 @@ func (c *serveCmd) check(g globals) faults {
 	if c.Cells != "" {
 		_, err := cells.OpenCluster(c.Cells, db.Options{})
 		f.when(err != nil, "--cells: %w", err)
-		f.when(g.DatabaseURL != "" && g.DatabaseURL != c.Cells, "--cells: it stands in place of --database-url: leave that out")
+		f.when(g.DatabaseURL != "" && g.DatabaseURL != c.Cells, "--cells: it replaces --database-url: leave that out")
 	}
 	f.add(checkAddress("--addr", c.Addr))
 	f.add(checkAddress(adminAddr, c.AdminAddr))
@@ -55,12 +55,12 @@ func (c *serveCmd) check(g globals) faults {
 	var err error
 	c.maxWait, err = time.ParseDuration(c.MaxWait)
 	f.when(err != nil || c.maxWait <= 0 || c.maxWait > longestWait,
-		"--max-wait: %q is not a time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait)
+		"--max-wait: %q is not a possible duration: write one like 500ms or 2s, at most %v", c.MaxWait, longestWait)
 	if c.Overload == "later" {
 		c.maxWait = laterWait
 	}
 	f.when(c.Overload != "refuse" && c.Overload != "later", "--overload: %q is neither refuse nor later: write one of them", c.Overload)
-	f.when(c.InboxLimit < 1, "--inbox-limit: %d is not a number of visits: write one from 1 on", c.InboxLimit)
+	f.when(c.InboxLimit < 1, "--inbox-limit: %d is less than 1: write how many visits may wait", c.InboxLimit)
 	f.when(c.Dashboard != "on" && c.Dashboard != "off", "--dashboard: %q is neither on nor off: write one of them", c.Dashboard)
 	if c.PublicURL != "" {
 		f.add(checkPublicURL(c.PublicURL))
@@ -69,9 +69,10 @@ func (c *serveCmd) check(g globals) faults {
 		c.Filter)
 	c.memory, err = units.RAMInBytes(c.Memory)
 	f.when(err != nil || c.memory != 0 && c.memory < leastMemory,
-		"--memory: %q is not a size to remember visitors in: write one like 320MB, %s at least, or 0 to remember none", c.Memory,
+		"--memory: %q is not a possible size: write one like 320MB, at least %s, or 0 to use none", c.Memory,
 		units.BytesSize(leastMemory))
-	f.when(c.RememberIDs < 1 || c.RememberIDs > longestMemory, "--remember-ids: %d is not a number of days: write one from 1 to %d",
+	f.when(c.RememberIDs < 1 || c.RememberIDs > longestMemory, "--remember-ids: %d is not a possible number of days: "+
+		"write one from 1 to %d",
 		c.RememberIDs, longestMemory)
 	return f
 }
@@ -84,7 +85,7 @@ func checkPublicURL(text string) error {
 	at, err := url.Parse(text)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || text != at.Scheme+"://"+at.Host+at.Path ||
 		!publicPath.MatchString(at.Path) {
-		return fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, or "+
+		return fmt.Errorf("--public-url: %q is not a valid URL for a service: write one like https://count.example, or "+
 			"https://blog.example/numbers, without a slash at its end", text)
 	}
 	return nil

@@ -19,9 +19,9 @@ func (c *standbyRequireCmd) check(g globals) faults {
 }
 
 func (c *standbyRequireCmd) run(ctx context.Context, p *program, d *db.DB) error {
-	says := "the server decides from now on whether what is acknowledged is on one machine or two"
+	says := "from now on, the server's settings decide whether acknowledged visits are on one machine or two"
 	if c.What == "on" {
-		says = "nothing is counted or changed from now on unless COMMIT waits for a synchronous standby"
+		says = "from now on, nothing is counted or changed unless COMMIT waits for a synchronous standby"
 	}
 	return p.printChange(d.SayStandby(ctx, c.What == "on", false), "%s", says)
 }
@@ -36,8 +36,8 @@ func (p *program) sayStandby(ctx context.Context, d *db.DB) error {
 	}
 	standby, err := d.Standby(ctx)
 	if err == nil && standby.Required {
-		p.log.Info("nothing is counted unless COMMIT waits for a synchronous standby, as the tables say though --require-standby is not given: " +
-			p.typed("standby require off") + " ends that")
+		p.log.Info("nothing is counted unless COMMIT waits for a synchronous standby: the tables require it, " +
+			"although --require-standby is not given; " + p.typed("standby require off") + " changes this")
 	}
 	return err
 }

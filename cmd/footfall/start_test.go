@@ -42,12 +42,12 @@ func TestFailureOfInitdbIsShown(t *testing.T) {
 		{`echo 'running bootstrap script ... FATAL:  could not write to file "base/4/1247": No space left on device'
 echo 'STATEMENT:  CREATE DATABASE template0;'; exit 1`, `"base/4/1247": No space left on device`, "free some space"},
 		{"echo 'initdb: error while loading shared libraries: libpq.so.5'; exit 127", "libpq.so.5",
-			"mend the installation, or name another PostgreSQL with --postgres-bin"},
+			"repair the installation, or name another PostgreSQL with --postgres-bin"},
 	} {
 		data := newData(t)
 		r := footfall(t, "serve", "--data", data, "--postgres-bin", brokenPostgres(t, c.initdb), "--addr=127.0.0.1:0", "--admin-addr=off")
 		assert.Equal(t, exitFailed, r.code, r.stderr)
-		assert.Contains(t, r.stderr, "footfall: --data: "+data+": PostgreSQL's initdb could not make a cluster (exit status ")
+		assert.Contains(t, r.stderr, "footfall: --data: "+data+": PostgreSQL's initdb could not create a cluster (exit status ")
 		assert.Contains(t, r.stderr, c.says)
 		assert.Contains(t, r.stderr, c.remedy)
 		assert.NotContains(t, r.stderr, "CREATE DATABASE")
@@ -77,12 +77,12 @@ func TestNoDataIsMadeUnasked(t *testing.T) {
 	} {
 		r := footfall(t, append([]string{"--data", data}, strings.Fields(args)...)...)
 		assert.Equal(t, exitFailed, r.code, args)
-		assert.Contains(t, r.stderr, "--data: there is nothing of Footfall in "+data, args)
+		assert.Contains(t, r.stderr, "--data: "+data+" contains no data of Footfall", args)
 		assert.Contains(t, r.stderr, "--database-url", args)
 	}
 	assert.NoDirExists(t, data)
 	r := footfallWith(t, []string{"FOOTFALL_DATA=" + data}, "", "verify")
-	assert.Contains(t, r.stderr, "footfall: FOOTFALL_DATA: there is nothing of Footfall in "+data)
+	assert.Contains(t, r.stderr, "footfall: FOOTFALL_DATA: "+data+" contains no data of Footfall")
 }
 
 func TestDataThatCannotBeUsed(t *testing.T) {
@@ -92,7 +92,7 @@ func TestDataThatCannotBeUsed(t *testing.T) {
 	file := writeFile(t, "")
 	for data, says := range map[string]string{
 		file:    "not a directory): name another folder",
-		cluster: "it is itself the cluster of a PostgreSQL server",
+		cluster: "it is the cluster of a PostgreSQL server",
 	} {
 		r := footfall(t, "serve", "--data", data, "--addr=127.0.0.1:0", "--admin-addr=off")
 		assert.Equal(t, exitFailed, r.code)
@@ -113,17 +113,17 @@ func TestOwnAppComesFirst(t *testing.T) {
 		assert.Equal(t, exitUsage, behind.code)
 		name, _, _ := strings.Cut(flag, "=")
 		assert.Contains(t, behind.stderr, "footfall: "+name+
-			": it stands behind a flag of psql's, where all are psql's: write it first, as in psql "+name+" … -- -c …")
+			": after a flag of psql, all flags are passed to psql: write it first, as in psql "+name+" … -- -c …")
 	}
 	assert.NoDirExists(t, filepath.Join(data, "postgres"), "what is typed is looked at first")
 	said := well(t, "app", "add", "shop", "--site=shop.example", "--public-url=https://shop.example/numbers", "--data", data)
 	assert.Contains(t, said, "\n  "+embed.Line("https://shop.example/numbers", "shop")+"\n", "ready to be pasted")
 	assert.Contains(t, said, "\n  "+embed.PinnedLine("https://shop.example/numbers", "shop")+"\n")
 	assert.Contains(t, said, "https://shop.example/numbers/embed?app=shop\n")
-	assert.Contains(t, said, "\n\nIt keeps no addresses, but hashes of them, keyed with the secret.\n")
-	assert.Contains(t, said, "\nLook at it at https://shop.example/numbers/dash/shop\n")
+	assert.Contains(t, said, "\n\nIt stores no addresses, only hashes of them, keyed with the secret.\n")
+	assert.Contains(t, said, "\nView it at https://shop.example/numbers/dash/shop\n")
 	keyed := well(t, "app", "add", "backend", "--visitor=address", "--site=shop.example", "--access=key", "--data", data)
-	assert.Contains(t, keyed, "\n\nIt keeps the addresses of its visitors as they are.\nIt tells ")
+	assert.Contains(t, keyed, "\n\nIt stores its visitors' addresses.\nNobody can read its numbers without a key. ")
 	assert.NotContains(t, keyed, "<script", "no page counts for it")
 	for _, c := range []struct {
 		args []string
@@ -162,7 +162,7 @@ func TestRefusedForGood(t *testing.T) {
 		url  url.URL
 		says string
 	}{
-		{elsewhere, `the server has no such database (database "nowhere" does not exist): make it, or name another`},
+		{elsewhere, `the server has no such database (database "nowhere" does not exist): create it, or name another one`},
 		{stranger, `(role "nobody_of_this_name" does not exist)`},
 	} {
 		r := footfallWith(t, []string{"FOOTFALL_DATABASE_URL=" + c.url.String()}, "", "serve", "--addr=127.0.0.1:0", "--admin-addr=off")
@@ -192,7 +192,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	for _, says := range []string{
 		`FOOTFALL_ADDR: "here" is not an address`, "FOOTFALL_MIGRATE: ", `FOOTFALL_LOG_LEVEL: "loud"`, `--max-wait: "soon"`,
 		`--admin-addr: "there"`,
-		"FOOTFALL_TRUST_PROXI is set in the environment, and nothing reads it: is FOOTFALL_TRUST_PROXY meant?",
+		"FOOTFALL_TRUST_PROXI is set in the environment, and nothing reads it: did you mean FOOTFALL_TRUST_PROXY?",
 		"FOOTFALL_PORT is set in the environment, and nothing reads it: `footfall serve --help` lists the names",
 	} {
 		assert.Contains(t, r.stderr, "footfall: "+says)
@@ -209,7 +209,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 
 	r = footfallWith(t, []string{"FOOTFALL_ADDR=here", "FOOTFALL_FILTR=off"}, "", "version")
 	assert.Zero(t, r.code, "another command does not read it")
-	assert.Contains(t, r.stderr, "is FOOTFALL_FILTER meant?")
+	assert.Contains(t, r.stderr, "did you mean FOOTFALL_FILTER?")
 }
 
 func TestHelpAndVersion(t *testing.T) {
@@ -237,7 +237,7 @@ func TestMissingAppOfBusuanziIsReported(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(said.String(), "level=WARN"))
 	assert.Contains(t, said.String(), "--busuanzi: there is no app blog yet")
 	(&serveCmd{}).warnOfApps(p, []db.App{{Name: "shop", Access: "open"}}, "blogs")
-	assert.Contains(t, said.String(), "with the --database-url that `footfall cell list` shows of the cell blogs")
+	assert.Contains(t, said.String(), "with the --database-url that `footfall cell list` shows for the cell blogs")
 }
 
 // An import that starts during a failover waits for its end. An interrupted one reports just that.
@@ -262,7 +262,7 @@ func TestImportWaitsForTheFailover(t *testing.T) {
 	require.Error(t, <-ended)
 	assert.Contains(t, said.String(), "footfall: interrupted before the database answered: nothing was done")
 	assert.NotContains(t, said.String(), "context canceled")
-	assert.Contains(t, said.String(), "takes writes: the primary is away")
+	assert.Contains(t, said.String(), "accepts writes: the primary is down")
 
 	_, said, ended = begin()
 	pair.Promote()
@@ -375,11 +375,11 @@ func TestZoneIsReported(t *testing.T) {
 		require.Zero(t, r.code, r.stderr)
 		return r.stdout
 	}
-	assert.Regexp(t, `^added app shop, which counts days of Asia/Shanghai, the time zone of this machine\. `+
-		`The first visit fixes that; until then this changes it:\n\n  \S+ app set shop --tz ZONE\n`, add("shop"))
-	assert.Regexp(t, `^added app bare, which counts days of UTC, since this machine tells no other time zone\. `, add("bare", "TZ="))
+	assert.Regexp(t, `^added app shop, which counts days in Asia/Shanghai, the time zone of this machine\. `+
+		`The first visit fixes the time zone; until then, this changes it:\n\n  \S+ app set shop --tz ZONE\n`, add("shop"))
+	assert.Regexp(t, `^added app bare, which counts days in UTC, because this machine has no other time zone set\. `, add("bare", "TZ="))
 	assert.Contains(t, well(t, "app", "add", "told", "--access=open", "--visitor=address", "--tz=Asia/Tokyo", url),
-		"added app told, which counts days of Asia/Tokyo. The first visit fixes that")
+		"added app told, which counts days in Asia/Tokyo. The first visit fixes the time zone")
 
 	well(t, "app", "set", "shop", "--tz=Europe/Berlin", url)
 	s := serve(t, url)
@@ -387,7 +387,7 @@ func TestZoneIsReported(t *testing.T) {
 	require.Equal(t, 200, status, body)
 	refused := footfall(t, "app", "set", "shop", "--tz=Asia/Shanghai", url)
 	assert.Equal(t, exitUsage, refused.code)
-	assert.Contains(t, refused.stderr, "has counted days of Europe/Berlin, and that cannot change")
+	assert.Contains(t, refused.stderr, "has counted days in the time zone Europe/Berlin, and that cannot change")
 	assert.Zero(t, s.stop())
 	assert.Contains(t, well(t, "app", "list", url), "shop  open    address  Europe/Berlin ")
 }

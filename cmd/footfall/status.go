@@ -69,21 +69,21 @@ const smallTable = 1 << 20
 func printStatus(out io.Writer, s *status.Status) error {
 	fmt.Fprintf(out, "PostgreSQL %s, database %s: %s", s.Server.Version, s.Server.Database, size(s.Server.Bytes))
 	if s.Disk != nil {
-		fmt.Fprintf(out, "; %s of the disk are free", size(s.Disk.Free))
+		fmt.Fprintf(out, "; %s of the disk is free", size(s.Disk.Free))
 	}
 	fmt.Fprintf(out, "; huge pages: %s", s.Server.HugePages)
 	if s.Server.Standby {
 		fmt.Fprint(out, "; a synchronous standby is required")
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintf(out, "rows of visits: a table for each of %d days, %s to %s\n", s.Visits.Days, dayText(s.Visits.FirstDay),
+	fmt.Fprintf(out, "visit rows: a table for each of %d days, %s to %s\n", s.Visits.Days, dayText(s.Visits.FirstDay),
 		dayText(s.Visits.LastDay))
 	fmt.Fprintf(out, "daily task: done on %s, last day closed %s", dayText(s.Daily.DoneOn), dayText(s.Daily.ClosedDay))
 	if s.Daily.ClosedAt != nil {
 		fmt.Fprintf(out, " at %s", s.Daily.ClosedAt.UTC().Format(time.RFC3339))
 	}
 	if s.Daily.Running {
-		fmt.Fprint(out, ", runs now")
+		fmt.Fprint(out, ", running now")
 	}
 	fmt.Fprintln(out)
 	printInbox(out, &s.Inbox)
@@ -100,7 +100,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 		fmt.Fprintln(out, "(members of pg_read_all_stats see more about sessions of other roles)")
 	}
 	fmt.Fprintln(out)
-	err = printRows(out, err, "APP\tVISITS\tLAST DAY\tVISITS ON IT\tROWS OF VISITS ARE KEPT", s.Apps, func(a status.App) []any {
+	err = printRows(out, err, "APP\tVISITS\tLAST DAY\tVISITS THAT DAY\tVISIT ROWS ARE KEPT", s.Apps, func(a status.App) []any {
 		return []any{a.Name, a.Hot, dayText(a.LastDay), a.LastDayHot, kept(a)}
 	})
 	worth := slices.DeleteFunc(slices.Clone(s.Tables), func(t status.Table) bool { return t.Rows <= 0 && t.Bytes < smallTable })
@@ -129,7 +129,7 @@ func printInbox(out io.Writer, i *status.Inbox) {
 	if i.Waiting == 0 {
 		return
 	}
-	fmt.Fprintf(out, "inbox: visits that wait to be counted: %d, the first since %s", i.Waiting, i.Oldest.UTC().Format(time.RFC3339))
+	fmt.Fprintf(out, "inbox: visits waiting to be counted: %d, the first since %s", i.Waiting, i.Oldest.UTC().Format(time.RFC3339))
 	if i.Aside > 0 {
 		fmt.Fprintf(out, "; of apps that are locked for now: %d", i.Aside)
 	}

@@ -85,7 +85,7 @@ func TestStatusOfTheInbox(t *testing.T) {
 	assert.Empty(t, text.String())
 	oldest := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
 	printInbox(&text, &status.Inbox{Waiting: 7, Aside: 2, Oldest: &oldest})
-	assert.Equal(t, "inbox: visits that wait to be counted: 7, the first since 2026-06-29T12:00:00Z; of apps that are locked for now: 2\n",
+	assert.Equal(t, "inbox: visits waiting to be counted: 7, the first since 2026-06-29T12:00:00Z; of apps that are locked for now: 2\n",
 		text.String())
 }
 
@@ -103,7 +103,7 @@ func TestVerify(t *testing.T) {
 	assert.Zero(t, sound.code, sound.stderr)
 	assert.Regexp(t, `(?m)^PROMISE +RESTS ON +CHECKED +VIOLATIONS$`, sound.stdout)
 	assert.Regexp(t, `(?m)^ranks are exactly 1\.\.uv +rows of visitors and erased visitors +8 targets +0$`, sound.stdout)
-	assert.Regexp(t, `(?m)^8 targets, 44 visitors \(0 of them erased\), 44 visits, 8 days \(0 rest on daily numbers alone\): 0 `+
+	assert.Regexp(t, `(?m)^8 targets, 44 visitors \(0 of them erased\), 44 visits, 8 days \(0 rest only on daily numbers\): 0 `+
 		`violations, in [\d.]+m?s$`, sound.stdout)
 	assert.Regexp(t, `(?m)^ +\d+\.\d s  ranks: 8 targets, 0 violations$`, sound.stderr)
 	assert.NotContains(t, sound.stderr, "\r", "nobody watches")
@@ -112,7 +112,7 @@ func TestVerify(t *testing.T) {
 		"'a0.example/0')")
 	damaged := footfall(t, "verify", database)
 	assert.Equal(t, 1, damaged.code)
-	assert.Contains(t, damaged.stderr, "footfall: verify: 2 violations: what is listed does not hold")
+	assert.Contains(t, damaged.stderr, "footfall: verify: 2 violations: the listed promises do not hold")
 	assert.Regexp(t, `(?m)^  demo +a0\.example/0 +- +the sum of days' hot: 5, but hot: 10$`, damaged.stdout)
 	assert.Regexp(t, `(?m)^  demo +a0\.example +- +hot: 15, but the sum over its pages: 20$`, damaged.stdout)
 
@@ -172,21 +172,21 @@ func TestRetain(t *testing.T) {
 
 	countLongAgo(t, database)
 	dry := well(t, "retain", "--dry-run", url)
-	assert.Regexp(t, `^days that are over, would be summed up for good: \d+ \(20190628 to 20190708\)
+	assert.Regexp(t, `^past days, would be summed up for good: \d+ \(20190628 to 20190708\)
 visits that would be deleted:
 DAY       APP              VISITS  FREED
 20190628  \(the whole day\)  -       \d+KiB
 20190629  \(the whole day\)  -       \d+KiB
-20190629  shop             2       with it
+20190629  shop             2       with the day
 20190630  shop             2       other apps keep the day
 (?:2019070\d  \(the whole day\)  -       \d+KiB
-)+visitors that would be forgotten, one for each page or site:
+)+visitors that would be forgotten, each counted once for every page and site:
 APP   VISITORS  NOT SEEN SINCE
 shop  2         20\d{6}
 $`, dry)
 	assert.Equal(t, dry, well(t, "retain", "--dry-run", url), "nothing has changed")
 	done := well(t, "retain", url)
-	assert.Equal(t, strings.NewReplacer("over, would be summed", "over, summed", "would be", "were").Replace(dry), done)
+	assert.Equal(t, strings.NewReplacer("days, would be summed", "days, summed", "would be", "were").Replace(dry), done)
 	assert.Equal(t, "there is nothing to delete or forget\n", well(t, "retain", url))
 }
 

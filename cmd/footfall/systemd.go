@@ -24,7 +24,7 @@ func notifySystemd(ctx context.Context, address string, log *slog.Logger) {
 			_ = conn.Close()
 		}
 		if err != nil {
-			log.Warn("systemd cannot be told how the service is", "state", state, "error", err)
+			log.Warn("systemd cannot be notified of the state of the service", "state", state, "error", err)
 		}
 	}
 	tell("READY=1")

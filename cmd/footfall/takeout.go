@@ -37,7 +37,7 @@ func (c *appExportCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 	if c.File != standardOutput {
 		file, err := os.OpenFile(c.File, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%s: there is such a file: name another one", c.File)
+			return fmt.Errorf("%s: the file already exists: name another one", c.File)
 		} else if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (c *appExportCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 			return err
 		}
 	} else if isTerminal(p.stdout) {
-		return errors.New("a zip is nothing for a terminal: name a file, or send it to one")
+		return errors.New("a zip cannot be shown on a terminal: name a file, or redirect the output to one")
 	}
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	m, err := a.ExportApp(ctx, c.App, c.Visitors, buffered)
@@ -57,7 +57,8 @@ func (c *appExportCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 	}
 	fmt.Fprintf(p.stderr, "exported app %s: %s of %s\n", c.App, draw.Count(rowsOf(m), "row"), draw.Count(int64(len(m.Files)), "file"))
 	if !c.Visitors {
-		fmt.Fprintln(p.stderr, "It has no visitors: it is for other tools, and cannot be loaded. --visitors would write what can.")
+		fmt.Fprintln(p.stderr, "It has no visitors: it is for other tools, and app load cannot load it. "+
+			"Export with --visitors for that.")
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: it is no file: send it to standard input, and name -", c.File)
+		return fmt.Errorf("%s: it is not a regular file: send it to standard input, and write - for its name", c.File)
 	}
 	m, unable, err := a.LoadApp(ctx, file, info.Size(), c.As)
 	if !isDone(err) {
@@ -92,7 +93,8 @@ func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	fmt.Fprintf(p.stdout, "loaded app %s, as it was at %s: %s. Add its keys, links, webhooks and accounts again.\n", m.App,
 		m.ExportedAt.Format("2006-01-02 15:04:05 MST"), draw.Count(rowsOf(m), "row"))
 	if unable != nil {
-		fmt.Fprintf(p.stdout, "It can be read here, and counts nothing: %v. Its visits are answered 503 until then.\n", unable)
+		fmt.Fprintf(p.stdout, "Its numbers can be read here, but nothing is counted for it: %v. Until then, "+
+			"its visits are answered with 503.\n", unable)
 	}
 	return err
 }

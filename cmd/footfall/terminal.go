@@ -91,15 +91,15 @@ func (c confirmed) ask(p *program, what, answer string) error {
 		return nil
 	}
 	if !isTerminal(p.stdin) {
-		return errors.New("nothing was done: there is no terminal to ask at, and --yes, which does it without asking, was not given")
+		return errors.New("nothing was done: without a terminal, it cannot be confirmed: give --yes to do it without asking")
 	}
-	fmt.Fprintf(p.stderr, "%s That cannot be undone. Type %s to go on: ", what, answer)
+	fmt.Fprintf(p.stderr, "%s This cannot be undone. Type %s to continue: ", what, answer)
 	typed, err := bufio.NewReader(p.stdin).ReadString('\n')
 	if err != nil {
 		fmt.Fprintln(p.stderr)
 	}
 	if strings.TrimSpace(typed) != answer {
-		return fmt.Errorf("nothing was done: that is not %s (--yes does it without asking)", answer)
+		return fmt.Errorf("nothing was done: the answer was not %s (--yes does it without asking)", answer)
 	}
 	return nil
 }

@@ -50,10 +50,10 @@ func TestTakingAwayAsks(t *testing.T) {
 	well(t, "app", "add", "shop", "--visitor=address", "--access=open", url)
 	well(t, "app", "add", "other", "--visitor=address", "--access=open", url)
 	countLongAgo(t, database)
-	assert.Equal(t, "nothing is stored of this visitor\n", well(t, "visitor", "erase", "other", "192.0.2.9", url))
+	assert.Equal(t, "nothing is stored about this visitor\n", well(t, "visitor", "erase", "other", "192.0.2.9", url))
 	for _, c := range []struct{ command, answer, done string }{
-		{"visitor erase other 192.0.2.1", "yes", "erased at 2 pages and sites\n"},
-		{"page delete shop a.example/", "yes", "deleted a.example/; what it had counted (hot 2, pv 2, uv 1) is a part of a.example/(deleted)\n"},
+		{"visitor erase other 192.0.2.1", "yes", "erased from 2 pages and sites\n"},
+		{"page delete shop a.example/", "yes", "deleted a.example/; its numbers (hot 2, pv 2, uv 1) are now part of a.example/(deleted)\n"},
 		{"app delete shop", "shop", "deleted app shop\n"},
 		{"migrate down", "yes", takenBack(t) + "\n"},
 	} {
@@ -62,13 +62,13 @@ func TestTakingAwayAsks(t *testing.T) {
 		for _, typed := range []string{endOfInput, "\n", "no\n", "Y" + c.answer + "\n"} {
 			r := footfallAt(t, typed, args...)
 			assert.Equal(t, exitFailed, r.code, "%s: %q", c.command, typed)
-			assert.Contains(t, r.stderr, "Type "+c.answer+" to go on: ")
+			assert.Contains(t, r.stderr, "Type "+c.answer+" to continue: ")
 			assert.Contains(t, r.stderr, "nothing was done")
 			assert.Empty(t, r.stdout)
 		}
 		piped := footfallTyped(t, c.answer+"\n", args...)
 		assert.Equal(t, exitFailed, piped.code, c.command)
-		assert.Contains(t, piped.stderr, "nothing was done: there is no terminal to ask at, and --yes")
+		assert.Contains(t, piped.stderr, "nothing was done: without a terminal, it cannot be confirmed: give --yes")
 		r := footfallAt(t, c.answer+"\n", args...)
 		assert.Zero(t, r.code, r.stderr)
 		assert.Equal(t, c.done, r.stdout)

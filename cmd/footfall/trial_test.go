@@ -194,7 +194,7 @@ func (i *importsOfBefore) end() {
 		_, err = file.WriteString(strings.Join(i.lines[app][300:450], ""))
 		require.NoError(i.t, errors.Join(err, file.Close()))
 	}
-	i.follower.ends("its imports have ended: run the same command of the new version")
+	i.follower.ends("this version can no longer import: run the same command of the new version")
 	r := i.run(i.program, "import", i.path("cron"), "--app=cron")
 	require.Equal(i.t, 1, r.code)
 	require.Contains(i.t, r.stderr, "use a newer footfall")

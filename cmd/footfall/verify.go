@@ -73,7 +73,7 @@ func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 		printProofTable(out, proof)
 	}
 	if proof.Violations > 0 {
-		return fmt.Errorf("verify: %s: what is listed does not hold", draw.Count(proof.Violations, "violation"))
+		return fmt.Errorf("verify: %s: the listed promises do not hold", draw.Count(proof.Violations, "violation"))
 	}
 	if proof.Targets == 0 {
 		return errNothingChecked
@@ -99,8 +99,9 @@ func printProofTable(out io.Writer, proof *verify.Proof) {
 			fmt.Fprintf(out, "  and %d more\n", more)
 		}
 	}
-	fmt.Fprintf(out, "\n%s, %s (%d of them erased), %s, %s (%d rest on daily numbers alone)", draw.Count(proof.Targets, "target"),
-		draw.Count(proof.Visitors, "visitor"), proof.Erased, draw.Count(proof.Visits, "visit"), draw.Count(proof.Days, "day"), proof.OlderDays)
+	fmt.Fprintf(out, "\n%s, %s (%d of them erased), %s, %s (%d rest only on daily numbers)",
+		draw.Count(proof.Targets, "target"), draw.Count(proof.Visitors, "visitor"), proof.Erased, draw.Count(proof.Visits, "visit"),
+		draw.Count(proof.Days, "day"), proof.OlderDays)
 	if proof.Unknown > 0 {
 		fmt.Fprintf(out, ", %s with an unknown number of new visitors", draw.Count(proof.Unknown, "day"))
 	}

@@ -48,7 +48,7 @@ func newRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	promauto.With(registry).NewGauge(prometheus.GaugeOpts{
-		Name: "footfall_build_info", Help: "1; the labels say which version of the program runs.",
+		Name: "footfall_build_info", Help: "Always 1. The labels contain the version of the running program.",
 		ConstLabels: prometheus.Labels{"version": version, "commit": commit(), "goversion": runtime.Version()},
 	}).Set(1)
 	return registry

@@ -30,7 +30,7 @@ type pageDeleteCmd struct {
 	confirmed
 }
 
-const nothingStored = "nothing is stored of this visitor"
+const nothingStored = "nothing is stored about this visitor"
 
 func (c *visitorShowCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
@@ -55,10 +55,10 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 		if err != nil {
 			return err
 		}
-		what := fmt.Sprintf("This visitor's address will be erased at %d pages and sites of app %s.", len(stored.Targets), c.App)
+		what := fmt.Sprintf("This visitor's address will be erased from %d pages and sites of app %s.", len(stored.Targets), c.App)
 		switch {
 		case stored.Person.IsValid():
-			what += fmt.Sprintf(" With it go all ids of the person (%d), and their tags.", len(stored.StoredAs))
+			what += fmt.Sprintf(" All ids of the person (%d), and their tags, will be deleted, too.", len(stored.StoredAs))
 		case len(stored.Targets) == 0:
 			return p.printChange(nil, nothingStored)
 		}
@@ -68,12 +68,13 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 	}
 	erased, err := a.EraseVisitor(ctx, c.App, c.Visitor)
 	if erased.IDs > 0 {
-		return p.printChange(err, "erased at %d pages and sites, with %s of the person", erased.Targets, draw.Count(int64(erased.IDs), "id"))
+		return p.printChange(err, "erased from %d pages and sites, with %s of the person",
+			erased.Targets, draw.Count(int64(erased.IDs), "id"))
 	}
 	if erased.Targets == 0 {
 		return p.printChange(err, nothingStored)
 	}
-	return p.printChange(err, "erased at %d pages and sites", erased.Targets)
+	return p.printChange(err, "erased from %d pages and sites", erased.Targets)
 }
 
 func (c *pageDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -96,21 +97,21 @@ func deleting(page admin.Page) (asks, says string) {
 	name, into := visit.Shown(page.URI), visit.Shown(page.Site+visit.DeletedPage)
 	if page.Counted {
 		numbers := numbersOf(page.Hot, page.PV, page.UV)
-		asks = fmt.Sprintf("What page %s has counted (%s) will be added to %s, and nobody can tell it from the rest there.", name, numbers, into)
-		says = fmt.Sprintf("deleted %s; what it had counted (%s) is a part of %s", name, numbers, into)
+		asks = fmt.Sprintf("The numbers of page %s (%s) will be added to %s, and cannot be separated again.", name, numbers, into)
+		says = fmt.Sprintf("deleted %s; its numbers (%s) are now part of %s", name, numbers, into)
 	} else {
 		asks = fmt.Sprintf("Nothing was counted for page %s.", name)
 		says = fmt.Sprintf("deleted %s, for which nothing was counted", name)
 	}
 	if o := page.Offset; o != nil {
 		numbers := numbersOf(o.Hot, o.PV, o.UV)
-		asks += fmt.Sprintf(" Its offset (%s) will be gone.", numbers)
-		says += fmt.Sprintf("; its offset (%s) is gone", numbers)
+		asks += fmt.Sprintf(" Its offset (%s) will be deleted.", numbers)
+		says += fmt.Sprintf("; its offset (%s) is deleted", numbers)
 	}
 	if page.History > 0 {
 		days := draw.Count(page.History, "day")
-		asks += fmt.Sprintf(" What others have counted for it on %s will be gone.", days)
-		says += fmt.Sprintf("; what others had counted for it on %s is gone", days)
+		asks += fmt.Sprintf(" Its numbers from elsewhere, for %s, will be deleted.", days)
+		says += fmt.Sprintf("; its numbers from elsewhere, for %s, are deleted", days)
 	}
 	return asks, says
 }
@@ -119,7 +120,7 @@ func deleting(page admin.Page) (asks, says string) {
 func countAccepted(ctx context.Context, p *program, a *admin.Admin, app string) error {
 	visits, err := a.CountAccepted(ctx, app)
 	if visits > 0 && err == nil {
-		fmt.Fprintf(p.stdout, "counted %s that had been accepted before\n", draw.Count(visits, "visit"))
+		fmt.Fprintf(p.stdout, "counted %s that had been waiting in the inbox\n", draw.Count(visits, "visit"))
 	}
 	return err
 }

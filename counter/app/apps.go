@@ -193,7 +193,7 @@ func (dir *Directory) watch(ctx context.Context, first chan<- error) {
 		})
 		sendFirst(first, err)
 		if ctx.Err() == nil {
-			dir.log.Warn("apps are not watched for now", "again_in", again, "error", err)
+			dir.log.Warn("cannot watch the apps for changes; retrying", "again_in", again, "error", err)
 		}
 		_ = pause.For(ctx, again) // the loop stops when ctx ends
 	}
@@ -230,7 +230,7 @@ func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Regis
 			err = a.Fault
 		}
 		if err != nil && log {
-			dir.log.Error("this instance cannot count for an app", "error", err)
+			dir.log.Error("this instance cannot count visits of an app", "error", err)
 		}
 	}
 	r.shares = newShares(access.Shares, r.Apps)
@@ -270,21 +270,22 @@ func (r *Register) App(name string) (*App, error) {
 	if cell := r.Cells[name]; cell != "" {
 		return nil, InCell(name, cell)
 	}
-	return nil, visit.Errorf(visit.NotFound, "app", "there is no app %.64q: ask its operator how it is written", name)
+	return nil, visit.Errorf(visit.NotFound, "app", "there is no app %.64q: ask its operator for its exact name", name)
 }
 
 // InCell returns the error for a request for an app that a cell holds.
 func InCell(name, cell string) error {
-	return visit.Errorf(visit.Unavailable, "app", "app %s is in the cell %s: the service of that cell counts and answers for it", name, cell)
+	return visit.Errorf(visit.Unavailable, "app",
+		"app %s is in the cell %s: only the service of that cell handles its requests", name, cell)
 }
 
 // NoApp returns the error for an operator who names an app that does not exist.
 func NoApp(name string) error {
 	if strings.Contains(name, ".") {
 		return visit.Errorf(visit.NotFound, "app",
-			"there is no app %.64q, which looks like a site: `footfall app list` names the apps, each with its sites", name)
+			"there is no app %.64q, which looks like a site: `footfall app list` shows all apps with their sites", name)
 	}
-	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` names them", name)
+	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` shows all apps", name)
 }
 
 // Default limits for visitors that no trusted caller vouches for. They are far above human use and far below a

@@ -107,7 +107,7 @@ func (s *Setting) Text(row *db.App) string {
 // Parse sets the setting to the typed values: one value, or the entries of a list.
 func (s *Setting) Parse(to *Settings, typed []string) error {
 	if !s.Many && len(typed) != 1 {
-		return visit.Errorf(visit.Invalid, s.Name, "it is one value, and no list: give it once")
+		return visit.Errorf(visit.Invalid, s.Name, "it takes a single value: give it once")
 	}
 	switch field := s.field(to).(type) {
 	case *[]string:

@@ -37,11 +37,11 @@ type Person struct {
 func (a *App) CheckPeople() error {
 	switch {
 	case a.Fault != nil:
-		return visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator",
+		return visit.Errorf(visit.Unavailable, "", "this instance cannot identify visitors of app %s; report this to its operator",
 			a.Name).Because(a.Fault)
 	case a.Mode != ByID:
 		return visit.Errorf(visit.Invalid, "app",
-			"app %s tells visitors apart by their address, which stands for nobody else: people are for apps with --visitor %s", a.Name, ByID)
+			"app %s distinguishes visitors by address: only apps with --visitor %s have ids that can be linked to people", a.Name, ByID)
 	}
 	return nil
 }
@@ -106,8 +106,8 @@ func notPut(err error) error {
 	case db.FaultNone:
 		return nil
 	case db.FaultUnknown:
-		return visit.Errorf(visit.Lost, "", "the connection to the database was lost: it is not known whether this was written: "+
-			"send it again").Because(err)
+		return visit.Errorf(visit.Lost, "",
+			"the connection to the database was lost, so this may or may not have been written: send it again").Because(err)
 	case db.FaultData:
 		switch {
 		case errors.Is(err, db.ErrAppGone):
@@ -133,14 +133,14 @@ func (a *App) readLink(secret Secret, link *Link) (l pendingLink, err error) {
 			return l, err
 		}
 		if link.Is == link.ID {
-			return l, visit.Errorf(visit.Invalid, "is", "it is the id itself: give the id of the person that it stands for")
+			return l, visit.Errorf(visit.Invalid, "is", "it is the same as id: give the id of the person that this id belongs to")
 		}
 		l.person = a.hashOf(secret, ByID, link.Is)
 	case !l.tagged:
-		return l, visit.Errorf(visit.Invalid, "is", "it is missing: give the id of the person that this one stands for, or tags")
+		return l, visit.Errorf(visit.Invalid, "is", "it is missing: give the id of the person that this id belongs to, or tags")
 	}
 	if len(link.Tags) > mostPersonTags {
-		return l, visit.Errorf(visit.Invalid, "tags", "there are %d: a person has %d at most", len(link.Tags), mostPersonTags)
+		return l, visit.Errorf(visit.Invalid, "tags", "there are %d: a person can have at most %d", len(link.Tags), mostPersonTags)
 	}
 	if err := a.CheckTags(link.Tags); err != nil {
 		return l, err
@@ -241,10 +241,11 @@ func (p *people) link(id, person netip.Addr) error {
 	case row.Is == person:
 		return nil
 	case slices.Contains(chain, id):
-		return visit.Errorf(visit.Invalid, "is", "this person stands for the id already, which would stand for itself: leave one of the two out")
+		return visit.Errorf(visit.Invalid, "is",
+			"this person is already linked to the id, so the links would form a circle: leave one of them out")
 	case int(row.Height)+len(chain) > mostSteps && int(p.lowerHeight(id))+len(chain) > mostSteps:
 		return visit.Errorf(visit.Invalid, "is",
-			"ids would lead to the person over more than %d steps: give the person in place of an id that stands for it", mostSteps)
+			"the id would lead to the person over more than %d links: give the id of the person itself", mostSteps)
 	}
 	for i, at := range chain {
 		if next, height := p.row(at), row.Height+int16(i)+1; next.Height < height { //nolint:gosec // a chain is short

@@ -100,7 +100,8 @@ func (s Settings) make(row *db.App) error {
 			row.Name, AccessOpen)
 	}
 	if row.Access == accessKey && row.PublicCounts == publicCount {
-		return visit.Errorf(visit.Invalid, "public-counts", "with access %s nobody counts without a key: write %s, or give another access",
+		return visit.Errorf(visit.Invalid, "public-counts",
+			"with access %s, visits without a key are not counted: write %s, or choose another access",
 			accessKey, PublicRead)
 	}
 	return nil
@@ -116,7 +117,8 @@ func (s Settings) Apply(row *db.App, secret Secret) error {
 	case row.Visitor == ByAddress:
 		row.SecretID = nil
 	case row.Visitor != was && len(secret) == 0:
-		return visit.Errorf(visit.Invalid, "visitor", "%s visitors are hashed with a secret: give the one that the service has", row.Visitor)
+		return visit.Errorf(visit.Invalid, "visitor",
+			"%s visitors are hashed with a secret: configure the secret of the service", row.Visitor)
 	case row.Visitor != was:
 		row.SecretID = secret.ID()
 	}
@@ -127,7 +129,8 @@ func (s Settings) Apply(row *db.App, secret Secret) error {
 func CheckFixed(was, row *db.App) error {
 	var f faults
 	if row.Tz != was.Tz {
-		f.add("tz", "app %s has counted days of %s, and that cannot change: add another app for %s", row.Name, was.Tz, row.Tz)
+		f.add("tz",
+			"app %s has counted days in the time zone %s, and that cannot change: add another app for %s", row.Name, was.Tz, row.Tz)
 	}
 	if row.Visitor != was.Visitor && (was.Visitor != ByAddress || row.Visitor != ByHash) { // hashing can be turned on later
 		f.add("visitor", "app %s has distinguished visitors by %s, and that cannot change: add another app for %s", row.Name, was.Visitor,

@@ -83,7 +83,7 @@ func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 		}
 		host, err := readIgnoredHost(line)
 		if err != nil {
-			f.add("ignore-file", "line %d: %.64q is not a host: write one a line, like spam.example", at+1, line)
+			f.add("ignore-file", "line %d: %.64q is not a host: write one host per line, like spam.example", at+1, line)
 		}
 		if hosts = append(hosts, host); len(*f) == mostFaults {
 			return
@@ -91,7 +91,7 @@ func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 	}
 	slices.Sort(hosts)
 	if hosts = slices.Compact(hosts); len(hosts) > mostHosts {
-		f.add("ignore-file", "it has %d hosts: %d are the most", len(hosts), mostHosts)
+		f.add("ignore-file", "it has %d hosts: at most %d are possible", len(hosts), mostHosts)
 	}
 	if s.Ignore == nil {
 		row.Ignore = slices.DeleteFunc(slices.Clone(row.Ignore), func(one string) bool { return strings.HasPrefix(one, FromPrefix) })
@@ -131,7 +131,7 @@ func readPublicEvent(text string) (string, error) {
 	t, err := visit.EventTarget(name)
 	event := strings.TrimPrefix(t.Page, visit.EventSite+"/")
 	if err != nil || len(text) > mostGoal || strings.Contains(event, "*") {
-		return "", invalid("%.64q is not an event: write one like signup, or like/* for all with such a path", text)
+		return "", invalid("%.64q is not an event: write one like signup, or like/* for all events below like/", text)
 	}
 	if below {
 		event += belowEvent
@@ -168,7 +168,7 @@ func readTags(f *faults, given []string) (names []string) {
 		switch err := tag.CheckName(name); {
 		case name == byDefault, name == noTags && len(given) == 1, slices.Contains(tag.Names, name), slices.Contains(own, name):
 		case name == noTags:
-			f.add("tags", "%s must stand alone: remove it, or the other names", noTags)
+			f.add("tags", "%s cannot be combined with other names: remove it, or the other names", noTags)
 		case err != nil:
 			*f = append(*f, visit.InField("tags", err))
 		default:

@@ -61,7 +61,7 @@ func readSite(raw string) (string, error) {
 func CheckSites(list []string) error {
 	for _, site := range list {
 		if read, err := readSite(site); err != nil || read != site {
-			return visit.Errorf(visit.Invalid, "site", "%.128q is not a site as Footfall writes it: take it out of the export", site)
+			return visit.Errorf(visit.Invalid, "site", "%.128q is not a site as Footfall writes it: remove it from the export", site)
 		}
 	}
 	return nil

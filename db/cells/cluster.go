@@ -43,9 +43,10 @@ func OpenCluster(text string, o db.Options) (*Cluster, error) {
 	at, err := url.Parse(text)
 	switch {
 	case err != nil || at.Scheme != "postgres" && at.Scheme != "postgresql" || at.Port() == "" || strings.Contains(at.Host, ","):
-		return nil, errors.New("database url: write where the other nodes find the coordinator, as postgres://user:password@HOST:PORT/postgres")
+		return nil, errors.New("database url: write the address at which other nodes reach the coordinator, " +
+			"as postgres://user:password@HOST:PORT/postgres")
 	case d.IsCell() || strings.HasPrefix(at.Path, "/"+databasePrefix):
-		return nil, errors.New("database url: this is one cell of the cluster: name the coordinator by a database that is no cell's, " +
+		return nil, errors.New("database url: this database belongs to a cell: name a database of the coordinator that belongs to no cell, " +
 			"like postgres")
 	}
 	return &Cluster{at, o}, nil
@@ -92,7 +93,7 @@ func (c *Cluster) with(ctx context.Context, at Node, database string, f func(con
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if conn.PgConn().ParameterStatus("is_superuser") != "on" {
-		return fmt.Errorf("database url: a superuser makes cells and moves them, which %s is not at %v", conn.Config().User, at)
+		return fmt.Errorf("database url: only a superuser can create and move cells, and %s is not one at %v", conn.Config().User, at)
 	}
 	return f(conn, New(conn))
 }
@@ -113,7 +114,7 @@ func (c *Cluster) make(ctx context.Context, at Node, database string) error {
 		})
 	}
 	if err != nil && !db.IsConnect(err) {
-		return fmt.Errorf("make the database %s at %v: %w", database, at, err)
+		return fmt.Errorf("create the database %s at %v: %w", database, at, err)
 	}
 	return err
 }
@@ -143,7 +144,7 @@ func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 			}
 		}
 		if len(rows) > 0 && !rows[0].IsHere {
-			err = fmt.Errorf("database url: %v is not the coordinator of its cluster: that is %v", c.coordinator(), nodes[0])
+			err = fmt.Errorf("database url: %v is not the coordinator of its cluster: connect to %v", c.coordinator(), nodes[0])
 		}
 		return err
 	})
@@ -242,7 +243,7 @@ func (c *Cluster) open(ctx context.Context, name string, nodes []Node) (*db.DB, 
 	case err != nil:
 		return nil, err
 	case !slices.Contains(databases, databasePrefix+name):
-		return nil, fmt.Errorf("there is no cell %s: `footfall cell list` shows those that there are", name)
+		return nil, fmt.Errorf("there is no cell %s: `footfall cell list` shows all cells", name)
 	}
 	return db.Open(ctx, c.cellURL(name, nodes), c.options)
 }
@@ -320,7 +321,7 @@ func (c *Cluster) mayHost(ctx context.Context, node Node, nodes []Node) error {
 }
 
 func unknownNode(node Node, nodes []Node) error {
-	return fmt.Errorf("%v is no node of this cluster, which has %v: add it with `footfall cell node add`", node, nodes)
+	return fmt.Errorf("%v is not a node of this cluster, which has %v: add it with `footfall cell node add`", node, nodes)
 }
 
 // Cells lists the cells of the cluster.
@@ -391,7 +392,7 @@ func ParseNode(text string) (Node, error) {
 	}
 	number, err := strconv.ParseUint(cmp.Or(port, "5432"), 10, 16)
 	if err != nil || host == "" || number == 0 {
-		return Node{}, fmt.Errorf("%q is not where a server listens: write it as HOST:PORT", text)
+		return Node{}, fmt.Errorf("%q is not the address of a server: write it as HOST:PORT", text)
 	}
 	return Node{host, int32(number)}, nil //nolint:gosec // 16 bits
 }

@@ -57,8 +57,8 @@ func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 	switch {
 	case err != nil:
 	case slices.Contains(nodes, old) && slices.Contains(nodes, by):
-		err = fmt.Errorf("%v is a node of its own: move the cells of %v there with `footfall cell move`, or name a standby of it that was "+
-			"promoted", by, old)
+		err = fmt.Errorf("%v is another node of the cluster: move the cells of %v there with `footfall cell move`, or name "+
+			"its promoted standby", by, old)
 	case slices.Contains(nodes, old):
 		err = c.mayReplace(ctx, old, by)
 	case !slices.Contains(nodes, by):
@@ -83,7 +83,7 @@ func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
 	wrong := c.with(ctx, old, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
 		if err == nil && !now.IsStandby {
-			err = fmt.Errorf("%v answers, and visits may be counted there still, which would be lost: stop it first", old)
+			err = fmt.Errorf("%v is still running, and visits that it still counts would be lost: stop it first", old)
 		}
 		return err
 	})
@@ -105,9 +105,9 @@ func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
 		switch {
 		case err != nil:
 		case !slices.ContainsFunc(copied, func(row ClusterNodesRow) bool { return row.Nodeid == place && row.IsHere }):
-			err = fmt.Errorf("%v is no copy of %v", by, old)
+			err = fmt.Errorf("%v is not a copy of %v", by, old)
 		case now.IsStandby:
-			err = fmt.Errorf("%v is a standby still: promote it first, with pg_ctl promote or SELECT pg_promote()", by)
+			err = fmt.Errorf("%v is still a standby: promote it first, with pg_ctl promote or SELECT pg_promote()", by)
 		case !now.Connects:
 			err = notItself(by, now)
 		}
@@ -116,7 +116,7 @@ func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
 }
 
 func notItself(node Node, now NodeItselfRow) error {
-	return fmt.Errorf("%v does not reach itself at %v, where Citus looks for it: type there, as a superuser, "+
+	return fmt.Errorf("%v cannot connect to itself at %v, the address that Citus uses: run there, as a superuser, "+
 		"ALTER SYSTEM SET citus.local_hostname = '%s'; SELECT pg_reload_conf();", node, Node{now.Host, now.Port}, node.Host)
 }
 
@@ -143,7 +143,7 @@ func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	return c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) error {
 		unreached, err := q.ClusterUnreached(ctx)
 		for _, row := range unreached {
-			wrong = append(wrong, fmt.Errorf("%v cannot connect to %v: let it in there (pg_hba.conf), and give its server's user the "+
+			wrong = append(wrong, fmt.Errorf("%v cannot connect to %v: allow this there (pg_hba.conf), and give its server's user the "+
 				"password (~/.pgpass)", Node{row.FromHost, row.FromPort}, Node{row.ToHost, row.ToPort}))
 		}
 		return errors.Join(append(wrong, err)...)
@@ -168,8 +168,8 @@ func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 		return c.with(ctx, node, database, func(conn *pgx.Conn, _ *Queries) error {
 			is, err := db.New(conn).CellIs(ctx)
 			if is {
-				err = fmt.Errorf("%v has had tables of it, as a node that was replaced, or removed while it was away: make it a standby of the one "+
-					"in its place, or create it again with initdb", node)
+				err = fmt.Errorf("%v has old tables of this database, because it was replaced, or removed while it was down: make it a "+
+					"standby of its replacement, or create it again with initdb", node)
 			}
 			return err
 		})
@@ -192,8 +192,8 @@ func (c *Cluster) awaitNodes(ctx context.Context) error {
 			return err
 		}
 		if pause.For(ctx, nodesLook) != nil {
-			return fmt.Errorf("it is done, but %v does not know of it yet, and until then no day is made and nothing moves: it learns of it "+
-				"once it answers", Node(behind[0]))
+			return fmt.Errorf("it is done, but %v has not received the change yet: until it answers, no partitions are created, and no cell "+
+				"can move", Node(behind[0]))
 		}
 	}
 }
@@ -213,9 +213,9 @@ func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 	case !slices.Contains(nodes, node):
 		return unknownNode(node, nodes)
 	case node == nodes[0]:
-		return fmt.Errorf("%v is the coordinator, without which nothing is made or moved: it can be replaced by its standby", node)
+		return fmt.Errorf("%v is the coordinator, which cells need to be created and moved: replace it by its standby instead", node)
 	case node == to:
-		return fmt.Errorf("%v is to be removed: move its cells to another node", node)
+		return fmt.Errorf("%v is the node to remove: move its cells to another node", node)
 	case to != (Node{}) && !slices.Contains(nodes, to):
 		return unknownNode(to, nodes)
 	}
@@ -307,7 +307,7 @@ func (c *Cluster) DropCell(ctx context.Context, name string) error {
 		for _, node := range nodes {
 			err := c.dropAt(ctx, node, []string{databasePrefix + name})
 			if db.IsConnect(err) {
-				c.options.Log.Warn("its part of the cell is left on a node that does not answer: when it does, drop the database there",
+				c.options.Log.Warn("a node does not answer, so its part of the cell is still there: drop its database when it answers",
 					"node", node, "database", databasePrefix+name)
 			} else if err != nil {
 				return err

@@ -34,7 +34,7 @@ func newAccount() (*account, error) {
 			return &account{uint32(uid), uint32(gid), name}, nil
 		}
 	}
-	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody to run it: " +
+	return nil, errors.New("PostgreSQL does not run as root, and this system has neither a user postgres nor a user nobody to run it: " +
 		"start Footfall as a normal user")
 }
 
@@ -45,7 +45,7 @@ func accountOf(cluster string) (*account, error) {
 		return newAccount()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at the cluster: %w", err)
+		return nil, fmt.Errorf("check the cluster's owner: %w", err)
 	}
 	uid, gid := ownerOf(info)
 	switch own := uint32(os.Geteuid()); {

@@ -42,7 +42,7 @@ host   all          all  all  scram-sha-256
 const settings = `
 # Written once by Footfall, which does not change this file again: edit it, or use ALTER SYSTEM.
 cluster_name = 'footfall'
-listen_addresses = ''          # on the Unix socket alone; others need a password
+listen_addresses = ''          # only the Unix socket; TCP connections need a password
 shared_buffers = 256MB
 max_wal_size = 4GB             # after a checkpoint every changed page is written to the WAL in full,
 checkpoint_timeout = 15min     # so rare checkpoints save most of the writing
@@ -66,7 +66,7 @@ func clusterMajor(cluster string) (int, error) {
 		// An operator may have prepared an empty folder. A folder with other content is not used.
 		entries, err := os.ReadDir(cluster)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return 0, fmt.Errorf("look into %s: %w", cluster, err)
+			return 0, fmt.Errorf("list the files in %s: %w", cluster, err)
 		}
 		if len(entries) > 0 {
 			return 0, fmt.Errorf("%s is not empty, and is not a PostgreSQL cluster (it has no PG_VERSION): "+
@@ -92,8 +92,8 @@ func chooseBinaries(cfg Config, major int, as *account) (binaries, error) {
 		return binaries{}, err
 	}
 	if major != 0 && bin.major != major {
-		return binaries{}, fmt.Errorf("the data in %s is of PostgreSQL %d, and the binaries in %s are of PostgreSQL %d: "+
-			"name the folder of a PostgreSQL %d with --postgres-bin, or copy the data to a newer one with footfall upgrade; nothing was changed",
+		return binaries{}, fmt.Errorf("the data in %s is of PostgreSQL %d, but the binaries in %s are of PostgreSQL %d: "+
+			"name the folder of a PostgreSQL %d with --postgres-bin, or copy the data to a newer version with footfall upgrade; nothing was changed",
 			clusterIn(cfg.Dir), major, bin.dir, bin.major, major)
 	}
 	return bin, nil
@@ -123,7 +123,7 @@ func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inh
 	}
 	initdb := exec.CommandContext(ctx, filepath.Join(bin.dir, "initdb"), args...)
 	if output, err := runInitdb(initdb, as, inherited); ctx.Err() != nil {
-		return fmt.Errorf("make a PostgreSQL cluster: %w", ctx.Err())
+		return fmt.Errorf("create a PostgreSQL cluster: %w", ctx.Err())
 	} else if err != nil {
 		return failedInitdb(cfg.Dir, err, output)
 	}
@@ -141,7 +141,7 @@ func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inh
 			return err
 		}
 	}
-	cfg.Log.Info("made a PostgreSQL cluster", "dir", cluster, "major", bin.major, "took", time.Since(began).Round(time.Millisecond))
+	cfg.Log.Info("created a PostgreSQL cluster", "dir", cluster, "major", bin.major, "took", time.Since(began).Round(time.Millisecond))
 	return nil
 }
 
@@ -193,10 +193,10 @@ func socketDir(cfg Config, port int, as *account) (string, error) {
 	}
 	info, statErr := os.Lstat(dir)
 	if statErr != nil {
-		return "", fmt.Errorf("make the folder of PostgreSQL's socket: %w", err)
+		return "", fmt.Errorf("create the folder of PostgreSQL's socket: %w", err)
 	}
 	if !info.IsDir() || !as.owns(info) || info.Mode().Perm() != 0o700 {
-		return "", fmt.Errorf("%s should be a private folder (mode 0700) of %s, for PostgreSQL's socket: remove it", dir, as)
+		return "", fmt.Errorf("%s, the folder of PostgreSQL's socket, is not a private folder (mode 0700) of %s: remove it", dir, as)
 	}
 	return dir, nil
 }
@@ -226,7 +226,7 @@ func readPostmasterPID(cluster string) (*postmasterPID, error) {
 		return nil, nil
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("the PostgreSQL cluster is another user's: run this as that user or as root (%w)", err)
+		return nil, fmt.Errorf("the PostgreSQL cluster belongs to another user: run this as that user or as root (%w)", err)
 	}
 	if err != nil {
 		return nil, err

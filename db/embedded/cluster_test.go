@@ -53,7 +53,7 @@ func TestLongDataDirectory(t *testing.T) {
 	t.Cleanup(func() { _ = os.Remove(server.socket) })
 	require.NoError(t, os.Chmod(server.socket, 0o777))
 	_, err = Start(t.Context(), cfg)
-	require.ErrorContains(t, err, "should be a private folder")
+	require.ErrorContains(t, err, "is not a private folder")
 }
 
 func TestOtherVersionsDataIsLeftAlone(t *testing.T) {
@@ -98,7 +98,7 @@ func TestFind(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, explicit, dir)
 	_, err = Find(fakePostgres(t, 14))
-	require.ErrorContains(t, err, "it is PostgreSQL 14, and Footfall needs 15 or newer")
+	require.ErrorContains(t, err, "it is PostgreSQL 14, but Footfall needs 15 or newer")
 	_, err = Find("/etc")
 	require.ErrorContains(t, err, "no usable PostgreSQL in /etc")
 }

@@ -72,7 +72,7 @@ func Start(ctx context.Context, cfg Config) (server *Server, err error) {
 	}
 	serving, err := waitLock(ctx, min(cfg.Wait, exitGrace), cfg.lock(serveLock))
 	if err != nil {
-		return nil, lockFault(cfg.Dir, err, "footfall already serves from there ("+holder(cfg.lock(serveLock))+
+		return nil, lockFault(cfg.Dir, err, "footfall already serves from this folder ("+holder(cfg.lock(serveLock))+
 			"): stop it first, or name another folder")
 	}
 	defer func() {
@@ -83,7 +83,7 @@ func Start(ctx context.Context, cfg Config) (server *Server, err error) {
 	serving.describe("serve")
 	owner, err := waitLock(ctx, cfg.Wait, cfg.lock(ownerLock))
 	if err != nil {
-		return nil, lockFault(cfg.Dir, err, "it is still in use ("+holder(cfg.lock(ownerLock))+"): try again when that has ended")
+		return nil, lockFault(cfg.Dir, err, "it is still in use ("+holder(cfg.lock(ownerLock))+"): try again when that process has ended")
 	}
 	owner.describe("serve")
 	if server, err = launch(ctx, cfg, owner); err != nil {
@@ -146,7 +146,7 @@ func startForCommand(ctx context.Context, cfg Config, owner *lock) (string, func
 	return server.URL(), func() error {
 		last, err := tryLock(cfg.lock(attachedLock), exclusive)
 		if last == nil && err == nil {
-			cfg.Log.Info("waiting for other commands on this PostgreSQL to end", "dir", cfg.Dir)
+			cfg.Log.Info("waiting for other commands that use this PostgreSQL to end", "dir", cfg.Dir)
 			// Commands that take longer than cfg.Wait lose their connection.
 			last, err = waitLock(context.Background(), cfg.Wait, cfg.lock(attachedLock))
 		}
@@ -187,7 +187,7 @@ func Attach(dir string) (url string, ok bool, err error) {
 // folder.
 func (cfg Config) prepare() (Config, error) {
 	if cfg.Dir == "" {
-		return cfg, errors.New("the data directory has no name")
+		return cfg, errors.New("the name of the data directory is empty")
 	}
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
@@ -207,8 +207,8 @@ func (cfg Config) prepare() (Config, error) {
 // checkDir returns an error for an unsuitable folder before anything is created in it.
 func (cfg Config) checkDir() error {
 	if _, err := os.Stat(filepath.Join(cfg.Dir, "PG_VERSION")); err == nil {
-		return inDir(cfg.Dir, errors.New("it is itself the cluster of a PostgreSQL server: name the folder of Footfall's data, "+
-			"which has that in a folder postgres, or an empty one"))
+		return inDir(cfg.Dir, errors.New("it is the cluster of a PostgreSQL server: name the folder of Footfall's data, "+
+			"which contains the cluster in its folder postgres, or an empty folder"))
 	}
 	if !cfg.MustExist {
 		return nil

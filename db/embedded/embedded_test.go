@@ -61,11 +61,11 @@ func TestStartAfterPostgresWasKilled(t *testing.T) {
 	impatient := cfg
 	impatient.Wait = 50 * time.Millisecond
 	_, err := Start(t.Context(), impatient)
-	require.ErrorContains(t, err, "processes of the earlier PostgreSQL server still run")
+	require.ErrorContains(t, err, "processes of the earlier PostgreSQL server are still running")
 
 	waiting := make(chan struct{})
 	cfg.Log = logTo(func(message string) {
-		if strings.HasPrefix(message, "waiting until the PostgreSQL server") {
+		if strings.HasPrefix(message, "waiting for the PostgreSQL server") {
 			close(waiting)
 		}
 	})
@@ -123,7 +123,7 @@ func TestOneOfManyStartsServes(t *testing.T) {
 		if r := <-results; r.err == nil {
 			running = append(running, r.server)
 		} else {
-			assert.ErrorContains(t, r.err, cfg.Dir+": footfall already serves from there")
+			assert.ErrorContains(t, r.err, cfg.Dir+": footfall already serves from this folder")
 		}
 	}
 	require.Len(t, running, 1)
@@ -177,7 +177,7 @@ func TestShortCommands(t *testing.T) {
 	impatient := cfg
 	impatient.Wait = 50 * time.Millisecond
 	_, err = Start(t.Context(), impatient)
-	require.ErrorContains(t, err, fmt.Sprintf("still in use (by a short command, process %d)", os.Getpid()))
+	require.ErrorContains(t, err, fmt.Sprintf("still in use (a short command, process %d)", os.Getpid()))
 
 	ended := make(chan error, 1)
 	go func() { ended <- releaseOwner() }()
@@ -330,7 +330,7 @@ func TestFindNewer(t *testing.T) {
 	_, err = findNewer(folder, found.major+1, as)
 	require.ErrorContains(t, err, "no usable PostgreSQL in "+folder)
 	_, err = findNewer("", 99, as)
-	require.ErrorContains(t, err, "no PostgreSQL newer than 99")
+	require.ErrorContains(t, err, "no PostgreSQL newer than the data's version, 99")
 }
 
 // script writes an executable script.

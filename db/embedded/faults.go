@@ -57,11 +57,11 @@ func lockFault(dir string, err error, held string) error {
 
 // failedInitdb returns an error with initdb's output and a remedy.
 func failedInitdb(dir string, err error, output string) error {
-	remedy := "mend the installation, or name another PostgreSQL with --postgres-bin"
+	remedy := "repair the installation, or name another PostgreSQL with --postgres-bin"
 	if strings.Contains(output, "No space left") || strings.Contains(output, "Disk quota") {
 		remedy = "a new cluster takes 40 MB, and grows: free some space, or name a folder on another disk"
 	}
-	return &DirError{dir, fmt.Errorf("PostgreSQL's initdb could not make a cluster (%w):\n%s\n%s", err, lastLines(output), remedy)}
+	return &DirError{dir, fmt.Errorf("PostgreSQL's initdb could not create a cluster (%w):\n%s\n%s", err, lastLines(output), remedy)}
 }
 
 // lastLines returns the end of a program's output, which shows why it gave up, without STATEMENT

@@ -130,14 +130,14 @@ func probe(dir string, as *account) (binaries, error) {
 	}
 	match := serverVersion.FindStringSubmatch(out)
 	if match == nil {
-		return binaries{}, fmt.Errorf("postgres --version says %q", out)
+		return binaries{}, fmt.Errorf("postgres --version prints %q", out)
 	}
 	major, err := strconv.Atoi(match[1])
 	if err != nil {
 		return binaries{}, err
 	}
 	if major < oldestMajor {
-		return binaries{}, fmt.Errorf("it is PostgreSQL %d, and Footfall needs %d or newer", major, oldestMajor)
+		return binaries{}, fmt.Errorf("it is PostgreSQL %d, but Footfall needs %d or newer", major, oldestMajor)
 	}
 	return binaries{dir, major}, nil
 }
@@ -146,7 +146,7 @@ func probe(dir string, as *account) (binaries, error) {
 func probeNamed(dir string, major int, as *account) (binaries, error) {
 	found, err := probe(dir, as)
 	if err == nil && found.major < major {
-		err = fmt.Errorf("it is PostgreSQL %d, and the data is of %d", found.major, major)
+		err = fmt.Errorf("it is PostgreSQL %d, which is older than the data's version, %d", found.major, major)
 	}
 	if err != nil {
 		return binaries{}, fmt.Errorf("no usable PostgreSQL in %s: %w", dir, err)

@@ -93,7 +93,7 @@ func (l *lock) describe(purpose string) {
 func holder(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil || len(text) == 0 {
-		return "by another process"
+		return "another process"
 	}
-	return "by " + strings.TrimSpace(string(text))
+	return strings.TrimSpace(string(text))
 }

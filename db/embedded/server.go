@@ -57,7 +57,7 @@ func (s *Server) Err() error {
 	if s.process.err != nil {
 		how = s.process.err.Error()
 	}
-	return fmt.Errorf("PostgreSQL ended (%s); its log is in %s", how, s.log())
+	return fmt.Errorf("PostgreSQL has exited (%s); its log is in %s", how, s.log())
 }
 
 func (s *Server) log() string { return filepath.Join(clusterIn(s.cfg.Dir), "log") }
@@ -104,7 +104,7 @@ func (s *Server) end(ctx context.Context) error {
 		_ = s.process.Kill()
 		<-s.process.done
 	}
-	return fmt.Errorf("PostgreSQL did not stop in time and was cut off (it will recover at its next start): %w", context.Cause(ctx))
+	return fmt.Errorf("PostgreSQL did not stop in time and was killed (it will recover at its next start): %w", context.Cause(ctx))
 }
 
 // launch starts a server for a caller that holds the owner lock. The server takes over the lock. If
@@ -170,14 +170,14 @@ func waitForOldServer(ctx context.Context, cfg Config, bin binaries, as *account
 	if err != nil || inherited != nil {
 		return inherited, err
 	}
-	cfg.Log.Info("waiting until the PostgreSQL server that an earlier Footfall left behind has stopped", "dir", cfg.Dir)
+	cfg.Log.Info("waiting for the PostgreSQL server of an earlier Footfall process to stop", "dir", cfg.Dir)
 	// Its parent has exited, because the caller holds the owner lock. pg_ctl stops the server in
 	// case the kernel did not signal it. It runs as the server's user: root must not signal a
 	// process whose number comes from this user's file.
 	_, _ = as.run(filepath.Join(bin.dir, "pg_ctl"), "/", "stop", "--mode=fast", "--no-wait", "--pgdata", clusterIn(cfg.Dir))
 	inherited, err = waitLock(ctx, cfg.Wait, cfg.lock(postgresLock))
 	if err != nil {
-		return nil, lockFault(cfg.Dir, err, "processes of the earlier PostgreSQL server still run: try again when they have ended")
+		return nil, lockFault(cfg.Dir, err, "processes of the earlier PostgreSQL server are still running: try again when they have ended")
 	}
 	return inherited, nil
 }
@@ -235,7 +235,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 			}
 			continue
 		case answered(err):
-			return fmt.Errorf("connect to the PostgreSQL that was started: %w", err)
+			return fmt.Errorf("connect to the started PostgreSQL: %w", err)
 		}
 		if !logged && time.Since(began) > 5*time.Second {
 			logged = true
@@ -245,7 +245,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		case <-s.process.done:
 			s.awaitLast(ctx)
 			printed, _ := os.ReadFile(startLogIn(s.cfg.Dir)) // after an error the message is only shorter
-			return fmt.Errorf("%w; at its start it said:\n%s", s.Err(), lastLines(string(printed)+loggedSince(clusterIn(s.cfg.Dir), s.logged)))
+			return fmt.Errorf("%w; it printed when it started:\n%s", s.Err(), lastLines(string(printed)+loggedSince(clusterIn(s.cfg.Dir), s.logged)))
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL was not ready in time: %w", ctx.Err())
 		case <-time.After(pollEvery):

@@ -38,8 +38,8 @@ func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error)
 		return inDir(from.Dir, ErrNoCluster)
 	}
 	if found, err := probe(from.BinDir, as); from.BinDir != "" && err == nil && found.major != oldMajor {
-		return fmt.Errorf("--postgres-bin: %s is of PostgreSQL %d, and the data of %d: it names the programs of the old version here, "+
-			"and --to-postgres-bin those of the new one; nothing was changed", found.dir, found.major, oldMajor)
+		return fmt.Errorf("--postgres-bin: %s contains PostgreSQL %d, but the data is of %d: name the programs of the old version here, "+
+			"and those of the new one with --to-postgres-bin; nothing was changed", found.dir, found.major, oldMajor)
 	}
 	bin, err := findNewer(to.BinDir, oldMajor, as)
 	if err != nil {
@@ -111,8 +111,8 @@ func findNewer(explicit string, major int, as *account) (newest binaries, err er
 		}
 	}
 	if newest.major == 0 {
-		return binaries{}, fmt.Errorf("no PostgreSQL newer than %d, of which the data is, was found: install one, or name the folder of its "+
-			"programs with it", major)
+		return binaries{}, fmt.Errorf("no PostgreSQL newer than the data's version, %d, was found: install one, or name the folder of its "+
+			"programs here", major)
 	}
 	return newest, nil
 }
@@ -136,7 +136,7 @@ func findTools(servers ...string) (tools, error) {
 			return tools(dir), nil
 		}
 	}
-	return "", errors.New("PostgreSQL's client programs pg_dump, pg_dumpall, pg_restore, psql and vacuumdb were not found, neither beside " +
+	return "", errors.New("PostgreSQL's client programs pg_dump, pg_dumpall, pg_restore, psql and vacuumdb were found neither next to " +
 		"a server nor on the PATH: " +
 		"install them (apt-get install postgresql-client, dnf install postgresql, apk add postgresql-client)")
 }

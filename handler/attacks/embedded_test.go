@@ -35,7 +35,9 @@ var badgeAttacks = []attack{
 		name:   "that counts although badges may only show",
 		sent:   "`count=1` to an app with `--public-counts read`, by camo, a browser, with a key of another app",
 		status: 200, says: "–",
-		headers: map[string]string{errorHeader: "badges of app shown do not do that: see footfall app set --public-counts"},
+		headers: map[string]string{
+			errorHeader: "app shown does not allow this for badges: its operator can change --public-counts (footfall app set)",
+		},
 		requests: []string{
 			"GET /badge/shown.svg?uri=http://shown.example/{path}&count=1",
 			"GET /badge/shown.svg?uri=http://shown.example/{path}&count=1\nUser-Agent: " + camo,
@@ -145,13 +147,13 @@ var busuanziAttacks = []attack{
 	{
 		name:   "a script with an Origin of its own",
 		sent:   "a Referer of a listed page with the Origin of another, or null",
-		status: 403, says: "origin: app own does not count the site of the page that asks",
+		status: 403, says: "origin: app own does not count the site of the page that sent this request",
 		requests: []string{jsonpOwn + "\nOrigin: https://evil.example", jsonpOwn + "\nOrigin: null", jsonpOwn + "\nOrigin: http://example.com"},
 	},
 	{
 		name:   "loaded by other means than a script",
 		sent:   "`Sec-Fetch-Dest` of pages, frames, images, styles, fetch",
-		status: 403, says: "this answer is for a",
+		status: 403, says: "this call is only for a",
 		requests: []string{
 			jsonpOwn + "\nSec-Fetch-Dest: document", jsonpOwn + "\nSec-Fetch-Dest: iframe", jsonpOwn + "\nSec-Fetch-Dest: image", jsonpOwn +
 				"\nSec-Fetch-Dest: style",
@@ -161,14 +163,14 @@ var busuanziAttacks = []attack{
 	{
 		name:   "callbacks that are more than a name",
 		sent:   "calls, members, comments, line ends, markup, other letters, 65 letters, none",
-		status: 400, says: "it is no name of a function",
+		status: 400, says: "it is not the name of a function",
 		requests: callbacks("", "alert(1)//", "a.b", "a[0]", "a;b", "a\n", "\u2028", "</script>", "eval`1`", "1a", "é", "\x00",
 			strings.Repeat("a", 65), "a b", "/**/a", "\ufeffa"),
 	},
 	{
 		name:   "another site's page calls",
 		sent:   "every call about a listed page, with the Origin or the Referer of another site, hidden or null",
-		status: 403, says: "origin: app own does not count the site of the page that asks",
+		status: 403, says: "origin: app own does not count the site of the page that sent this request",
 		requests: append(append(append(theirCalls("\nOrigin: https://evil.example"), theirCalls("\nOrigin: null")...),
 			theirCalls("\nReferer: https://evil.example/")...),
 			theirCalls("\n"+fetchSite+"cross-site")...),

@@ -38,7 +38,7 @@ var keyAttacks = []attack{
 	{
 		name:   "an ip, no key",
 		sent:   "`ip=` in a GET, percent-encoded, in a POST, one's own, nonsense, empty, with an empty `Authorization`",
-		status: 403, says: "app shop believes it only with a key of the scope assert",
+		status: 403, says: "app shop accepts it only with a key of the scope assert",
 		requests: append(forgedWith("Authorization:", "Authorization: Bearer", "Authorization: Bearer    ", "Cookie: session=1"),
 			forged, visitShop+"&%69%70=203.0.113.5", "GET /visit?ip=203.0.113.5&uri={uri}&app=shop", visitShop+"&ip=127.0.0.1", visitShop+"&ip=::1",
 			visitShop+"&ip=nonsense", visitShop+"&ip=203.0.113.5&visitor=alice", visitShop+"#&ip=203.0.113.5", visitShop+"&ip=", visitShop+"&ip=%zz",
@@ -48,7 +48,7 @@ var keyAttacks = []attack{
 	{
 		name:   "a visitor's id, no key",
 		sent:   "`visitor=` to an app that knows visitors by ids, and to one that does not",
-		status: 403, says: "believes it only with a key of the scope assert",
+		status: 403, says: "accepts it only with a key of the scope assert",
 		requests: []string{
 			"GET /visit?app=ids&uri={uri}&visitor=alice", "GET /visit?app=shop&uri={uri}&visitor=alice",
 			"GET /visit?app=hashed&uri={uri}&visitor=alice",
@@ -69,7 +69,7 @@ var keyAttacks = []attack{
 	{
 		name:   "a key elsewhere than in Authorization",
 		sent:   "a good key in the URL, in its user-info, in a cookie, in other headers",
-		status: 403, says: "ip: app shop believes it",
+		status: 403, says: "ip: app shop accepts it",
 		requests: append(forgedWith("Cookie: key={assert}", "X-Api-Key: {assert}", "Proxy-Authorization: Bearer {assert}", "Bearer: {assert}"),
 			forged+"&key={assert}", forged+"&token={assert}", forged+"&access_token={assert}", forged+"&authorization=Bearer+{assert}",
 			"GET http://{assert}@footfall.example/visit?app=shop&uri={uri}&ip=203.0.113.5",
@@ -112,7 +112,7 @@ var keyAttacks = []attack{
 	{
 		name:   "a good key under another scheme",
 		sent:   "Basic, Digest, Token, no scheme, `Bearer:`, or Basic before Bearer: these are not keys",
-		status: 403, says: "ip: app shop believes it",
+		status: 403, says: "ip: app shop accepts it",
 		requests: forgedWith("Authorization: Basic {assert}", "Authorization: Basic Zm9vdGZhbGw6a2V5", "Authorization: Digest {assert}",
 			"Authorization: Token {assert}",
 			"Authorization: {assert}", "Authorization: Bearer:{assert}", "Authorization: Bearer{assert}", "Authorization: Bearer\xc2\xa0{assert}",
@@ -121,7 +121,7 @@ var keyAttacks = []attack{
 	{
 		name:   "a reading key where one is required",
 		sent:   "a visit to an app made with `--access key`, with a key of the scope read",
-		status: 403, says: "key: it does not count",
+		status: 403, says: "key: it does not permit counting",
 		requests: []string{"GET /visit?app=strict&uri={uri}" + bearerOf + "{strictread}"},
 	},
 	{
@@ -179,7 +179,7 @@ var readingAttacks = []attack{
 	{
 		name:   "another visitor's rank, no key",
 		sent:   "`/counts?ip=…` and `/counts?visitor=…`: has this one been here?",
-		status: 403, says: "believes it only with a key of the scope read",
+		status: 403, says: "accepts it only with a key of the scope read",
 		requests: []string{
 			"GET /counts?app=shop&uri={uri}&ip=127.0.0.1", "GET /counts?app=shop&uri={uri}&ip=203.0.113.5",
 			"GET /counts?app=shop&uri={uri}&%69p=203.0.113.5",

@@ -73,7 +73,7 @@ func TestPublicCounts(t *testing.T) {
 
 		told, tells, counted, refused := 200, numbers, int64(1), 403
 		if public == app.PublicOff {
-			told, tells = 403, "tells no numbers without a key"
+			told, tells = 403, "shows no numbers without a key"
 		}
 		visited, says := 200, numbers
 		if public == app.PublicOff {
@@ -100,7 +100,7 @@ func TestPublicCounts(t *testing.T) {
 		soxft, vercount := `"success":true`, `"status":"success"`
 		switch clients {
 		case 403:
-			soxft, vercount = `"success":false,"message":"app `+name+` tells no`, `"status":"error","message":"app `+name+` tells no`
+			soxft, vercount = `"success":false,"message":"app `+name+` shows no`, `"status":"error","message":"app `+name+` shows no`
 		case 401:
 			soxft, vercount = "without a key", "without a key"
 		}

@@ -313,7 +313,7 @@ func floodOfBodies(w *world) {
 	assert.Equal(w.t, http.StatusOK, w.send(direct, call).status)
 	slow := w.send(direct, "POST /visits?app=demo\nContent-Length: 100000\n\n[")
 	assert.Equal(w.t, http.StatusRequestTimeout, slow.status, "a single one, too")
-	assert.Contains(w.t, slow.body, "body: it comes too slowly: send 16 KB a second or more")
+	assert.Contains(w.t, slow.body, "body: it arrives too slowly: send at least 16 KB a second")
 	assert.EqualValues(w.t, 1+(callers*calls+1)*visits, w.tables()["demo honest.example"].hot)
 	w.checkHeap(before)
 }

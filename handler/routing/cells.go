@@ -33,7 +33,7 @@ type Options struct {
 }
 
 // ErrNoCell means that a database looked like a cell but is not one.
-var ErrNoCell = errors.New("it is no cell")
+var ErrNoCell = errors.New("it is not a cell")
 
 const (
 	lookEvery   = time.Second
@@ -74,10 +74,10 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	c.loops.Go(func() { // separate, because it may wait for the coordinator
 		for pause.For(running, lookEvery) == nil {
 			if err := c.seekCells(opens, &c.tries); err != nil {
-				c.say(running, "cells cannot be looked for; it is tried again", err)
+				c.say(running, "cannot list the cells; retrying", err)
 			}
 			if err := c.settle(running); err != nil {
-				c.say(running, "names of apps cannot be kept; it is tried again", err)
+				c.say(running, "cannot store which cells the apps are in; retrying", err)
 			}
 		}
 	})
@@ -148,7 +148,7 @@ func (c *Cells) open(ctx context.Context, name string, all int) {
 	cell, err := c.reachAndOpen(ctx, name, all)
 	none := errors.Is(err, ErrNoCell)
 	if err != nil && !none {
-		c.say(ctx, "the cell "+name+" cannot be opened, and its apps are refused; it is tried again", err)
+		c.say(ctx, "cannot open the cell "+name+", so requests for its apps are refused; retrying", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,9 +235,9 @@ func (c *Cells) lookAgain() {
 			}
 			slices.Sort(names)
 			t.twice[name] = of
-			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "there are apps %s in several cells, and neither is served until "+
-				"there is one: %s", name, strings.Join(names, ", "))
-			c.say(context.Background(), "two apps have one name", t.wrong[name])
+			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "app %s exists in several cells, and is not served until "+
+				"only one of them has it: %s", name, strings.Join(names, ", "))
+			c.say(context.Background(), "several cells have an app with the same name", t.wrong[name])
 		}
 	}
 	c.table.Store(t)

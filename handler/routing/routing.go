@@ -211,8 +211,8 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	case led == "":
 		return c.home, nil // adding it there fails because the name is taken
 	case led != to.Name && in != "":
-		return nil, visit.Errorf(visit.Unavailable, "cell", "the name %s leads to the cell %s: leave the cell out, or try again when that "+
-			"has had no such app for a minute", name, led)
+		return nil, visit.Errorf(visit.Unavailable, "cell", "the name %s belongs to the cell %s: leave the cell out, or try "+
+			"again when that cell has had no such app for a minute", name, led)
 	case led != to.Name:
 		if to = t.cells[led]; to == nil {
 			return nil, app.InCell(name, led)
@@ -349,7 +349,8 @@ func (c *Cells) OfLink(token string) (*Cell, error) {
 		}
 	}
 	if len(away) > 0 {
-		return nil, visit.Errorf(visit.Unavailable, "", "this link shows nothing, unless it is of a cell that cannot be reached: %s",
+		return nil, visit.Errorf(visit.Unavailable, "",
+			"this link shows nothing, unless it belongs to a cell that cannot be reached: %s",
 			strings.Join(away, ", "))
 	}
 	return c.home, nil

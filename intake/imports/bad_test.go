@@ -36,13 +36,13 @@ func TestBadLines(t *testing.T) {
 		{good, ""},
 		{"garbled\n", "it has no time in brackets"},
 		{strings.Replace(good, at, "yesterday", 1), "its time cannot be read"},
-		{strings.Replace(good, "GET", "G\x00T", 1), "it has a NUL"},
+		{strings.Replace(good, "GET", "G\x00T", 1), "it contains a NUL character"},
 		{strings.Replace(good, "GET /", "GET /"+strings.Repeat("a", logs.LongestLine), 1), "it is longer than 1 MB"},
 		{good, ""},
 		{strings.Replace(good, "GET /", "GET /%00", 1), "uri: it contains NUL"},
 		{strings.Replace(good, "GET /", "GET /"+strings.Repeat("a", 5000), 1), "uri: its canonical form is longer than"},
 		{strings.Replace(good, "192.0.2", "192.0.999", 1), "ip: it is not an IPv4"},
-		{strings.Replace(good, "GET /", "GET ", 1), "what it asks for is not a path"},
+		{strings.Replace(good, "GET /", "GET ", 1), "the requested target is not a path"},
 		{"\n", "it is empty"},
 		{strings.Replace(good, at, "01/Jan/2100:00:00:00 +0000", 1), "at: "},
 		{good, ""},
@@ -79,8 +79,8 @@ func TestBadFiles(t *testing.T) {
 	}{
 		{[]string{good, d.folder}, "it is a directory: name its files, like '" + d.folder},
 		{[]string{good, filepath.Join(d.folder, "none")}, "none: there is no such file"},
-		{[]string{good, filepath.Join(d.folder, "none*")}, "none*: no file has such a name"},
-		{[]string{good, os.DevNull}, "it is not a file"},
+		{[]string{good, filepath.Join(d.folder, "none*")}, "none*: no file has a name like this"},
+		{[]string{good, os.DevNull}, "it is not a regular file"},
 	} {
 		_, err := d.run(d.options(c.files...))
 		require.ErrorContains(t, err, c.says)
@@ -94,7 +94,7 @@ func TestBadFiles(t *testing.T) {
 		s, err := d.run(d.options(d.file(fmt.Sprintf("cut%d", i), packed[:len(packed)/2])))
 		require.NoError(t, err)
 		require.Len(t, s.Problems, 1)
-		require.Contains(t, s.Problems[0], "ends in the middle")
+		require.Contains(t, s.Problems[0], "data is incomplete")
 		damaged := bytes.Clone(packed)
 		damaged[len(packed)*3/4] ^= 0xff
 		s, err = d.run(d.options(d.file(fmt.Sprintf("damaged%d", i), damaged)))

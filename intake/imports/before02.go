@@ -115,8 +115,8 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *read)
 	if err := decide(ctx, &e); err != nil || e.Fate != feed.Counts {
 		return err
 	}
-	s.refuse("line %d is of a time up to which 0.2 has counted the logs of this server, and it is not known whether it counted this line: "+
-		"add --after %s to leave out the lines up to then, once", s.lines.number, c.until.UTC().Format(time.RFC3339))
+	s.refuse("line %d is from a time for which 0.2 has counted logs of this server, and it is unknown whether it counted this line: "+
+		"add --after %s, once, to leave out the lines up to then", s.lines.number, c.until.UTC().Format(time.RFC3339))
 	return nil
 }
 

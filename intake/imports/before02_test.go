@@ -122,6 +122,6 @@ func TestImportsOf02End(t *testing.T) {
 	d.exec(`INSERT INTO footfall.logs (app_id, claimed, lines, hash, file, rules, counted)
 		SELECT id, 900, 10, sha256('a'), '', '', 0 FROM footfall.apps WHERE name = 'blog'`)
 	_, err := dbtest.Connect(t, d.url).Exec(t.Context(), `SELECT move_log(1, 1, 0, 0, 1, sha256('a'), 1, NULL, '', NULL)`)
-	require.ErrorContains(t, err, "its imports have ended")
+	require.ErrorContains(t, err, "this version can no longer import")
 	require.EqualValues(t, 10, d.imported(d.lines("access.log", lines...)).Counted)
 }

@@ -284,8 +284,9 @@ func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[
 			return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", e.Of.wrong))
 		}
 		if e.Of.Agent == "" && g.App().Mode == app.ByBrowser {
-			return visit.Errorf(visit.Invalid, "app", "%s tells visitors apart by address and browser, and line %d of %s has no User-Agent: "+
-				"import a log of the combined format, or into an app that goes by addresses", g.App().Name, e.Of.line, e.Of.source.file.name)
+			return visit.Errorf(visit.Invalid, "app", "%s distinguishes visitors by address and browser, but line %d of %s has no User-Agent: "+
+				"import a log in the combined format, or into an app that distinguishes visitors by address",
+				g.App().Name, e.Of.line, e.Of.source.file.name)
 		}
 		return intake.Decide(ctx, g, e.Of.Item, e)
 	}, err

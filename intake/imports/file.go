@@ -53,7 +53,7 @@ func findFiles(names []string) (found []string, err error) {
 		matching := []string{name}
 		if _, err := os.Lstat(name); err != nil && name != standardInput && strings.ContainsAny(name, "*?[") {
 			if matching, err = filepath.Glob(name); err != nil || len(matching) == 0 {
-				faults = append(faults, fmt.Errorf("%s: no file has such a name", name))
+				faults = append(faults, fmt.Errorf("%s: no file has a name like this", name))
 			}
 		}
 		for _, one := range matching {
@@ -86,7 +86,7 @@ func openFile(name string, stdin io.Reader) (*file, error) {
 	case f.info.IsDir():
 		err = fmt.Errorf("it is a directory: name its files, like '%s'", filepath.Join(name, "*.log"))
 	case !f.info.Mode().IsRegular():
-		err = errors.New("it is not a file: name one, or - for standard input")
+		err = errors.New("it is not a regular file: name a file, or - for standard input")
 	default:
 		head := make([]byte, 4)
 		n, read := handle.ReadAt(head, 0)
@@ -181,17 +181,17 @@ func (f *file) inode() string {
 
 // readProblem describes why a file could not be read to its end.
 func (f *file) readProblem(err error) string {
-	what := "its gzip"
+	what := "its gzip data"
 	if f.packed == zstandard {
-		what = "its zstd"
+		what = "its zstd data"
 	}
 	switch {
 	case f.packed == plain:
 		return "it cannot be read: " + err.Error()
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return what + " ends in the middle"
+		return what + " is incomplete"
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return what + " takes too much memory to unpack: pack it again without --long and --ultra"
+		return what + " takes too much memory to decompress: compress it again without --long and --ultra"
 	}
 	var system syscall.Errno
 	if errors.As(err, &system) {

@@ -174,7 +174,7 @@ func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
 	g, err := r.counter.AuthorizeOperator(ctx, r.App)
 	if err == nil && g.App().Mode == app.ByID {
 		return nil, visit.Errorf(visit.Invalid, "app",
-			"%s tells visitors apart by ids, which no log has: import into an app that goes by addresses", r.App)
+			"%s distinguishes visitors by ids, which logs do not contain: import into an app that distinguishes them by address", r.App)
 	}
 	return g, err
 }
@@ -191,7 +191,7 @@ func (r *run) open(context.Context) error {
 		}
 		r.sources = append(r.sources, &source{file: f, summary: r.summary})
 		if r.Follow && (f.packed != plain || f.stdin != nil) {
-			faults = append(faults, fmt.Errorf("%s: it cannot be followed: only files that are not packed grow", f.name))
+			faults = append(faults, fmt.Errorf("%s: it cannot be followed: only an uncompressed file can grow", f.name))
 		}
 	}
 	if err := errors.Join(faults...); err != nil {

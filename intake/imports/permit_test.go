@@ -15,7 +15,7 @@ func TestAppWhoseVisitorsHaveIDs(t *testing.T) {
 	byID := app.ByID
 	d := newDeskOf(t, app.Secret("thirty-two bytes that are secret"), app.Settings{Visitor: &byID}, "blog")
 	_, err := d.run(d.options(d.file("access.log", nil)))
-	require.ErrorContains(t, err, "app: blog tells visitors apart by ids, which no log has")
+	require.ErrorContains(t, err, "app: blog distinguishes visitors by ids, which logs do not contain")
 }
 
 // An app that distinguishes visitors by address and browser needs logs with User-Agents.
@@ -25,7 +25,7 @@ func TestAppWhoseVisitorsHaveBrowsers(t *testing.T) {
 	d := newDeskOf(t, app.Secret("thirty-two bytes that are secret"), app.Settings{Visitor: &byBrowser}, "blog")
 	line := `192.0.2.1 - - [` + firstTime.Format("02/Jan/2006:15:04:05 -0700") + `] "GET / HTTP/1.1" 200 1`
 	_, err := d.run(d.options(d.file("common.log", []byte(line+"\n"))))
-	require.ErrorContains(t, err, "app: blog tells visitors apart by address and browser, and line 1 of ")
+	require.ErrorContains(t, err, "app: blog distinguishes visitors by address and browser, but line 1 of ")
 	conn := dbtest.Connect(t, d.url)
 	require.Zero(t, dbtest.Column[int64](t, conn, `SELECT count(*) FROM visitors`)[0])
 	for _, browser := range []string{"Firefox/140.0", "Chrome/140.0"} {

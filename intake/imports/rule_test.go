@@ -89,8 +89,8 @@ func TestServers(t *testing.T) {
 
 	s := d.as("web2", d.lines("wrong", one...))
 	require.Len(t, s.Problems, 1)
-	require.Contains(t, s.Problems[0], "the server web1 has counted its first 20 lines that would count here: if that server wrote the file, "+
-		"import it with --server web1; if it is another one, add --another")
+	require.Contains(t, s.Problems[0], "the counted logs of the server web1 already contain its first 20 lines that would count: "+
+		"if that server wrote the file, import it with --server web1; if another server wrote it, add --another")
 	require.Equal(t, 800, d.hot())
 	s = d.as("web2", d.lines("rotated", append(one[100:], written(1, 300, 100)...)...))
 	require.Len(t, s.Problems, 1, "refused again after it has grown")
@@ -191,7 +191,7 @@ func TestLastLineWithoutEnd(t *testing.T) {
 	d := newDesk(t)
 	s := d.imported(d.file("plain", text))
 	require.EqualValues(t, 2, s.Counted)
-	require.Contains(t, s.Notes[0], "has no end: it is read when it has one")
+	require.Contains(t, s.Notes[0], "is incomplete: it is read when it is complete")
 	require.EqualValues(t, 1, d.imported(d.file("packed", packGzip(t, text))).Counted)
 	o := d.of(t, "other").options("-")
 	o.Stdin = bytes.NewReader(text)
@@ -340,7 +340,7 @@ func TestLinesAhead(t *testing.T) {
 	path := d.lines("a", lines...)
 	s := d.imported(path)
 	require.EqualValues(t, 5, s.Counted)
-	require.Contains(t, s.Notes[0], "5 of its lines lie ahead of this server's clock")
+	require.Contains(t, s.Notes[0], "5 of its lines are ahead of this server's clock")
 	require.EqualValues(t, 5, d.imported(path).Before)
 }
 

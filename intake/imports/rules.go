@@ -120,7 +120,7 @@ func (r *Rules) uriOf(l *logs.Line) (uri string, problem string) {
 		return string(l.Target), ""
 	}
 	if len(l.Target) == 0 || l.Target[0] != '/' {
-		return "", "what it asks for is not a path"
+		return "", "the requested target is not a path"
 	}
 	host, scheme := l.Host, "http://"
 	if bytes.HasSuffix(host, []byte(":443")) {

@@ -63,8 +63,8 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 	if err != nil || server == "" {
 		return err
 	}
-	s.refuse("the server %s has counted its first %d lines that would count here: if that server wrote the file, import it with "+
-		"--server %[1]s; if it is another one, add --another", server, comparedLines)
+	s.refuse("the counted logs of the server %s already contain its first %d lines that would count: if that server wrote the file, "+
+		"import it with --server %[1]s; if another server wrote it, add --another", server, comparedLines)
 	return nil
 }
 

@@ -110,7 +110,7 @@ func (s *source) wait(following bool) {
 		for _, ok := s.text(); ok; _, ok = s.text() {
 			s.ahead++
 		}
-		s.note("%d of its lines lie ahead of this server's clock: they are counted when their time has come", s.ahead)
+		s.note("%d of its lines are ahead of this server's clock: they are counted when their time has come", s.ahead)
 	}
 	s.end()
 }
@@ -121,9 +121,9 @@ func (s *source) stop() {
 	s.place, s.number, s.behind, s.sum = l.place, l.number, l.before, &l.sum
 	switch {
 	case l.fault != nil:
-		s.problem("%s after line %d: what comes before is read", s.file.readProblem(l.fault), l.number)
+		s.problem("%s after line %d: the lines before that are read", s.file.readProblem(l.fault), l.number)
 	case l.rest > 0:
-		s.note("its last line, of %d bytes, has no end: it is read when it has one", l.rest)
+		s.note("its last line, of %d bytes, is incomplete: it is read when it is complete", l.rest)
 	}
 	if l.fault != nil || l.rest > 0 {
 		s.state = ""

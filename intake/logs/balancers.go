@@ -64,7 +64,7 @@ func withoutPort(text []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimPrefix(text, []byte("[")), []byte("]"))
 }
 
-var errNoZone = errors.New("HAProxy writes times without a zone: name it, as --format haproxy@Europe/Berlin")
+var errNoZone = errors.New("HAProxy writes times without a time zone: name the zone, as in --format haproxy@Europe/Berlin")
 
 // isHAProxys reports whether a time in brackets has HAProxy's format: 06/Feb/2009:12:14:14.655.
 func isHAProxys(text []byte) bool { return len(text) > 24 && text[20] == '.' && text[24] == ']' }

@@ -79,7 +79,7 @@ func readLayout(text string) (*layout, error) {
 		behind, rest, more = strings.Cut(strings.TrimPrefix(rest[end:], "}"), "$")
 		if behind == "" && more {
 			if one.stays = strings.HasPrefix(rest, "request_uri") || strings.HasPrefix(rest, "uri"); !one.stays {
-				return nil, fmt.Errorf("%.64q has two variables with nothing between them: nobody can tell where one ends", text)
+				return nil, fmt.Errorf("%.64q has two variables with nothing between them, so it is unclear where the first one ends", text)
 			}
 			behind = "/"
 		}
@@ -98,7 +98,7 @@ func readLayout(text string) (*layout, error) {
 	return &l, nil
 }
 
-var errLayout = errors.New("it is not as the log_format says")
+var errLayout = errors.New("it does not match the log_format")
 
 // own parses a line by the log_format.
 func (p *Parser) own(text []byte, l *Line) error {

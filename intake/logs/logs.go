@@ -74,16 +74,16 @@ func (l *Line) HasWholeURI() bool {
 var (
 	errEmpty    = errors.New("it is empty")
 	errTooLong  = errors.New("it is longer than 1 MB")
-	errNUL      = errors.New("it has a NUL")
+	errNUL      = errors.New("it contains a NUL character")
 	errClient   = errors.New("it does not begin with the address of a visitor")
-	errNoTime   = errors.New("it has no time in brackets, and no #Fields before it that name a visit's")
+	errNoTime   = errors.New("it has no time in brackets, and no #Fields line before it names the fields of a visit")
 	errTime     = errors.New("its time cannot be read")
 	errRequest  = errors.New("it has no request in quotes")
 	errStatus   = errors.New("it has no status")
-	errEnds     = errors.New("it ends in the middle")
+	errEnds     = errors.New("it is incomplete")
 	errJSON     = errors.New("it is not JSON")
-	errNoFields = errors.New("it has no address, time, request or status under a name that is known")
-	errFormat   = errors.New("it is of another format than the one named")
+	errNoFields = errors.New("it has no address, time, request or status under a known name")
+	errFormat   = errors.New("it is not in the given format")
 )
 
 // Parser parses lines. It is not safe for concurrent use.
@@ -127,7 +127,8 @@ func newParser(only Format) (p *Parser, err error) {
 		return p, errNoZone
 	}
 	if only != "" && !slices.Contains(Formats, only) {
-		return p, fmt.Errorf("%.64q is not known: write one of %v, a log_format of nginx (with its $), or leave it out", only, Formats)
+		return p, fmt.Errorf("%.64q is not a known format: write one of %v, a log_format of nginx (with its $), or leave it out",
+			only, Formats)
 	}
 	return p, nil
 }

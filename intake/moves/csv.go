@@ -50,7 +50,7 @@ func ReadCSV(from io.Reader) ([]admin.Offset, error) {
 		line, _ := r.FieldPos(0)
 		o := admin.Offset{Line: line}
 		if len(record) != wide {
-			o.Fault = fmt.Sprintf("the first line names %d columns, and it has %d", wide, len(record))
+			o.Fault = fmt.Sprintf("the first line names %d columns, but this line has %d", wide, len(record))
 		} else {
 			readRecord(&o, record, places)
 		}
@@ -76,15 +76,15 @@ func readHeader(header []string) ([]int, error) {
 		i := slices.Index(columns, strings.ToLower(strings.TrimSpace(name)))
 		switch {
 		case i < 0:
-			return nil, fault("line 1: %.64q is no column: it names uri,hot,uv,pv, of which uv and pv may be left out, separated by commas", name)
+			return nil, fault("line 1: %.64q is not a column: write uri,hot,uv,pv, separated by commas; uv and pv may be left out", name)
 		case places[i] >= 0:
-			return nil, fault("line 1: column %s is there twice", columns[i])
+			return nil, fault("line 1: column %s is named twice", columns[i])
 		}
 		places[i] = at
 	}
 	for i, name := range columns[:2] {
 		if places[i] < 0 {
-			return nil, fault("line 1: column %s is missing: it names uri,hot,uv,pv, of which uv and pv may be left out", name)
+			return nil, fault("line 1: column %s is missing: write uri,hot,uv,pv; uv and pv may be left out", name)
 		}
 	}
 	return places, nil
@@ -104,7 +104,7 @@ func readRecord(o *admin.Offset, record []string, places []int) {
 		}
 		n, err := strconv.ParseUint(text, 10, 63)
 		if err != nil && o.Fault == "" {
-			o.Fault = fmt.Sprintf("%s: %.64q is not a number: write digits alone, like 1204", columns[i+1], text)
+			o.Fault = fmt.Sprintf("%s: %.64q is not a number: write only digits, like 1204", columns[i+1], text)
 		}
 		*number = int64(n) //nolint:gosec // at most 63 bits
 	}

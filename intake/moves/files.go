@@ -102,10 +102,10 @@ func unreadFile(name string, err error) error {
 	_, corrupt := errors.AsType[flate.CorruptInputError](err)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return fault("%s: it ends early: fetch it again", name)
+		return fault("%s: it is incomplete: download it again", name)
 	case errors.Is(err, zip.ErrFormat), errors.Is(err, zip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum),
 		errors.Is(err, zip.ErrAlgorithm), corrupt:
-		return fault("%s: it is damaged, or ends early (%v): fetch it again", name, err)
+		return fault("%s: it is damaged or incomplete (%v): download it again", name, err)
 	case errors.Is(err, errTooLarge), errors.Is(err, errTooLong):
 		return fault("%s: %v", name, err)
 	}
@@ -161,8 +161,8 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 		}
 	}
 	if !found {
-		return fault("%s: the zip has none of the files that it should, %s: what is read of %s is %s", f.Name, strings.Join(h.form.files, ", "),
-			visit.CountedBy(h.Source), h.form.what)
+		return fault("%s: the zip contains none of the expected files, %s: from %s, this can be read: %s", f.Name,
+			strings.Join(h.form.files, ", "), visit.CountedBy(h.Source), h.form.what)
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (h *History) json(name string, from io.Reader, into func() any, then func(l
 		}
 		err := json.Unmarshal(lines.Bytes(), into())
 		if err != nil {
-			err = h.wrong(name, line, "", fault("it is no JSON of %s: %v", visit.CountedBy(h.Source), err))
+			err = h.wrong(name, line, "", fault("it is not JSON from %s: %v", visit.CountedBy(h.Source), err))
 		} else {
 			err = then(line)
 		}
@@ -253,14 +253,14 @@ func decoded(from io.Reader) (*bufio.Reader, error) {
 	case bytes.HasPrefix(begins, []byte("\ufeff")):
 		_, _ = text.Discard(len("\ufeff"))
 	case bytes.IndexByte(begins, 0) >= 0:
-		return nil, errors.New("it is no text: save it as CSV, as UTF-8")
+		return nil, errors.New("it is not text: save it as CSV, as UTF-8")
 	}
 	return text, nil
 }
 
 var (
 	errTooLong  = errors.New("a line is longer than 1 MB: is a quote not closed?")
-	errTooLarge = errors.New("unpacked it would be more than 200 times as large: unpack it by hand, if that is right")
+	errTooLarge = errors.New("it unpacks to more than 200 times its size: if that is intended, unpack it by hand")
 )
 
 // leash stops reading a line that is too long. used counts its bytes.

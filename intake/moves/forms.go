@@ -33,7 +33,7 @@ var forms = []form{
 		keep: []kept{{"event", []string{"false", "0"}, "events"}, {"bot", []string{"0"}, "bots"}}},
 	{source: "umami", files: []string{"website_event.csv"}, at: []string{"created_at"}, page: []string{"url_path"}, query: "url_query",
 		host: []string{"hostname"}, visit: "visit_id", visitor: "session_id", keep: []kept{{"event_type", []string{"1"}, "events"}},
-		what: "its table website_event as CSV, or a zip with that (what the page of a site exports tells no days)"},
+		what: "its table website_event as CSV, or a zip that contains it (the export on the page of a site has no days)"},
 	{source: "plausible", files: []string{"imported_visitors*.csv", "imported_pages*.csv"}, day: []string{"date"}, page: []string{"page"},
 		host: []string{"hostname"}, numbers: [4][]string{{"pageviews"}, {"visits"}, {"visitors"}}, sites: "bounces",
 		what: "its export (Site settings, Imports & exports)",
@@ -45,10 +45,10 @@ var forms = []form{
 		page: []string{"page path and screen class", "page path", "page path + query string", "page location", "pagepath"},
 		numbers: [4][]string{{"views", "screenpageviews"}, {"sessions"}, {"total users", "totalusers", "active users", "activeusers"},
 			{"new users", "newusers"}},
-		sites: "date", what: "an exploration by Date and Page path, in English, as CSV (reports tell no days)",
+		sites: "date", what: "an exploration by Date and Page path, in English, as CSV (reports have no days)",
 		not: []string{"page title and screen name", "country", "browser", "session source", "device category"}},
 	{source: "csv", files: []string{"*.csv"}, day: []string{"day"}, page: []string{"page"},
-		what:    "a table whose first line names its columns, of day,page,page_views,visits,visitors,new",
+		what:    "a table whose first line names its columns: day,page, and some of page_views,visits,visitors,new",
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 

@@ -220,20 +220,20 @@ func TestBadFiles(t *testing.T) {
 		{"csv", "date,page,page_views\n", "line 1: column day is missing"},
 		{"csv", "day,page,hits\n", "line 1: column page_views is missing"},
 		{"csv", "day,page_views\n", "line 1: column page is missing"},
-		{"csv", "\x00\x01\x02\x03", "it is no text"},
-		{"umami", whole[:len(whole)-20], "it is damaged, or ends early"},
+		{"csv", "\x00\x01\x02\x03", "it is not text"},
+		{"umami", whole[:len(whole)-20], "it is damaged or incomplete"},
 		{"csv", "PK\x01\x02000000000000000000000000'\x00\x00\x00\x00\x0000000000000000000000000000000PK\x05\x0600000000?\x00\x00\x000000\x00\x00",
-			"it ends early"},
+			"it is incomplete"},
 		{"umami", zipped(file{"other.csv", "x"}),
-			"the zip has none of the files that it should, website_event.csv: what is read of Umami is its table"},
+			"the zip contains none of the expected files, website_event.csv: from Umami, this can be read: its table"},
 		{"umami", "url_path,created_at,session_id\n/a,03.05.2024,s\n", `line 2, column day: "03.05.2024" is not a time`},
 		{"plausible", "date,browser,visitors,bounces\n", "there is no line of numbers: is it an export of Plausible?"},
-		{"goatcounter", zipped(file{"paths.jsonl", "{"}), "line 1: it is no JSON of GoatCounter"},
+		{"goatcounter", zipped(file{"paths.jsonl", "{"}), "line 1: it is not JSON from GoatCounter"},
 		{"goatcounter", zipped(file{"hit_stats.jsonl", `{"hour":"2024-05-03T10:00:00Z","path_id":1,"count":1}`}),
 			"path_id: 1 is not in paths.jsonl"},
-		{"csv", gzipped(plain)[:60], "it ends early"}, {"csv", gzipped(plain)[:12] + strings.Repeat("x", 60), "it is damaged"},
-		{"goatcounter", gzipped(bomb), "more than 200 times as large"},
-		{"goatcounter", zipped(file{"a.csv", bomb}), "more than 200 times as large"},
+		{"csv", gzipped(plain)[:60], "it is incomplete"}, {"csv", gzipped(plain)[:12] + strings.Repeat("x", 60), "it is damaged"},
+		{"goatcounter", gzipped(bomb), "more than 200 times its size"},
+		{"goatcounter", zipped(file{"a.csv", bomb}), "more than 200 times its size"},
 	} {
 		_, err := i.read(admin.History{Source: c.source}, file{"a.csv", c.text})
 		require.ErrorContains(t, err, c.says)
@@ -243,7 +243,7 @@ func TestBadFiles(t *testing.T) {
 	require.ErrorContains(t, err, "a.csv, line 2: it names no host: name its site with --site")
 	_, err = i.read(admin.History{App: "open", Source: "csv", Site: "blog.example"}, file{"a.csv", head +
 		"2024-05-03,https://b.example/a,9,,,\n"})
-	require.ErrorContains(t, err, "a.csv, line 2: it is of another host, b.example")
+	require.ErrorContains(t, err, "a.csv, line 2: it belongs to another host, b.example")
 	_, err = i.read(admin.History{Source: "csv", Site: "b.example"}, file{"a.csv", plain})
 	require.ErrorContains(t, err, "app blog does not count b.example")
 	_, err = i.read(admin.History{Source: "csv"}, file{"a.csv", plain}, file{"a.csv", plain})
@@ -297,7 +297,7 @@ func TestDaysAreOfOneSource(t *testing.T) {
 	assert.Equal(t, int64(3), removed)
 	assert.Empty(t, i.rows())
 	_, err = i.Admin.RemoveHistory(t.Context(), "blog", 1)
-	require.ErrorContains(t, err, "app blog has no import of history 1")
+	require.ErrorContains(t, err, "app blog has no history import 1")
 }
 
 // Offsets cover the days that were not counted here, so visitors of other days are not included.
@@ -400,7 +400,7 @@ func TestImportsAddUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "blog.example 10 0 0\nblog.example/a 17 11 7", i.totals())
 	_, err = i.Admin.RemoveOffset(t.Context(), "blog", "blog.example")
-	require.ErrorContains(t, err, "the offset of blog.example is from history")
+	require.ErrorContains(t, err, "the offset of blog.example is from imported history")
 	removed, err := i.Admin.RemoveOffset(t.Context(), "blog", "blog.example/a")
 	require.NoError(t, err)
 	require.Equal(t, admin.Offset{URI: "blog.example/a", Hot: 7, PV: 7, UV: 7}, removed)
@@ -557,7 +557,7 @@ func TestImportDuringAMove(t *testing.T) {
 		return err
 	}
 	for _, c := range []struct{ within, says string }{
-		{`UPDATE apps SET moving_to = 'there' WHERE name = 'blog'`, "app blog is on its way to the cell there"},
+		{`UPDATE apps SET moving_to = 'there' WHERE name = 'blog'`, "app blog is moving to the cell there"},
 		{`UPDATE apps SET cell = 'there', moving_to = NULL WHERE name = 'blog'`, "app blog is in the cell there"},
 		{`UPDATE apps SET deleted_at = now(), cell = NULL WHERE name = 'blog'`, "this app is being deleted"},
 		{`UPDATE apps SET name = 'former' WHERE name = 'blog'`, `there is no app "blog"`},
@@ -573,7 +573,7 @@ func TestImportDuringAMove(t *testing.T) {
 	require.NoError(t, bring(false, `SELECT 1`))
 	utc := app.Settings{TZ: new("UTC")}
 	require.ErrorContains(t, i.Admin.SetApp(t.Context(), "blog", utc),
-		"tz: app blog has a history with days of Europe/Berlin: remove it first")
+		"tz: app blog has history with days in the time zone Europe/Berlin: remove it first")
 	removing := func() error { _, err := i.Admin.RemoveHistory(context.Background(), "blog", 1); return err }
 	for _, do := range []func() error{func() error { return bring(false, `SELECT 1`) }, removing} {
 		tx, err := i.Conn(t).Begin(t.Context())

@@ -41,7 +41,7 @@ func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error
 	k, ok := kinds[scheme]
 	switch {
 	case scheme == "nats" || scheme == "tls":
-		return nil, []error{errors.New("NATS is not read any more: send visits through Kafka (kafka://…), or with POST /visits")}
+		return nil, []error{errors.New("NATS is no longer supported: send visits through Kafka (kafka://…), or with POST /visits")}
 	case !ok:
 		return nil, []error{fmt.Errorf("the queue begins with neither kafka:// nor kafkas://: write one like %s", kinds["kafka"].example)}
 	}
@@ -78,7 +78,7 @@ func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error
 	}
 	for name, values := range parsed.Query() {
 		if !slices.Contains(k.options, name) {
-			wrong("the queue has no option %q: it may have %s", name, strings.Join(k.options, ", "))
+			wrong("%q is not an option of a queue: its options are %s", name, strings.Join(k.options, ", "))
 		}
 		a.options[name] = values[len(values)-1]
 	}
@@ -94,7 +94,7 @@ func (a *Address) readPartitions(text string) (faults []error) {
 	for one := range strings.SplitSeq(text, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(one), 10, 32)
 		if err != nil || n < 0 || slices.Contains(a.parts, int32(n)) {
-			faults = append(faults, fmt.Errorf("--partitions: %q is not a partition: write each once, as 0,3", one))
+			faults = append(faults, fmt.Errorf("--partitions: %q is not a partition, or is given twice: write each once, as in 0,3", one))
 			continue
 		}
 		a.parts = append(a.parts, int32(n))

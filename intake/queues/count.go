@@ -84,7 +84,7 @@ func (m *received) read(g *counter.Counting) (item counter.Item, err error) {
 	case m.Unreadable != "":
 		return item, visit.Errorf(visit.Invalid, "", "%s", m.Unreadable)
 	case len(m.Text) > longestMessage:
-		return item, visit.Errorf(visit.Invalid, "", "it has %d bytes: a visit has %d at most", len(m.Text), longestMessage)
+		return item, visit.Errorf(visit.Invalid, "", "it has %d bytes: a visit may have at most %d", len(m.Text), longestMessage)
 	}
 	if item, err = intake.ReadItem(string(m.Text)); err != nil {
 		return item, err
@@ -92,7 +92,7 @@ func (m *received) read(g *counter.Counting) (item counter.Item, err error) {
 	if item.At.IsZero() {
 		item.At = m.Time
 		if item.At.Unix() < 0 {
-			return item, visit.Errorf(visit.Invalid, "at", "it is missing, and the queue gives the message no time: give it")
+			return item, visit.Errorf(visit.Invalid, "at", "it is missing, and the queue has no time for the message: send it")
 		}
 	}
 	item.At, m.ahead = g.CapToNow(item.At)
@@ -135,7 +135,8 @@ func (r *run) Settled(entries []*feed.Entry[received]) {
 		ends[e.Position] = m.End
 		if m.missing > 0 {
 			r.Metrics.missing.Add(float64(m.missing))
-			r.Log.Error("the queue no longer had messages that were not counted: footfall.refused says which", "part", m.Part, "messages", m.missing)
+			r.Log.Error("the queue no longer had messages that were not counted: footfall.refused lists them",
+				"part", m.Part, "messages", m.missing)
 		}
 		if e.Fate != feed.Passes {
 			r.Metrics.messages.WithLabelValues(outcomes[e.Fate]).Inc()
@@ -143,13 +144,13 @@ func (r *run) Settled(entries []*feed.Entry[received]) {
 		switch {
 		case e.Fate == feed.Refused:
 			if missed, speak := r.logs.Next("refused", time.Now()); speak {
-				r.Log.Warn("a message of the queue could not be counted: footfall.refused has it", "part", m.Part, "position", m.Position,
+				r.Log.Warn("a message of the queue could not be counted: footfall.refused contains it", "part", m.Part, "position", m.Position,
 					"reason", redactReason(e.Refusal.Message()), "unlogged_before", missed)
 			}
 		case e.Fate == feed.Counted && m.ahead:
 			r.Metrics.ahead.Inc()
 			if missed, speak := r.logs.Next("ahead", time.Now()); speak {
-				r.Log.Warn("the time of a message lies more than five minutes ahead: it counts at the present time; set the clock of its sender",
+				r.Log.Warn("the time of a message is more than five minutes ahead: it counts at the present time; set the clock of its sender",
 					"part", m.Part, "position", m.Position, "unlogged_before", missed)
 			}
 		}

@@ -88,8 +88,8 @@ func (a *Address) nameOf(t topic) (string, error) {
 	}
 	cluster := cmp.Or(t.cluster, a.options["cluster"])
 	if cluster == "" {
-		return "", visit.Errorf(visit.Invalid, "queue", "the brokers tell no id of their cluster nor of topic %s, by which it would be known: "+
-			"name the cluster with ?cluster=, each with a name of its own, which stays", a.queue)
+		return "", visit.Errorf(visit.Invalid, "queue", "the brokers report no id of their cluster or of topic %s, which would identify it: "+
+			"name the cluster with ?cluster=, with a unique name that never changes", a.queue)
 	}
 	return "kafka " + cluster + "/" + a.queue, nil
 }
@@ -106,7 +106,7 @@ func (k *kafka) look(ctx context.Context) (topic, error) {
 		return topic{}, k.problem(err)
 	}
 	if found.Cluster == noClusterYet {
-		return topic{}, visit.Errorf(visit.Unavailable, "", "the cluster of the queue has no id yet: it is being started")
+		return topic{}, visit.Errorf(visit.Unavailable, "", "the cluster of the queue has no id yet: it is starting")
 	}
 	t := found.Topics[k.queue]
 	return topic{found.Cluster, len(found.Brokers), t.ID, t.Partitions}, k.problem(t.Err)
@@ -116,18 +116,18 @@ func (k *kafka) look(ctx context.Context) (topic, error) {
 func (k *kafka) problem(err error) error {
 	otherwise := "no broker of the queue answers"
 	if broker, is := errors.AsType[*kerr.Error](err); is && !broker.Retriable {
-		otherwise = "the broker refuses to tell what is in topic " + k.queue
+		otherwise = "the broker refuses to describe topic " + k.queue
 	} else if errors.Is(err, io.EOF) {
-		otherwise = "the brokers of the queue close the connection: they may ask for TLS, with kafkas://, or for a login, with ?sasl="
+		otherwise = "the brokers of the queue close the connection: they may require TLS, with kafkas://, or a login, with ?sasl="
 	}
 	return problem(err, otherwise, []meaning{
-		{"there is no topic " + k.queue + ": make it first", []error{kerr.UnknownTopicOrPartition}},
-		{"the broker does not let this user in: look at user, password and sasl",
+		{"there is no topic " + k.queue + ": create it first", []error{kerr.UnknownTopicOrPartition}},
+		{"the broker does not accept this user: check user, password and sasl",
 			[]error{kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState}},
-		{"the broker does not let this user read topic " + k.queue + ": allow it to describe and read it",
+		{"the broker does not allow this user to read topic " + k.queue + ": allow the user to describe and read it",
 			[]error{kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed}},
-		{"the broker does not let this user be in the group " + k.options["group"] +
-			": allow it, name another one with ?group=, or name --partitions", []error{kerr.GroupAuthorizationFailed}},
+		{"the broker does not allow this user to join the group " + k.options["group"] +
+			": allow it, name another group with ?group=, or use --partitions", []error{kerr.GroupAuthorizationFailed}},
 	})
 }
 
@@ -289,7 +289,8 @@ func (k *kafka) begunAt(partition int32) int64 {
 func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartition) Message {
 	k.reads.SetOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {b.Partition: {Epoch: b.Epoch, Offset: b.NextOffset}}})
 	return Message{Part: partOf(b.Partition), Position: b.NextOffset - 1, First: p.LogStartOffset, End: p.HighWatermark,
-		Unreadable: fmt.Sprintf("the messages from %d up to here are a batch that unpacks to more than %d MiB: let producers make smaller ones",
+		Unreadable: fmt.Sprintf("the messages from %d up to here are a batch that unpacks to more than %d MiB: "+
+			"let producers send smaller batches",
 			b.Offset, unpackedAtMost>>20)}
 }
 

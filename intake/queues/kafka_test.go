@@ -174,7 +174,7 @@ func TestTopicAccessIsRevoked(t *testing.T) {
 	w.isCounted()
 	not := w.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, TopLevel: true, Err: kerr.SaslAuthenticationFailed, Count: -1})
 	w.conns.cut()
-	c.says("does not let this user in")
+	c.says("does not accept this user")
 	not.Remove()
 	w.sendAs(client, 1, visits(2, 50)...)
 	w.finish(c)
@@ -278,8 +278,8 @@ func TestPackedBatches(t *testing.T) {
 	pack(kgo.ZstdCompression(), 100<<20, message{text: strings.Repeat(" ", unpackedAtMost+1), at: time.Now()})
 	w.send(0, visits(9, 50)...)
 	w.finish(c)
-	assert.Equal(t, []string{"200: the messages from 200 up to here are a batch that unpacks to more than 32 MiB: let producers make " +
-		"smaller ones"},
+	assert.Equal(t, []string{"200: the messages from 200 up to here are a batch that unpacks to more than 32 MiB: let producers send " +
+		"smaller batches"},
 		desk.Column[string](w.t, w.Desk, "SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
 
@@ -319,10 +319,10 @@ func TestAddresses(t *testing.T) {
 		{"nats://a/visits", "", "", []string{"send visits through Kafka (kafka://…), or with POST /visits"}},
 		{"tls://a/visits?creds=FILE", "", "", []string{"POST /visits"}},
 		{"kafka:///", "x,-1,2,2", "", []string{"names no host", "names no topic", `"x"`, `"-1"`, `"2"`}},
-		{"kafka://a/b/c?sasl=gssapi&x=1", "", "", []string{"names no topic", `no option "x"`, `"gssapi" is not known`}},
-		{"kafka://me:secret@a/visits", "", "", []string{"how they log in"}},
+		{"kafka://a/b/c?sasl=gssapi&x=1", "", "", []string{"names no topic", `"x" is not an option`, `"gssapi" is not a known mechanism`}},
+		{"kafka://me:secret@a/visits", "", "", []string{"no login mechanism"}},
 		{"kafka://a/visits?sasl=plain", "", "", []string{"needs a user"}},
-		{"kafka://me:secret@a/visits?sasl=plain", "", file, []string{"has a password, too"}},
+		{"kafka://me:secret@a/visits?sasl=plain", "", file, []string{"also contains a password"}},
 		{"kafka://me:sec%ret@a/visits", "", "", []string{"%40 for @"}},
 		{"kafkas://a/visits?ca=/nowhere&cert=/nowhere", "", "/nowhere", []string{"--password-file", "ca: "}},
 	} {
@@ -343,20 +343,20 @@ func TestRefusedByTheBroker(t *testing.T) {
 	w := newWorld(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "me", "secret"))
 	consume := func(queue, partitions string) *consumer { return w.consumeBy(w.connect(queue, partitions)) }
 	not := w.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, TopLevel: true, Err: kerr.SaslAuthenticationFailed, Count: -1})
-	consume("kafka://me:wrong@HOST/visits?sasl=scram-sha-512", "").endsWith("does not let this user in")
+	consume("kafka://me:wrong@HOST/visits?sasl=scram-sha-512", "").endsWith("does not accept this user")
 	not.Remove()
 	consume("kafka://me:secret@HOST/nothing?sasl=scram-sha-512", "").endsWith("there is no topic nothing")
 	consume("kafka://me:secret@HOST/visits?sasl=scram-sha-512", "7").endsWith("has no partition 7")
 	plainly := httptest.NewServer(nil)
 	defer plainly.Close()
-	consume("kafkas://"+plainly.Listener.Addr().String()+"/visits", "").endsWith("does not speak TLS")
+	consume("kafkas://"+plainly.Listener.Addr().String()+"/visits", "").endsWith("does not support TLS")
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
 	secure, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(web.TLS.Clone()))
 	require.NoError(t, err)
 	defer secure.Close()
-	consume("kafkas://"+secure.ListenAddrs()[0]+"/visits", "").endsWith("certificate is not valid here")
+	consume("kafkas://"+secure.ListenAddrs()[0]+"/visits", "").endsWith("certificate is not trusted here")
 	c := consume("kafka://me:secret@HOST/visits?sasl=scram-sha-512", "")
-	c.says("the queue is read")
+	c.says("reading the queue")
 	c.stop()
 }

@@ -24,9 +24,9 @@ func (a *Address) checkLogin() (faults []error) {
 	sasl, mechanisms := a.options["sasl"], "plain, scram-sha-256 or scram-sha-512"
 	switch {
 	case sasl == "" && a.user != "":
-		faults = append(faults, fmt.Errorf("the queue names a user, but not how they log in: add ?sasl= with %s", mechanisms))
+		faults = append(faults, fmt.Errorf("the queue names a user, but no login mechanism: add ?sasl= with %s", mechanisms))
 	case sasl != "" && saslOf[sasl] == nil:
-		faults = append(faults, fmt.Errorf("sasl: %q is not known: write %s", sasl, mechanisms))
+		faults = append(faults, fmt.Errorf("sasl: %q is not a known mechanism: write %s", sasl, mechanisms))
 	case sasl != "" && (a.user == "" || a.password == ""):
 		faults = append(faults, errors.New("sasl: it needs a user before the host, as user@host, and a password: name a file that has it with "+
 			"--password-file"))
@@ -47,7 +47,7 @@ func (a *Address) tls() (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("ca: %s has no certificate: name a file in PEM", file)
+			return nil, fmt.Errorf("ca: %s contains no certificate: name a file in PEM", file)
 		}
 	}
 	cert, key := a.options["cert"], a.options["key"]
@@ -71,7 +71,7 @@ func (a *Address) readPassword(file string) []error {
 	case err != nil:
 		return []error{fmt.Errorf("--password-file: %w", err)}
 	case a.password != "":
-		return []error{errors.New("--password-file: the queue has a password, too: leave out one of them")}
+		return []error{errors.New("--password-file: the queue also contains a password: leave out one of them")}
 	}
 	a.password = strings.TrimRight(string(text), "\r\n")
 	return nil

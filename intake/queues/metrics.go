@@ -33,21 +33,23 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		read: map[string]bool{},
 		messages: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_queue_messages_total",
-			Help: "Messages that this consumer has passed: counted, repeated (counted before, with the same id), skipped on purpose, refused.",
+			Help: "Messages that this consumer has processed, by outcome: counted, repeated (counted before, with the same id), " +
+				"skipped on purpose, refused.",
 		}, []string{"outcome"}),
 		missing: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_queue_missing_total", Help: "Messages that the queue no longer had when they were to be counted.",
 		}),
 		ahead: make.NewCounter(prometheus.CounterOpts{
-			Name: "footfall_queue_ahead_total", Help: "Messages that this consumer has counted at the present time, since their own lay more " +
+			Name: "footfall_queue_ahead_total", Help: "Messages that this consumer has counted at the present time, because their own was more " +
 				"than five minutes ahead.",
 		}),
 		behind: make.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "footfall_queue_behind", Help: "Messages of a part of the queue behind the last one that was counted, as of when that came.",
+			Name: "footfall_queue_behind", Help: "Messages of a part of the queue after the last counted one, when that one was received.",
 		}, []string{"part"}),
 	}
 	make.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "footfall_queue_stands_seconds", Help: "For how long no message was passed, though some were read; 0 while none wait.",
+		Name: "footfall_queue_stands_seconds",
+		Help: "Time since the last message was processed, while other messages are waiting; 0 while none are waiting.",
 	}, m.stands)
 	for _, outcome := range outcomes {
 		m.messages.WithLabelValues(outcome)

@@ -82,7 +82,7 @@ const sameEvery = 10 * time.Second
 // Run counts the messages of a queue until ctx ends. Then it returns nil.
 func Run(ctx context.Context, c *counter.Counter, o Options) error {
 	waits := func(why string, cause error) {
-		o.Log.Warn("counting from the queue waits", "why", why, "error", cause)
+		o.Log.Warn("counting from the queue is waiting", "why", why, "error", cause)
 	}
 	r := &run{Options: o, counter: c, retry: feed.NewRetry(waits, 0, isTemporary), logs: pause.Seldom[string]{Every: sameEvery}}
 	for {
@@ -127,7 +127,7 @@ func (r *run) connect(ctx context.Context) error {
 	switch name := r.source.Name(); r.name {
 	case name:
 	case "":
-		r.Log.Info("the queue is read", "queue", name)
+		r.Log.Info("reading the queue", "queue", name)
 	default:
 		r.Log.Warn("the queue was deleted and created again: it is read from its beginning", "was", r.name, "is", name)
 	}

@@ -550,7 +550,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 	network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
 	network.Cut()
 	w.send(0, visits(9, 300)...)
-	c.says("waits")
+	c.says("is waiting")
 	stands := func() float64 { return c.metric("footfall_queue_stands_seconds")[""] }
 	require.Eventually(t, func() bool { return stands() > 1 }, dbtest.Patience, dbtest.Tick)
 	network.LeadTo(w.URL)

@@ -58,7 +58,7 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 	}
 	for _, words := range []string{
 		`12 ip: `, `"http://blog.example/a…"`, `"IP" is not a field`, `app blog does not count the site`, `at: `, `64 bytes`,
-		`a visit has 65536 at most`, `keeps no visits of that day`, `the queue gives the message no time`,
+		`a visit may have at most 65536`, `no longer keeps visits of that day`, `the queue has no time for the message`,
 		`write one like 192.0.2.1 or 2001:db8::1`, `write one like 2019-06-29T13:05:00+02:00 or 2019-06-29T11:05:00Z`,
 		`"at":"2001-02-03T04:05:06Z"`, `"at":"2001-02-03 04:05:06.5 +0200"`,
 	} {
@@ -96,7 +96,7 @@ func TestClockOfAProducerIsAhead(t *testing.T) {
 	}
 	c := w.consumeAll()
 	assert.Equal(t, map[string]float64{"": 5}, c.metric("footfall_queue_ahead_total"))
-	assert.Contains(t, c.log.String(), "lies more than five minutes ahead")
+	assert.Contains(t, c.log.String(), "is more than five minutes ahead")
 	days := desk.Column[string](w.t, w.Desk, `SELECT DISTINCT day_id::text FROM footfall.visits`)
 	require.NotEmpty(t, days)
 	for _, day := range days { // two, if midnight passes in the meantime
@@ -138,7 +138,7 @@ func TestHeldAppIsWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 	w.send(0, visits(1, 200)...)
 	c := w.consume()
-	c.says("waits")
+	c.says("is waiting")
 	require.NoError(t, tx.Rollback(t.Context()))
 	w.finish(c)
 }

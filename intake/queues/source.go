@@ -34,10 +34,10 @@ func problem(err error, otherwise string, all []meaning) error {
 		return visit.Errorf(visit.Invalid, "queue", "%s", means).Because(err)
 	}
 	if _, is := errors.AsType[*tls.CertificateVerificationError](err); is {
-		return final("the server's certificate is not valid here: name the authority that signed it with ?ca=FILE")
+		return final("the server's certificate is not trusted here: name the authority that signed it with ?ca=FILE")
 	}
 	if _, is := errors.AsType[tls.RecordHeaderError](err); is {
-		return final("the server does not speak TLS there: leave out the s of kafkas://, or name its other port")
+		return final("this port of the server does not support TLS: write kafka:// instead of kafkas://, or name its other port")
 	}
 	for _, k := range all {
 		if slices.ContainsFunc(k.errs, func(one error) bool { return errors.Is(err, one) }) {
@@ -75,6 +75,6 @@ func reopen(why error) error {
 func lostMessages(queue, part, ends string, counted int64) error {
 	return visit.Errorf(visit.Mismatch, "queue",
 		"%s, but was counted up to %d: its servers have lost messages, or it is another queue of that name. "+
-			"If what it has now is to be counted, forget how far it was: DELETE FROM footfall.positions WHERE source = '%s' AND part = '%s'",
+			"To count the messages that it has now, delete the stored position: DELETE FROM footfall.positions WHERE source = '%s' AND part = '%s'",
 		ends, counted, strings.ReplaceAll(queue, "'", "''"), part)
 }

@@ -9,13 +9,13 @@ BEGIN
     IF asked IS NULL THEN
         RAISE EXCEPTION 'app: there is no app %', app USING ERRCODE = '22023';
     ELSIF from_day > to_day THEN
-        RAISE EXCEPTION 'from_day: % comes after to_day, %', from_day, to_day USING ERRCODE = '22023';
+        RAISE EXCEPTION 'from_day: % is after to_day, %', from_day, to_day USING ERRCODE = '22023';
     END IF;
     PERFORM day_date(nullif(from_day, 0)), day_date(nullif(to_day, 0)); -- 0 means from the first day
     RETURN asked;
 EXCEPTION
     WHEN datetime_field_overflow THEN
-        RAISE EXCEPTION 'from_day, to_day: % or % is no day: write one like 20190629', from_day, to_day USING ERRCODE = '22023';
+        RAISE EXCEPTION 'from_day, to_day: % or % is not a day: write one like 20190629', from_day, to_day USING ERRCODE = '22023';
 END
 $$;
 

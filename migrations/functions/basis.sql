@@ -33,8 +33,8 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     IF expected <> '' AND basis() IS DISTINCT FROM expected THEN
-        RAISE EXCEPTION 'what was remembered of the tables no longer holds'
-            USING ERRCODE = 'FF001', HINT = 'Forget it, and send the batch again.';
+        RAISE EXCEPTION 'the memory of the tables is outdated'
+            USING ERRCODE = 'FF001', HINT = 'Discard it, and send the batch again.';
     END IF;
 END
 $$;

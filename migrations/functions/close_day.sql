@@ -13,7 +13,7 @@ DECLARE
     before xid;
 BEGIN
     IF day > to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::integer THEN
-        RAISE EXCEPTION 'day % is not over everywhere yet', day USING ERRCODE = '22023';
+        RAISE EXCEPTION 'day % has not ended in every time zone', day USING ERRCODE = '22023';
     END IF;
     PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- no transaction moves rows between pages while the day is summed up
     INSERT INTO closed_days (day_id) VALUES (day) ON CONFLICT DO NOTHING; -- waits for another session that closes the day

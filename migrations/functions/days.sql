@@ -30,7 +30,7 @@ AS $$
 BEGIN
     IF day > latest_day(ahead) THEN
         RAISE EXCEPTION 'day % is too far ahead of this server''s clock', day
-            USING ERRCODE = 'FF003', HINT = 'Measure the clock that says so against this server''s.';
+            USING ERRCODE = 'FF003', HINT = 'Compare the clock of the client with the clock of this server.';
     END IF;
     RETURN day;
 END

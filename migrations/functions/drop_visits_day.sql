@@ -19,7 +19,7 @@ BEGIN
         RAISE EXCEPTION 'day % is not closed', day USING ERRCODE = '22023';
     END IF;
     IF day >= to_char(now() AT TIME ZONE 'UTC' - interval '1 day', 'YYYYMMDD')::integer THEN
-        RAISE EXCEPTION 'day % may still be counted by a slow clock', day USING ERRCODE = '22023';
+        RAISE EXCEPTION 'an instance with a slow clock may still count visits on day %', day USING ERRCODE = '22023';
     END IF;
     PERFORM set_config('lock_timeout', '3s', true);
     LOCK TABLE closed_days IN EXCLUSIVE MODE;

@@ -116,9 +116,9 @@ BEGIN
         found := ARRAY(SELECT t.id FROM tags AS t WHERE t.app_id = of_app AND t.name = filter_tags.name AND lower(t.value) = lower(wanted));
         IF found = '{}' OR site_id IS NOT NULL AND NOT EXISTS (SELECT FROM unnest(found) AS f (id) WHERE filter_came(site_id, f.id)) THEN
             IF filter_values_of(of_app, site_id, name) IS NULL THEN
-                PERFORM filter_fault('nobody ever came with %s "%s": there are no values', name, wanted);
+                PERFORM filter_fault('no visitor ever had %s "%s": there are no values', name, wanted);
             END IF;
-            PERFORM filter_fault('nobody ever came with %s "%s": there are %s', name, wanted, filter_values_of(of_app, site_id, name));
+            PERFORM filter_fault('no visitor ever had %s "%s": there are %s', name, wanted, filter_values_of(of_app, site_id, name));
         END IF;
         ids := ids || found;
     END LOOP;
@@ -340,7 +340,7 @@ BEGIN
     IF of_app IS NULL OR sites = '{}' AND conditions <> '{}' THEN
         PERFORM filter_fault('nothing was counted for %s yet', coalesce(nullif(site, ''), app));
     ELSIF cardinality(sites) > 1000 THEN
-        PERFORM filter_fault('app %s has more than 1,000 sites: ask for one of them', app);
+        PERFORM filter_fault('app %s has more than 1,000 sites: choose one of them', app);
     ELSIF cardinality(sites) = 1 THEN
         site_id := sites[1];
     END IF;
@@ -470,7 +470,7 @@ BEGIN
     deleted := ARRAY(SELECT p.id FROM pages AS s JOIN pages AS p ON p.app_id = s.app_id AND p.key = page_key(s.uri || '/(deleted)')
                      WHERE s.id = ANY (f.sites) AND 'pages' = ANY (parts));
     IF period NOT IN ('day', 'week', 'month') THEN
-        RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
+        RAISE EXCEPTION 'period: % is not possible: use day, week or month', period USING ERRCODE = '22023';
     END IF;
     IF begins = 0 THEN
         begins := (SELECT min(d.day_id) FROM days AS d WHERE d.page_id = ANY (f.sites));

@@ -9,7 +9,7 @@ LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
 BEGIN
-    RAISE EXCEPTION 'this Footfall is being upgraded, and its imports have ended: run the same command of the new version'
+    RAISE EXCEPTION 'Footfall is being upgraded, so this version can no longer import: run the same command of the new version'
         USING ERRCODE = '22023';
 END
 $$;

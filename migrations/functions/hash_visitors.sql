@@ -69,7 +69,7 @@ DECLARE
     hashed_visits   bigint;
 BEGIN
     IF NOT EXISTS (SELECT FROM apps AS a WHERE a.id = app AND a.visitor = 'address') THEN
-        RAISE EXCEPTION 'app % does not tell visitors apart by their addresses', app USING ERRCODE = '22023';
+        RAISE EXCEPTION 'app % does not distinguish visitors by address', app USING ERRCODE = '22023';
     END IF;
     SELECT count(*)
     INTO of_visitors
@@ -118,7 +118,7 @@ BEGIN
     INTO hashed_visits
     FROM hashed;
     IF (hashed_visitors, hashed_visits) <> (of_visitors, of_visits) THEN
-        RAISE EXCEPTION 'visitors of a page of app % are none of its site: see what footfall verify says', app USING ERRCODE = 'XX001';
+        RAISE EXCEPTION 'visitors of a page of app % are missing at its site: run footfall verify', app USING ERRCODE = 'XX001';
     END IF;
     DELETE FROM here AS h
     USING pages AS p

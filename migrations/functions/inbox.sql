@@ -19,7 +19,7 @@ BEGIN
           AND a.cell IS NULL
           AND (a.tz, a.visitor, a.ipv6_prefix) = (put_in_inbox.tz, put_in_inbox.visitor, put_in_inbox.ipv6_prefix)
     ) THEN
-        RAISE EXCEPTION 'the app is gone, or tells days or visitors apart in another way now'
+        RAISE EXCEPTION 'the app was deleted or moved, or its settings for days or visitors were changed'
             USING ERRCODE = 'FF008', HINT = 'Admit the visits again.';
     END IF;
     PERFORM require_day_near(max(d.day), 0) FROM unnest(days) AS d (day);
@@ -62,7 +62,7 @@ BEGIN
         as_read := as_read AND FOUND;
     END IF;
     IF whole < rows - 1 OR NOT as_read THEN
-        RAISE EXCEPTION 'visits of the inbox are not there as the batch has read them'
+        RAISE EXCEPTION 'visits in the inbox have changed since the batch read them'
             USING ERRCODE = 'FF004', HINT = 'Read them again.';
     END IF;
 END
@@ -95,8 +95,8 @@ BEGIN
         WHERE i.app_id = app
           AND EXISTS (SELECT FROM unnest(i.days[i.counted + 1:]) AS d (day) WHERE d.day < require_inbox_past.day)
     ) THEN
-        RAISE EXCEPTION 'visits of app % of days before % wait in the inbox', app, day
-            USING ERRCODE = '55P03', HINT = 'Try again when they are counted.';
+        RAISE EXCEPTION 'the inbox has visits of app % for days before %', app, day
+            USING ERRCODE = '55P03', HINT = 'Try again after they are counted.';
     END IF;
 END
 $$;

@@ -59,7 +59,7 @@ BEGIN
             have_read_anew := true;
             CONTINUE;
         ELSIF -1 = ANY (walked.previous_days) THEN
-            RAISE EXCEPTION 'a visitor has no visit on day %, which is one of theirs', day
+            RAISE EXCEPTION 'the visit of a visitor on day % is missing, although another row refers to it', day
                 USING ERRCODE = '22000', HINT = 'Run footfall verify.';
         END IF;
         found_places := found_places || walked.here;

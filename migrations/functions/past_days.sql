@@ -20,7 +20,7 @@ BEGIN
     END LOOP;
 EXCEPTION
     WHEN lock_not_available THEN
-        RAISE EXCEPTION 'days of app % are held by somebody else', app
+        RAISE EXCEPTION 'days of app % are locked by another transaction', app
             USING ERRCODE = 'FF007', DETAIL = app, HINT = 'Send the batch without the visits of that app.';
 END
 $$;
@@ -36,13 +36,13 @@ BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.past_days'));
     PERFORM lock_app_days_shared(apps);
     IF EXISTS (SELECT FROM unnest(apps, days) AS t (app_id, day) JOIN visits_kept AS k ON k.app_id = t.app_id WHERE t.day < k.from_day) THEN
-        RAISE EXCEPTION 'a day of the batch is kept no longer'
+        RAISE EXCEPTION 'an app no longer keeps a day of the batch'
             USING ERRCODE = 'FF005', HINT = 'Send the batch without the visits of that day.';
     END IF;
     PERFORM require_day_near(max(t.day), 0) FROM unnest(days) AS t (day);
     IF NOT late AND EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (days)) THEN
         RAISE EXCEPTION 'a day of the batch is closed'
-            USING ERRCODE = 'FF006', HINT = 'Send the batch again as one of late visits.';
+            USING ERRCODE = 'FF006', HINT = 'Send the batch again as late visits.';
     END IF;
 END
 $$;
@@ -81,8 +81,8 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     IF is_retention_paused(app) THEN
-        RAISE EXCEPTION 'letting go is paused for app %', app
-            USING ERRCODE = '55P03', HINT = 'Try again when the import that runs has ended.';
+        RAISE EXCEPTION 'deleting and forgetting are paused for app %', app
+            USING ERRCODE = '55P03', HINT = 'Try again after the running import has ended.';
     END IF;
 END
 $$;

@@ -14,8 +14,8 @@ BEGIN
       AND p.next = from_next
       AND p.next <= to_next;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'the position is not where the batch began'
-            USING ERRCODE = 'FF004', HINT = 'Go on from where it is.';
+        RAISE EXCEPTION 'the position has changed since the batch began'
+            USING ERRCODE = 'FF004', HINT = 'Continue from the current position.';
     END IF;
 END
 $$;

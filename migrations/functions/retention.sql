@@ -77,7 +77,7 @@ DECLARE
 BEGIN
     PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
     IF NOT EXISTS (SELECT FROM apps AS a WHERE a.id = app AND a.forget_days > 0 AND before <= days_ago(a.forget_days)) THEN
-        RAISE EXCEPTION 'app % does not forget those who came before %', app, before USING ERRCODE = '22023';
+        RAISE EXCEPTION 'app % does not forget visitors who came before %', app, before USING ERRCODE = '22023';
     END IF;
     PERFORM require_retention(app);
     unseen := least(before, coalesce((SELECT k.from_day FROM visits_kept AS k WHERE k.app_id = app), 0));
@@ -155,7 +155,7 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     IF day > days_ago(-1) THEN
-        RAISE EXCEPTION 'day % has not come yet', day USING ERRCODE = '22023';
+        RAISE EXCEPTION 'day % is in the future', day USING ERRCODE = '22023';
     END IF;
     UPDATE epochs AS e
     SET value = greatest(e.value, day)

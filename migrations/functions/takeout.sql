@@ -236,7 +236,7 @@ DECLARE
     day     integer;
 BEGIN
     IF (SELECT count(*) FROM loaded_app) <> 1 THEN
-        RAISE EXCEPTION 'app.csv has not one row' USING ERRCODE = '22023';
+        RAISE EXCEPTION 'app.csv must have exactly one row' USING ERRCODE = '22023';
     END IF;
     INSERT INTO counters (page_id, hot, pv, uv)
     SELECT m.id, l.hot, l.pv, l.uv

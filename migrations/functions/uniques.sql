@@ -31,7 +31,7 @@ BEGIN
         END IF;
         most := 1000000000;
     ELSIF cardinality(pages) > 100000 THEN
-        RAISE EXCEPTION 'these are more than 100,000 pages: ask for fewer, or for a whole site' USING ERRCODE = '54000';
+        RAISE EXCEPTION 'these are more than 100,000 pages: choose fewer, or a whole site' USING ERRCODE = '54000';
     END IF;
 
     PERFORM FROM visits WHERE false; -- no day: locks only the parent
@@ -68,7 +68,7 @@ BEGIN
             RETURN NEXT;
             RETURN;
         END IF;
-        RAISE EXCEPTION 'visitors of days before % were counted by their addresses, and later ones by hashes of these: nobody can tell who came on both; ask for days on one side, or for a whole site',
+        RAISE EXCEPTION 'visitors were counted by address before day %, and by hash since then, so visitors of both times cannot be matched: choose days on one side, or a whole site',
             (SELECT a.hashed_from FROM apps AS a WHERE a.id = app) USING ERRCODE = '22023';
     END IF;
     exact := all_kept AND erased = 0;
@@ -111,7 +111,7 @@ BEGIN
         standard_error := 0.01625;
     END IF;
     IF read > most THEN
-        RAISE EXCEPTION 'these pages have more than % visits in this range: ask for fewer days, for fewer pages, or for a whole site', most USING ERRCODE = '54000';
+        RAISE EXCEPTION 'these pages have more than % visits in this range: choose fewer days, fewer pages, or a whole site', most USING ERRCODE = '54000';
     END IF;
     RETURN NEXT;
 END

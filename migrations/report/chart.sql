@@ -14,7 +14,7 @@ DECLARE
     begins    integer := from_day;
 BEGIN
     IF period NOT IN ('day', 'week', 'month') THEN
-        RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
+        RAISE EXCEPTION 'period: % is not possible: use day, week or month', period USING ERRCODE = '22023';
     END IF;
     SELECT CASE
                WHEN periods.target = '' THEN ARRAY(SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.site_id IS NULL AND p.uri <> '(events)')

@@ -57,11 +57,11 @@ DECLARE
     f      record;
 BEGIN
     IF of_tag AND NOT EXISTS (SELECT FROM report.tag_names(app) AS t WHERE t.name = by) THEN
-        PERFORM filter_fault('by: %s is nothing to ask by: there are day, %s', quote_ident(by), (SELECT string_agg(t.name, ', ') FROM report.tag_names(app) AS t));
+        PERFORM filter_fault('by: %s is not possible: use day, %s', quote_ident(by), (SELECT string_agg(t.name, ', ') FROM report.tag_names(app) AS t));
     END IF;
     FOREACH wanted IN ARRAY goals LOOP
         IF wanted !~ '^(page|event):' THEN
-            PERFORM filter_fault('%s is no goal: write one like event:signup or page:/thanks', quote_ident(wanted));
+            PERFORM filter_fault('%s is not a goal: write one like event:signup or page:/thanks', quote_ident(wanted));
         END IF;
         BEGIN
             c := filter_condition(of_app, app, site, wanted);

@@ -11,7 +11,7 @@ BEGIN
     IF f.sites = '{}' THEN
         RETURN;
     ELSIF f.site_id IS NULL THEN
-        PERFORM filter_fault('ranks are of one site: name it');
+        PERFORM filter_fault('ranks belong to one site: name the site');
     END IF;
     RETURN QUERY SELECT * FROM filter_rows(f.query || format(
         'SELECT f.day_id, w.rank, f.previous_day = 0 FROM f JOIN visitors AS w ON w.page_id = %s AND w.ip = f.ip', f.site_id))

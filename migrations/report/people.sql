@@ -15,7 +15,7 @@ DECLARE
     uv    bigint;
 BEGIN
     IF NOT EXISTS (SELECT FROM report.tag_names(people.app) AS n WHERE n.name = people.name) THEN
-        RAISE EXCEPTION 'name: app % has no tag %: report.tag_names(''%'') has those that there are', people.app, people.name, people.app USING ERRCODE = '22023';
+        RAISE EXCEPTION 'name: app % has no tag %: report.tag_names(''%'') lists its tags', people.app, people.name, people.app USING ERRCODE = '22023';
     END IF;
     SELECT p.id, a.id, c.uv
     INTO page, of, uv

@@ -17,7 +17,7 @@ BEGIN
         RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
     END IF;
     IF NOT EXISTS (SELECT FROM report.tag_names(tags.app) AS n WHERE n.name = tags.name) THEN
-        RAISE EXCEPTION 'name: app % has no tag %: report.tag_names(''%'') has those that there are', tags.app, tags.name, tags.app USING ERRCODE = '22023';
+        RAISE EXCEPTION 'name: app % has no tag %: report.tag_names(''%'') lists its tags', tags.app, tags.name, tags.app USING ERRCODE = '22023';
     END IF;
     SELECT a.id, p.id, coalesce(p.site_id, p.id)
     INTO of_app, page, site
@@ -25,7 +25,7 @@ BEGIN
     JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(tags.target))
     WHERE a.name = tags.app;
     IF page <> site AND tags.name NOT IN ('source', 'campaign') THEN
-        RAISE EXCEPTION 'name: pages have source and campaign alone: ask for % of the site', tags.name USING ERRCODE = '22023';
+        RAISE EXCEPTION 'name: pages only have source and campaign: request % for the site', tags.name USING ERRCODE = '22023';
     END IF;
     SELECT d.day_id
     INTO oldest

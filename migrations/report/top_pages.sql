@@ -6,7 +6,7 @@ AS $$
 #variable_conflict use_column
 BEGIN
     IF top_pages.by NOT IN ('pv', 'uv', 'hot') THEN
-        RAISE EXCEPTION 'by: % is no number of a page: use pv, uv or hot', top_pages.by USING ERRCODE = '22023';
+        RAISE EXCEPTION 'by: % is not possible: use pv, uv or hot', top_pages.by USING ERRCODE = '22023';
     END IF;
     IF n NOT BETWEEN 1 AND 10000 THEN
         RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';

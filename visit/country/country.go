@@ -82,7 +82,8 @@ func (c *Countries) Follow(ctx context.Context, every time.Duration) {
 			continue
 		}
 		if err := c.read(); err != nil {
-			c.log.Warn("the file of countries has changed and cannot be read: what it had before holds", "file", c.path, "error", err)
+			c.log.Warn("the file of countries has changed and cannot be read; its previous content stays in use",
+				"file", c.path, "error", err)
 		} else {
 			c.log.Info("the file of countries was read again", "file", c.path, "ranges", len(c.table.Load().from))
 		}
@@ -130,7 +131,7 @@ func keyOf(address netip.Addr) uint64 {
 func (t *table) add(first, last netip.Addr, code string) error {
 	from, to := keyOf(first), keyOf(last)
 	if first.Is4() != last.Is4() || last.Less(first) {
-		return fmt.Errorf("%v to %v is no range", first, last)
+		return fmt.Errorf("%v to %v is not a range", first, last)
 	}
 	switch {
 	case first.Is4():

@@ -113,8 +113,8 @@ func TestBrokenFiles(t *testing.T) {
 		"empty":                      {"", "", "names no country"},
 		"something else":             {"<html>", "", "line 1 is not FIRST,LAST,COUNTRY"},
 		"cut":                        {lines4[:len(lines4)-30], "", "line 8 is not"},
-		"backwards":                  {"2,1,DE\n", "", "line 1: 0.0.0.2 to 0.0.0.1 is no range"},
-		"of two kinds":               {"1,2001::,DE\n", "", "is no range"},
+		"backwards":                  {"2,1,DE\n", "", "line 1: 0.0.0.2 to 0.0.0.1 is not a range"},
+		"of two kinds":               {"1,2001::,DE\n", "", "is not a range"},
 		"not in order":               {"5,6,DE\n1,2,FR\n", "", "line 2: the ranges are not in order"},
 		"overlapping":                {"1,5,DE\n5,9,FR\n", "", "line 2: the ranges are not in order"},
 		"the second one":             {lines4, "2001::,FR\n", "geoip6: line 1"},
@@ -134,7 +134,7 @@ func TestBrokenFiles(t *testing.T) {
 		large := files(t, lines4, lines6)
 		require.NoError(t, os.Truncate(large+behind, mostBytes+1))
 		_, err = Open(large, slog.New(slog.DiscardHandler))
-		require.ErrorContains(t, err, large+behind+": it has more than 256 MiB or 10000000 ranges: take a file of countries alone")
+		require.ErrorContains(t, err, large+behind+": it has more than 256 MiB or 10000000 ranges: use a file that has only countries")
 	}
 	full := newTable()
 	full.from, full.codes = make([]uint64, mostRanges), make([][2]byte, mostRanges)

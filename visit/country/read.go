@@ -51,7 +51,7 @@ const (
 	mostRanges = 10_000_000
 )
 
-var errTooLarge = fmt.Errorf("it has more than %d MiB or %d ranges: take a file of countries alone", mostBytes>>20, mostRanges)
+var errTooLarge = fmt.Errorf("it has more than %d MiB or %d ranges: use a file that has only countries", mostBytes>>20, mostRanges)
 
 // readFile reads a file, which may be a device, or grow.
 func readFile(path string) ([]byte, error) {

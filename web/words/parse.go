@@ -22,7 +22,7 @@ func parse(file string) (map[string]string, error) {
 		key, value, is := strings.Cut(line, " = ")
 		text, err := strconv.Unquote(value)
 		if _, twice := texts[section+key]; !is || err != nil || twice || strings.ContainsAny(key, `" `) {
-			return nil, fmt.Errorf("line %d is no key of its own with a text: %.80s", n, line)
+			return nil, fmt.Errorf("line %d is not a new key with a text: %.80s", n, line)
 		}
 		texts[section+key] = text
 	}

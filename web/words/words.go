@@ -188,7 +188,7 @@ func (l *Language) text(key string, places []any) string {
 	}
 	text, is := l.texts[key]
 	if !is {
-		panic("no text is called " + key) // tests find this
+		panic("there is no text with the key " + key) // tests find this
 	}
 	return text
 }
