@@ -335,8 +335,8 @@ func TestDashboardSpeaksToPeople(t *testing.T) {
 		assert.NotRegexp(t, theirWords, shown, path)
 		words += shown
 	}
-	for _, said := range []string{"Visits", "Page views", "More columns", "The date of the last verification is not on record", "each counted once",
-		"All 1,500", "Page views by day",
+	for _, said := range []string{"Visits", "Page views", "More columns", "The date of the last verification is not on record",
+		"each counted once", "All 1,500", "Page views by day",
 		"Most page views: Sat 29 June 2019 (3,"} {
 		assert.Contains(t, words, said)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"footfall/admin"
 	"footfall/counter/app"
-	"footfall/db"
 	"footfall/handler/routing"
 	"footfall/visit"
 	"footfall/web"
@@ -230,7 +229,7 @@ func (p *changing) showApp() error {
 }
 
 // groupSection returns a form for some of an app's settings.
-func (p *changing) groupSection(g group, row *db.App) web.Section {
+func (p *changing) groupSection(g group, row *admin.AppRow) web.Section {
 	fields := make([]web.Field, len(g.names))
 	for i, name := range g.names {
 		fields[i] = p.settingField(app.SettingNamed(name), row)
@@ -238,7 +237,7 @@ func (p *changing) groupSection(g group, row *db.App) web.Section {
 	return web.Section{ID: g.of, Title: g.title, Forms: []web.Form{p.newForm("Save", "set", g.of, "", fields...)}}
 }
 
-func (p *changing) settingField(s *app.Setting, row *db.App) web.Field {
+func (p *changing) settingField(s *app.Setting, row *admin.AppRow) web.Field {
 	text := s.Text(row)
 	f := web.Field{Name: s.Name, Label: web.Label(s.Name), Help: p.helpFor("app --" + s.Name), Value: text, Was: &text, Kind: "text",
 		Complete: "off"}

@@ -76,16 +76,14 @@ func (f *facts) warnings() []string {
 			f.server.WaitsFor)
 	case f.standby.Lacking && !f.server.IsStandby:
 		warn("the server waits for no standby, though one is required, so nothing is counted: name the standby in its " +
-			"synchronous_standby_names, " +
-			"and check that its max_wal_senders is not 0; or allow counting without one with `footfall standby require off`")
+			"synchronous_standby_names, and check that its max_wal_senders is not 0; or allow counting without one with `footfall standby require off`")
 	}
 	if f.refused != nil && !db.IsDenied(f.refused) { // otherwise only this role lacks the right to count
 		warn("no visit can be counted now: %s", db.Sentence(f.refused))
 	}
 	if len(f.nodesAway) > 0 {
 		warn("nodes of the Citus cluster cannot be reached: %s; their cells count nothing: start them, replace them by "+
-			"their standbys (`footfall cell node replace`), "+
-			"or remove them (`footfall cell node remove`)", strings.Join(f.nodesAway, ", "))
+			"their standbys (`footfall cell node replace`), or remove them (`footfall cell node remove`)", strings.Join(f.nodesAway, ", "))
 	}
 	if len(f.instances) == 0 && !f.server.IsStandby { // a standby does not show the locks of running instances
 		warn("no instance of the service runs on this database, so nothing is counted: start one with `footfall serve`")
@@ -95,8 +93,8 @@ func (f *facts) warnings() []string {
 		if f.ahead < 0 {
 			where = "behind"
 		}
-		warn("this machine's clock is %v %s the database's, which determines when visits count: "+
-			"correct it", f.ahead.Abs().Round(time.Millisecond), where)
+		warn("this machine's clock is %v %s the database's, which determines when visits count: correct it",
+			f.ahead.Abs().Round(time.Millisecond), where)
 	}
 	f.warnOfDays(warn)
 	const look = "see the service's log, or run `footfall retain`"

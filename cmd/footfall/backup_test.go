@@ -187,7 +187,8 @@ func appGoes(t *testing.T, from, to string) {
 	r = footfallTyped(t, zip.stdout, "app", "load", "-", "--as=again", to, "--secret-file="+other)
 	require.Zero(t, r.code, r.stderr)
 	assert.Contains(t, r.stdout, "Its numbers can be read here, but nothing is counted for it: visitors of app again are hashed with a secret")
-	assert.Contains(t, footfallWith(t, []string{"TMPDIR=" + dir}, "nothing", "app", "load", "-", to, ours).stderr, "it is not a complete zip file")
+	assert.Contains(t, footfallWith(t, []string{"TMPDIR=" + dir}, "nothing", "app", "load", "-", to, ours).stderr,
+		"it is not a complete zip file")
 	assert.Contains(t, footfall(t, "app", "load", dir, to, ours).stderr, "it is not a regular file")
 	left, err := filepath.Glob(filepath.Join(dir, "footfall-*"))
 	require.NoError(t, err)

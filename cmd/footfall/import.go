@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -100,7 +102,13 @@ func (f *faults) day(flag, text string, today int32) int32 {
 	return day
 }
 
+// importMemory is the memory above which an import frees unused memory more often. Ten million lines of an hour fit.
+const importMemory = 192 << 20
+
 func (c *importFilesCmd) run(ctx context.Context, p *program) error {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // GOMEMLIMIT is not set
+		debug.SetMemoryLimit(importMemory)
+	}
 	log := p.log
 	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // do not log the counter's filter at the info level
 		quiet.LogLevel = "warn"

@@ -202,8 +202,10 @@ func (c *counted) drop(l *serverLines, gone int64) {
 }
 
 // hashSet is a multiset of hashes in sorted parts. Each part is at least twice as long as the next one, so that
-// adding a few hashes to many is cheap.
+// adding a few hashes to many is cheap. Parts of mostMerged hashes are never merged, which would need twice their memory.
 type hashSet struct{ parts [][]uint64 }
+
+const mostMerged = 1 << 20
 
 func (s *hashSet) add(hashes []uint64) {
 	if len(hashes) == 0 {
@@ -211,7 +213,7 @@ func (s *hashSet) add(hashes []uint64) {
 	}
 	slices.Sort(hashes)
 	s.parts = append(s.parts, hashes)
-	for n := len(s.parts); n > 1 && len(s.parts[n-2]) < 2*len(s.parts[n-1]); n = len(s.parts) {
+	for n := len(s.parts); n > 1 && len(s.parts[n-2]) < min(2*len(s.parts[n-1]), mostMerged); n = len(s.parts) {
 		s.parts[n-2] = merged(s.parts[n-2], s.parts[n-1])
 		s.parts = s.parts[:n-1]
 	}

@@ -4,7 +4,7 @@ const (
 	// numberedFor is the number of seconds before the newest line of a file whose lines are remembered.
 	numberedFor = 10 * 60
 	// sweepAt is the number of remembered seconds at which old ones are dropped.
-	sweepAt = 2 * numberedFor
+	sweepAt = numberedFor + 60
 )
 
 // numbering counts how often each line has been in a file. It forgets lines that are much older than the newest
