@@ -104,7 +104,7 @@ func hashOf(token string) []byte {
 	return hash[:]
 }
 
-// ago returns the earliest start of anything with this lifetime that is still valid.
+// ago returns the earliest time at which anything with this lifetime may have started if it is still valid.
 func ago(long time.Duration) time.Time { return time.Now().Add(-long) }
 
 // Any reports whether an account exists.
@@ -127,8 +127,8 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 		looks: row.Looks, changes: row.Changes}, err
 }
 
-// Named returns the account of a name from a trusted proxy. It adds a missing account, without apps. If it would be the first
-// account, it returns nil instead.
+// Named returns the account of a name from a trusted proxy. If there is no such account, it adds one without apps. But it never
+// adds the first account: it then returns nil.
 func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err error) {
 	shown, folded, err := readName(name)
 	if err != nil {
@@ -153,7 +153,8 @@ func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err 
 // errWrong is returned for both an unknown name and a wrong password.
 var errWrong = visit.Errorf(visit.Forbidden, "", "the name or the password is wrong")
 
-// SignIn creates a session if the name and the password are right. Its duration does not reveal whether the name exists.
+// SignIn creates a session if the name and the password are right. The duration of a call does not reveal whether the name
+// exists.
 func (s *Accounts) SignIn(ctx context.Context, name, password, browser string) (session string, err error) {
 	row, err := s.check(ctx, name, password)
 	if err != nil {
@@ -177,8 +178,9 @@ func (s *Accounts) check(ctx context.Context, name, password string) (row Accoun
 	return row, err
 }
 
-// IsFormerSession reports whether Footfall 0.2.0 created a session. Its cookies have the same name over http and https. Its
-// tokens are one byte shorter than those of signIn, and end after SessionFor.
+// IsFormerSession reports whether Footfall 0.2.0 created a session. The cookies of these sessions have the same name over http
+// and https. Their tokens are one byte shorter than those of signIn. The last of these sessions expires SessionFor after the
+// update.
 func IsFormerSession(session string) bool {
 	return len(session) == base64.RawURLEncoding.EncodedLen(sha256.Size)
 }
@@ -197,7 +199,7 @@ func signIn(ctx context.Context, q *Queries, account int32, password, browser st
 // errNotYours is returned if the account's old password is wrong, or has just been changed.
 var errNotYours = visit.Errorf(visit.Forbidden, "old", "this is not your password")
 
-// SetPassword replaces an account's password. It ends all of its sessions and returns a new one for the browser.
+// SetPassword replaces an account's password. It ends all sessions of the account and returns a new session for the browser.
 func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browser string) (session string, err error) {
 	row, err := s.check(ctx, a.Name, old)
 	if errors.Is(err, errWrong) {
@@ -261,7 +263,7 @@ func (s *Accounts) SetLanguage(ctx context.Context, account int32, language stri
 	})
 }
 
-// EndSessions ends all sessions of an account except one (0: all).
+// EndSessions ends all sessions of an account except but. If but is 0, it ends all.
 func (s *Accounts) EndSessions(ctx context.Context, account, but int32) error {
 	return s.inTx(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, account, but) })
 }

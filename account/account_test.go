@@ -182,7 +182,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 		"shell | Ann: everything | ", "shell |  | Jane: a link", "account Max |  | Max: nothing"}, noted)
 }
 
-// A new password ends all sessions except that of the browser that set it, and invalidates the other link.
+// A new password ends all sessions, except the session of the browser that set it, and invalidates the account's link.
 func TestPasswordEndsSessions(t *testing.T) {
 	t.Parallel()
 	s, _ := newAccounts(t)
@@ -198,13 +198,13 @@ func TestPasswordEndsSessions(t *testing.T) {
 	require.ErrorContains(t, err, "not your password")
 	_, err = s.SetPassword(ctx, a, good, "short", "this")
 	require.ErrorContains(t, err, "fewer than 10")
-	// A caller with the old password is not faster than a link that replaces it.
+	// SetPassword with the old password fails if a link has replaced the password in the meantime.
 	link, err := s.NewLink(ctx, a.ID)
 	require.NoError(t, err)
 	late, reset := *s, sync.Once{}
 	late.hash = func(password, salt []byte) []byte {
 		reset.Do(func() {
-			_, err := s.ForDevice().Follow(ctx, link, "", "nine trombones", "the owner's") // meanwhile, in the other place
+			_, err := s.ForDevice().Follow(ctx, link, "", "nine trombones", "the owner's") // in the other place
 			assert.NoError(t, err)
 		})
 		return s.hash(password, salt)

@@ -50,8 +50,8 @@ SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
 FROM added AS a
 `
 
-// Adds and records an account without apps for a user signed in by a proxy, unless it would be the
-// first account.
+// Adds an account without apps for a user signed in by a proxy, and records it in the log of changes.
+// Does nothing if there is no account yet.
 func (q *Queries) AccountAddNamed(ctx context.Context, name string, folded string) error {
 	_, err := q.db.Exec(ctx, accountAddNamed, name, folded)
 	return err
@@ -124,7 +124,7 @@ type AccountNamedRow struct {
 	Changes  []string
 }
 
-// The account with this name, in the folded form for comparisons.
+// The account with this name. The name is in its folded form, which is used for comparisons.
 func (q *Queries) AccountNamed(ctx context.Context, folded string) (AccountNamedRow, error) {
 	row := q.db.QueryRow(ctx, accountNamed, folded)
 	var i AccountNamedRow
@@ -228,7 +228,7 @@ SET language = nullif($1::text, '')
 WHERE id = $2
 `
 
-// Sets the language of an account's pages; ”: the browser's language.
+// Sets the language of an account's pages; ” means the browser's language.
 func (q *Queries) AccountSetLanguage(ctx context.Context, language string, iD int32) error {
 	_, err := q.db.Exec(ctx, accountSetLanguage, language, iD)
 	return err
@@ -263,8 +263,8 @@ type AccountSetPasswordParams struct {
 	Was      *string
 }
 
-// Sets the password of an account, and its name unless it has one. No row if the account does not
-// exist, or if its password differs from a given one.
+// Sets the password of an account. Also sets its name if it has none. No row if the account does not
+// exist, or if @was is not null and is not the account's password.
 func (q *Queries) AccountSetPassword(ctx context.Context, arg AccountSetPasswordParams) (int64, error) {
 	result, err := q.db.Exec(ctx, accountSetPassword,
 		arg.Password,
@@ -360,8 +360,9 @@ type AccountsLockOwnersRow struct {
 	SignsIn bool
 }
 
-// The owners, locked until the end of the transaction, and whether each can sign in, with a password
-// or by a proxy. An owner without a password but with a link has not followed it yet.
+// Locks the owners until the transaction ends, and returns whether each can sign in, with a password
+// or through a proxy. An owner with a link but without a password has not opened the link yet, and
+// cannot sign in.
 func (q *Queries) AccountsLockOwners(ctx context.Context) ([]AccountsLockOwnersRow, error) {
 	rows, err := q.db.Query(ctx, accountsLockOwners)
 	if err != nil {
@@ -406,7 +407,8 @@ type LinkGetRow struct {
 	Name    string
 }
 
-// The account of a valid link, and its name; 0 for a link that creates the first account.
+// The account that a valid link belongs to, and the account's name. The account is 0 for a link that
+// creates the first account.
 func (q *Queries) LinkGet(ctx context.Context, hash []byte, since time.Time) (LinkGetRow, error) {
 	row := q.db.QueryRow(ctx, linkGet, hash, since)
 	var i LinkGetRow
@@ -441,7 +443,7 @@ WHERE hash = $1
 RETURNING account_id::integer
 `
 
-// Uses up a link of an account. No row if it is not valid.
+// Uses up a link of an account. No row if the link is not valid.
 func (q *Queries) LinkTake(ctx context.Context, hash []byte, since time.Time) (int32, error) {
 	row := q.db.QueryRow(ctx, linkTake, hash, since)
 	var account_id int32
@@ -489,8 +491,8 @@ type SessionAddParams struct {
 	Since    time.Time
 }
 
-// Signs a browser in to an account with this password. No row if the password has changed. Also
-// deletes expired sessions.
+// Adds the session of a browser to an account. No row if @password is no longer the account's
+// password. Also deletes expired sessions.
 func (q *Queries) SessionAdd(ctx context.Context, arg SessionAddParams) (int64, error) {
 	result, err := q.db.Exec(ctx, sessionAdd,
 		arg.Hash,
@@ -523,7 +525,7 @@ WHERE account_id = $1
   AND id <> $2
 `
 
-// Ends all sessions of an account except one (0: no exception).
+// Ends all sessions of an account except the session @but (0: no exception).
 func (q *Queries) SessionsEnd(ctx context.Context, account int32, but int32) error {
 	_, err := q.db.Exec(ctx, sessionsEnd, account, but)
 	return err

@@ -14,7 +14,7 @@ func (s *Accounts) As(who string) *Accounts {
 	return &as
 }
 
-// said returns an account's name and rights for the change history; "" if it does not exist.
+// said returns an account's name and rights for the change history. Both are "" if the account does not exist.
 func said(ctx context.Context, q *Queries, id int32) (name, may string, err error) {
 	rows, err := q.AccountSaid(ctx, id)
 	for _, row := range rows {
@@ -45,8 +45,8 @@ func (s *Accounts) noting(ctx context.Context, q *Queries, id int32, change func
 	return db.New(q.db).Note(ctx, s.who, "", "account", side(name, was), side(now, is))
 }
 
-// note adds an entry about an account to the change history: its rights, or got, such as another password or a link. An empty
-// who means the account itself.
+// note adds an entry about an account to the change history: got, such as "another password", or the account's rights if got is
+// "". If who is "", the author is the account itself.
 func note(ctx context.Context, q *Queries, who string, id int32, got string) error {
 	name, may, err := said(ctx, q, id)
 	if err != nil {

@@ -26,14 +26,14 @@ func (s *Accounts) SignDevices(key []byte) *Accounts {
 	return &signing
 }
 
-// ForDevice returns Accounts for a known browser, whose password checks do not wait for those of strangers.
+// ForDevice returns Accounts for a known browser. Its password checks do not wait for the checks of strangers.
 func (s *Accounts) ForDevice() *Accounts {
 	known := *s
 	known.places = s.reserved
 	return &known
 }
 
-// NewDevice returns the cookie for a browser that has just signed in, and its account.
+// NewDevice returns the account that has just signed in in a browser, and the cookie for this browser.
 func (s *Accounts) NewDevice(ctx context.Context, session string) (account int32, cookie string, err error) {
 	row, err := read(ctx, s, func(q *Queries) (PasswordOfSessionRow, error) { return q.PasswordOfSession(ctx, hashOf(session)) })
 	if errors.Is(err, db.ErrNoRows) {
@@ -47,8 +47,8 @@ func (s *Accounts) NewDevice(ctx context.Context, session string) (account int32
 	return row.ID, signed + "." + s.signDevice(row.ID, row.Password, signed), nil
 }
 
-// Device returns the id of a known browser of a named account, from the browser's cookie for that account. It returns
-// "" if the cookie is missing or has expired, or if the account's password has changed since.
+// Device returns the ID of a known browser, from the browser's cookie for the account with this name. It returns "" if the
+// cookie is missing or has expired, or if the account's password has changed since.
 func (s *Accounts) Device(ctx context.Context, name string, cookieFor func(account int32) string) (device string, err error) {
 	_, folded, err := readName(name)
 	if err != nil {

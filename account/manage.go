@@ -74,7 +74,7 @@ func (s *Accounts) List(ctx context.Context) (all []Entry, err error) {
 	return all, err
 }
 
-// Find returns an account by its name or number.
+// Find returns an account by its name or ID.
 func (s *Accounts) Find(ctx context.Context, name string) (Entry, error) {
 	all, err := s.List(ctx)
 	if err != nil {

@@ -45,10 +45,10 @@ func Folded(typed string) string {
 	return typed
 }
 
-// together are scripts that can be mixed, also with letters of one other script.
+// together are scripts that may be mixed with each other, and with letters of one other script.
 var together = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo}
 
-// mixed reports whether a text mixes other scripts.
+// mixed reports whether a text mixes letters of several scripts that are not in together.
 func mixed(text string) bool {
 	first := ""
 	for _, r := range text {

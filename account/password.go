@@ -26,7 +26,7 @@ const (
 	hashLanes    = 1
 	hashBytes    = 32
 	saltBytes    = 16
-	hashesAtOnce = 1                // each for strangers and for known browsers, so that sign-ins leave resources for counting
+	hashesAtOnce = 1                // for strangers, and separately for known browsers; leaves resources for counting
 	waitForPlace = 10 * time.Second // for a free place
 )
 

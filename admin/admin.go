@@ -1,5 +1,5 @@
-// Package admin has the operator's actions: manage apps, keys, links and notes, set numbers from elsewhere, import history,
-// move and delete apps, delete pages, and show or erase visitors.
+// Package admin has the operator's actions: manage apps, keys, links and notes, set offsets (numbers from other counters),
+// import history, move and delete apps, delete pages, and show or erase visitors.
 package admin
 
 import (
@@ -120,8 +120,8 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	return cmp.Or(a.emptied(ctx, name, s, &set), err)
 }
 
-// checkCounted rejects changes to the basis of an app's numbers once it has any. It returns errHashes if the addresses can be
-// hashed instead.
+// checkCounted rejects changes to the basis of an app's numbers once the app has numbers. It returns errHashes if the addresses
+// can be hashed instead.
 func checkCounted(ctx context.Context, q queries, was, row *db.App) error {
 	if was.CountsBy() == row.CountsBy() {
 		return nil
@@ -201,8 +201,8 @@ func (a *Admin) Instances(ctx context.Context) (all []db.StatusInstancesRow, err
 	return all, wrap("list the instances", err)
 }
 
-// App returns the app of a name, with the fields that reports need. If name is "", it returns the only app, or else the one
-// that counts a site ("": any): preferably one that lists the site.
+// App returns the app of a name, with the fields that reports need. If name is "", it returns the only app or, if there are
+// several, the only app that lists site. If no app lists site, it returns the only app that counts site.
 func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 	apps, err := a.appsToRead(ctx)
 	if err != nil {
@@ -301,8 +301,8 @@ func (a *Admin) Lines(ctx context.Context, name string) ([]OfApp[LinesListRow], 
 	return listEach(ctx, a, "counted lines", name, queries.LinesList)
 }
 
-// ForgetLines deletes the record of counted log lines in a range of days, in the clock of the lines, and returns their
-// number. The lines can then be counted again. server is the server that wrote them; nil: all servers.
+// ForgetLines deletes the records of log lines that were counted, and returns the number of lines. It selects lines of a range
+// of days, by the lines' own clock, and of one server, or of all servers if server is nil. The lines can then be counted again.
 func (a *Admin) ForgetLines(ctx context.Context, name string, server *string, from, to int32) (forgotten int64, err error) {
 	err = a.withApp(ctx, name, func(q queries, row *db.App) error {
 		p := LinesForgetParams{AppID: row.ID, Server: server, FromHour: hourOf(from), ToHour: hourOf(to) + 23}
@@ -314,7 +314,7 @@ func (a *Admin) ForgetLines(ctx context.Context, name string, server *string, fr
 	return forgotten, wrap("forget lines of logs of app "+name, err)
 }
 
-// hourOf returns the first hour of a day, since 1970.
+// hourOf returns the first hour of a day, as hours since 1970.
 func hourOf(day int32) int32 {
 	at := time.Date(int(day/10000), time.Month(day/100%100), int(day%100), 0, 0, 0, 0, time.UTC)
 	return int32(at.Unix() / 3600) //nolint:gosec // some hundred thousand

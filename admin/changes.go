@@ -84,7 +84,8 @@ func withoutSecret(text string) string {
 	return at.Scheme + "://" + at.Host + "/…"
 }
 
-// Changes lists the last changes, the latest first, of all apps that had this name, or of everything ("").
+// Changes lists the last changes, the latest first, of all apps that had this name. If app is "", it lists the last changes of
+// everything.
 func (a *Admin) Changes(ctx context.Context, app string, most int32) (changes []ChangesListRow, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) {
 		p := ChangesListParams{App: &app, Most: most}

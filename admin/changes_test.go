@@ -108,7 +108,7 @@ func TestChangesAreNoted(t *testing.T) {
 	}
 }
 
-// A new app had no settings before: its first row lists its initial settings, and no change of them.
+// A new app had no settings before: its first row in the change history lists its initial settings, not changes to settings.
 func TestAddedAppIsOneChange(t *testing.T) {
 	c := newCommands(t)
 	a := admin.NewAdmin(c.DB, make(app.Secret, app.SecretBytes))

@@ -18,8 +18,8 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 		if err := q.wholly(ctx, row); err != nil {
 			return err
 		}
-		// The inbox is locked before anything that raises the epoch of apps, as in SetApp, so that commands never wait for each other. Visits
-		// that wait to write to the inbox then find the app closed.
+		// The inbox is locked before anything that raises the epoch of apps, as in SetApp, so that no two commands wait for
+		// each other. Visits that wait to write to the inbox then find the app closed.
 		if err := q.InboxHold(ctx); err != nil {
 			return err
 		}
@@ -31,8 +31,8 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	if err != nil && !errors.Is(err, errBeingDeleted) { // another command was killed while it deleted the app
 		return err
 	}
-	// Once no instance counts for the app, the next steps delay nobody. The last step's locks wait for an instance that does not
-	// respond.
+	// Once no instance counts for the app, the next steps delay no visits. If an instance does not respond, the locks of the
+	// last step wait for it.
 	if err := a.db.WaitForInstances(ctx, instancesWithin); err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}
@@ -42,7 +42,7 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	if err := a.atLength(ctx, name, func(q queries, row *db.App) error { return q.AppPeopleDelete(ctx, row.ID) }); err != nil {
 		return err
 	}
-	// First the large tables, without locks that others need, then the rest.
+	// Delete the large tables first, without locks that other transactions need, then the rest.
 	if err := a.inErasure(ctx, name, func(q queries, row *db.App) error { return q.AppRowsDelete(ctx, row.ID) }); err != nil {
 		return err
 	}

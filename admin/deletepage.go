@@ -87,7 +87,7 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	return a.changed(ctx, "delete a page of app "+app, err) // instances may have cached its offset
 }
 
-// hidePage takes a page off its URI, and deletes its webhooks, its offset and its history.
+// hidePage detaches a page from its URI, and deletes its webhooks, its offset and its history.
 func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	if row.DeletedAt != nil {
 		return errBeingDeleted

@@ -44,12 +44,12 @@ type Erased struct {
 	IDs     int // of the person
 }
 
-// EraseVisitor removes a visitor's addresses, or all ids of a person, from everything stored for an app. All sums and the
-// ranks of other visitors stay. An erased visitor who visits again is a new visitor.
+// EraseVisitor removes a visitor's addresses, or all ids of a person, from everything stored for an app. All sums and the ranks
+// of other visitors stay. An erased visitor who visits again is a new visitor.
 //
-// It first counts the visits that were accepted before. A visit during the erasure may stay, with its site. After an error,
-// some sites are done. The next erasure finds the rest by the same ids, which are deleted last. It also deletes the app's
-// rejected messages, because their visitors are unknown.
+// It first counts the visits that were accepted before. A visit during the erasure may stay, with its site. If EraseVisitor
+// fails, some sites are done. The next erasure finds the other sites by the same ids, which are deleted last. It also deletes
+// the app's rejected messages, because their visitors are unknown.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased Erased, err error) {
 	err = a.RunErasing(ctx, app, func(ctx context.Context, a *Admin) error {
 		_, err := a.CountAccepted(ctx, app)
@@ -111,8 +111,8 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 	return linked, err
 }
 
-// withVisitor runs f for a visitor, without the visitor's targets. It does not block other erasures: finding all ids of a
-// person reads all people of the app.
+// withVisitor runs f for a visitor, without the visitor's targets. It reads all people of the app to find all ids of a person.
+// This takes long, so it does not block other erasures.
 func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(queries, *db.App, Visitor) error) error {
 	return a.atLength(ctx, name, func(q queries, row *db.App) (err error) {
 		var v Visitor
@@ -148,8 +148,8 @@ func (v *Visitor) findPerson(ctx context.Context, q queries, app int32) error {
 	return err
 }
 
-// lacks reports whether one of these ids is not the visitor's. Comparing their numbers would not be enough, because another
-// erasure may have deleted some ids in the meantime.
+// lacks reports whether one of these ids is not the visitor's. Comparing how many ids there are would not be enough, because
+// another erasure may have deleted some ids in the meantime.
 func (v *Visitor) lacks(ids []netip.Addr) bool {
 	has := make(map[netip.Addr]bool, len(v.StoredAs))
 	for _, id := range v.StoredAs {
@@ -163,7 +163,7 @@ func (a *Admin) inErasure(ctx context.Context, name string, f func(q queries, ro
 	return a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error { return a.atLength(ctx, name, f, queries.EraseTurn) })
 }
 
-// atLength runs f for an app in a slot, in a transaction without a statement timeout. The steps in first run before it.
+// atLength runs f for an app in a slot, in a transaction without a statement timeout. The steps in first run before f.
 func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row *db.App) error,
 	first ...func(queries, context.Context) error) error {
 	run := func(q queries) error {
@@ -188,7 +188,7 @@ func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row
 }
 
 // CountAccepted counts the visits that were accepted for an app, and returns their number. No visit can then leave the inbox
-// after its target is deleted. It also deletes their rows in the inbox, which contain addresses.
+// after its target is deleted. Counting also deletes the visits' rows in the inbox, which contain addresses.
 func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, err error) {
 	var id int32
 	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {

@@ -36,8 +36,8 @@ const AppDaysHold = `-- name: AppDaysHold :exec
 SELECT hold_app_days($1::integer)
 `
 
-// Blocks visits of past days to an app until the end of the transaction. Other visits cannot count
-// on a day before the last one of their site.
+// Blocks visits of past days to an app until the transaction ends. No other visit can count on a day
+// before the last day of its site.
 func (q *Queries) AppDaysHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppDaysHold, appID)
 	return err
@@ -48,7 +48,8 @@ DELETE FROM apps
 WHERE id = $1
 `
 
-// Deletes an app whose other rows are all deleted, except the rights of accounts.
+// Deletes the row of an app in apps. All other rows of the app are already deleted, except the
+// rights of accounts.
 func (q *Queries) AppDelete(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, AppDelete, id)
 	return err
@@ -67,7 +68,7 @@ const AppRestDelete = `-- name: AppRestDelete :exec
 SELECT delete_app_rest($1)
 `
 
-// Deletes the other rows of an app, except its own.
+// Deletes the other rows of an app, except its row in apps.
 func (q *Queries) AppRestDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppRestDelete, appID)
 	return err
@@ -77,7 +78,7 @@ const AppRowsDelete = `-- name: AppRowsDelete :exec
 SELECT delete_app_rows($1)
 `
 
-// Deletes the largest tables' rows of an app.
+// Deletes an app's rows in the largest tables.
 func (q *Queries) AppRowsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppRowsDelete, appID)
 	return err
@@ -154,9 +155,10 @@ FOR UPDATE
 
 // Erasing visitors, pages and apps. Commands that erase take turns, so that no two wait for each
 // other.
-// Waits until no other transaction erases. The lock is released at the end of the transaction. Every
-// erasure updates this row. Without this statement, commands would wait for the row while they hold
-// sites. It is separate and follows EraseBegin, so that EraseBegin's settings apply to it.
+// Waits until no other transaction erases, and blocks other erasures until the transaction ends.
+// Every erasure updates this row: without this statement, an erasure would wait for the row while it
+// already holds locks on sites. The statement is separate and follows EraseBegin, so that
+// EraseBegin's settings apply to it.
 func (q *Queries) EraseTurn(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, EraseTurn)
 	return err
@@ -182,7 +184,7 @@ type PageHideParams struct {
 	Uri   string
 }
 
-// Removes a page from its uri. Returns false if it does not exist.
+// Renames a page, so that no visit finds it any more. Returns false if the page does not exist.
 func (q *Queries) PageHide(ctx context.Context, arg PageHideParams) (bool, error) {
 	row := q.db.QueryRow(ctx, PageHide, arg.AppID, arg.Site, arg.Uri)
 	var hidden bool
@@ -194,7 +196,7 @@ const PeopleErase = `-- name: PeopleErase :exec
 SELECT erase_people($1, $2::inet[])
 `
 
-// Deletes the rows of some ids.
+// Deletes the rows of these ids in people, and the rows that lead to these ids.
 func (q *Queries) PeopleErase(ctx context.Context, appID int32, ids []netip.Addr) error {
 	_, err := q.db.Exec(ctx, PeopleErase, appID, ids)
 	return err
@@ -208,9 +210,9 @@ WHERE p.app_id = $1
   AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id)
 `
 
-// The given ids of an app that have rows of people, and the ids that are one step away from them, in
-// either direction, by the valid rows. Repeated until there are no more, it returns all ids of the
-// persons. Reads all people of the app.
+// Returns the given ids that have rows in people, and the ids that a valid row links to them, in
+// either direction. If the query is repeated with its own result until it finds no more ids, the
+// result contains all ids of the persons. Reads all people of the app.
 func (q *Queries) PersonIDs(ctx context.Context, appID int32, ids []netip.Addr) ([]netip.Addr, error) {
 	rows, err := q.db.Query(ctx, PersonIDs, appID, ids)
 	if err != nil {
@@ -244,8 +246,8 @@ type PersonTagsRow struct {
 	Tags   []string
 }
 
-// The ids to which an id of an app leads, step by step, the person last, and all of their stored
-// tags, whether or not the app counts them.
+// The ids to which an id of an app leads, step by step. The last id is the person. Returns all
+// stored tags of each id, including tags that the app does not count.
 func (q *Queries) PersonTags(ctx context.Context, appID int32, iD netip.Addr) ([]PersonTagsRow, error) {
 	rows, err := q.db.Query(ctx, PersonTags, appID, iD)
 	if err != nil {
@@ -281,7 +283,7 @@ type SiteDaysRow struct {
 	Day  int32
 }
 
-// The days of an app's sites whose visit rows may be kept.
+// The days of an app's sites that may still have visit rows.
 func (q *Queries) SiteDays(ctx context.Context, appID int32) ([]SiteDaysRow, error) {
 	rows, err := q.db.Query(ctx, SiteDays, appID)
 	if err != nil {
@@ -336,7 +338,7 @@ type VisitTagsEmptyParams struct {
 	Most int32
 }
 
-// Removes the tags from some visit rows of a site on a day.
+// Removes the tags from at most @most visit rows of a site on a day.
 func (q *Queries) VisitTagsEmpty(ctx context.Context, arg VisitTagsEmptyParams) (int64, error) {
 	result, err := q.db.Exec(ctx, VisitTagsEmpty, arg.Site, arg.Day, arg.Most)
 	if err != nil {
@@ -385,8 +387,9 @@ type VisitorTargetsRow struct {
 	LastDay  int32
 }
 
-// The targets of an app with a visitor, under any of their addresses, and since when. Looks up
-// target by target, by the key: a join would read the visitors of all apps.
+// The targets of an app where a visitor was counted under any of these addresses, with the visitor's
+// rank and days there. Looks up one target at a time by the key, because a join would read the
+// visitors of all apps.
 func (q *Queries) VisitorTargets(ctx context.Context, ips []netip.Addr, appID int32) ([]VisitorTargetsRow, error) {
 	rows, err := q.db.Query(ctx, VisitorTargets, ips, appID)
 	if err != nil {

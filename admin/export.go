@@ -22,7 +22,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// Manifest describes an export. It is a file in the zip, after the others.
+// Manifest describes an export. It is a file in the zip, after the other files.
 type Manifest struct {
 	Format     int       `json:"format"`
 	App        string    `json:"app"`
@@ -171,7 +171,7 @@ func (e *export) write(ctx context.Context, part TakeoutPartsRow) error {
 // Tx returns the transaction of the queries.
 func (q queries) Tx() db.Tx { return q.shared.Tx() }
 
-// tellTagNews adds the recent tags of all apps, which tag_days does not contain yet.
+// tellTagNews adds to the export the recent tags of all apps, which tag_days does not contain yet.
 func tellTagNews(ctx context.Context, q queries) error {
 	brought, err := q.TagNewsAll(ctx)
 	if err != nil {

@@ -43,7 +43,7 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 	letGo := func(q queries, row *db.App) error {
 		return q.AppLetGo(context.WithoutCancel(ctx), AppLetGoParams{ID: row.ID, Held: held, Before: before})
 	}
-	// The first error is the one to return. If this fails, the hold expires.
+	// The first error is the one to return. If resuming fails, the hold expires.
 	_ = a.change(context.WithoutCancel(ctx), "resume counting for app ", name, letGo)
 	if errors.Is(err, errHashed) { // another command did it while this one waited
 		return a.SetApp(ctx, name, s)
@@ -51,8 +51,8 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 	return wrap("hash the addresses of app "+name, err)
 }
 
-// hashIn does this in a transaction. The lock on the app's row prevents new pages, and the locks on all page counters prevent
-// counting.
+// hashIn hashes the addresses in a transaction. The lock on the app's row prevents new pages, and the locks on all page
+// counters prevent counting.
 func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s app.Settings) error {
 	was, err := q.AppLock(ctx, name)
 	if err != nil {

@@ -56,8 +56,8 @@ SET held_until  = NULL,
 WHERE id = $2
 `
 
-// Ends the hold once the hashes are stored. hashed_from: the first day whose sketches contain hashes, while older ones
-// contain addresses.
+// Ends the hold once the hashes are stored. hashed_from is the first day whose sketches contain hashes. The sketches
+// of earlier days contain addresses.
 func (q *Queries) AppHashed(ctx context.Context, hashedFrom int32, iD int32) error {
 	_, err := q.db.Exec(ctx, AppHashed, hashedFrom, iD)
 	return err
@@ -110,8 +110,8 @@ type AppLetGoParams struct {
 	Held   *time.Time
 }
 
-// Makes instances count again, at once or when another command has specified, unless another command has
-// held the app since.
+// Ends this command's hold of an app. @before is the end of an earlier hold by another command, which applies again
+// (null: instances count again immediately). Changes nothing if another command has held the app in the meantime.
 func (q *Queries) AppLetGo(ctx context.Context, arg AppLetGoParams) error {
 	_, err := q.db.Exec(ctx, AppLetGo, arg.Before, arg.ID, arg.Held)
 	return err

@@ -17,10 +17,10 @@ import (
 // History is an import of daily numbers from another analytics service.
 type History struct {
 	App, Source string
-	Site        string   // site of pages without a host; "": the only one that the app lists
+	Site        string   // site of pages without a host; "": the only site that the app lists
 	Files       []string // file names
 	AreParts    bool     // adds up several lines about a page and day, including visitors
-	Offsets     bool     // offsets of its pages and sites contain its days
+	Offsets     bool     // the offsets of its pages and sites include the imported days
 	Try         bool
 }
 
@@ -61,8 +61,8 @@ const (
 	mostTargets   = 10000
 )
 
-// ImportHistory imports everything that read adds, or nothing if read or another step fails. It replaces days of a site from
-// the same source, and rejects days from another source.
+// ImportHistory imports everything that read adds, or nothing if read or another step fails. It replaces the days that a site
+// already has from the same source, and rejects days that the site has from another source.
 func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *HistoryTo) error) (done HistoryDone, err error) {
 	var totals bool
 	err = a.atLength(ctx, h.App, func(q queries, row *db.App) error {
@@ -158,8 +158,8 @@ func notCounted(row *db.App, site string) error {
 	return visit.Errorf(visit.Invalid, "", "app %s does not count %s", row.Name, visit.Shown(site))
 }
 
-// heldForHistory locks an app whose history changes. totals is true if its offsets contain history or will. Changes of
-// offsets lock the app first.
+// heldForHistory locks an app whose history changes. totals is true if the app's offsets contain history, or will contain it.
+// The lock then also excludes other changes of offsets.
 func (q queries) heldForHistory(ctx context.Context, row *db.App, wanted bool) (now *db.App, totals bool, err error) {
 	before, err := q.HistoryInTotals(ctx, row.ID)
 	lock := queries.AppShare
@@ -277,14 +277,14 @@ func (q queries) checkHistory(ctx context.Context, row *db.App) error {
 	return err
 }
 
-// RemoveHistory removes imports by their numbers, and returns the number of days that they had.
+// RemoveHistory removes imports by their IDs, and returns the number of days in them.
 func (a *Admin) RemoveHistory(ctx context.Context, app string, numbers ...int32) (removed int64, err error) {
 	done, err := a.TakeBackHistory(ctx, app, false, numbers)
 	return done.Replaced, err
 }
 
-// TakeBackHistory removes imports by their numbers, also from the offsets that contain them. Replaced is the number of days
-// that they had. With try it changes nothing.
+// TakeBackHistory removes imports by their IDs, also from the offsets that contain them. done.Replaced is the number of days in
+// the removed imports. If try is true, it changes nothing.
 func (a *Admin) TakeBackHistory(ctx context.Context, app string, try bool, numbers []int32) (done HistoryDone, err error) {
 	slices.Sort(numbers)
 	var totals bool

@@ -25,7 +25,7 @@ type HistoryFirstRow struct {
 	NewVisitors int64
 }
 
-// The stored rows of the first days. -1 is unknown.
+// The stored rows of the first days. -1 means unknown.
 func (q *Queries) HistoryFirst(ctx context.Context) ([]HistoryFirstRow, error) {
 	rows, err := q.db.Query(ctx, HistoryFirst)
 	if err != nil {
@@ -57,7 +57,8 @@ const HistoryInTotals = `-- name: HistoryInTotals :one
 SELECT EXISTS (SELECT FROM offsets AS o WHERE o.app_id = $1 AND o.history_hot > 0) AS is
 `
 
-// Whether offsets of an app contain history. The tables of history are not read before the app is locked.
+// Whether offsets of an app contain history. Reads only offsets, because the tables of history may be
+// read only after the app is locked.
 func (q *Queries) HistoryInTotals(ctx context.Context, appID int32) (bool, error) {
 	row := q.db.QueryRow(ctx, HistoryInTotals, appID)
 	var is bool
@@ -83,7 +84,7 @@ SELECT i.id, i.imported_at, i.source, i.files, min(d.day_id)::integer AS first_d
 FROM history_imports AS i
 JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
 WHERE i.app_id = $1
-GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell a view has no key
+GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell, the table is a view, which has no key
 ORDER BY i.id DESC
 `
 
@@ -270,7 +271,8 @@ type HistoryRemoveRow struct {
 	Days   int64
 }
 
-// Removes an import, and returns the number of its days. No row if it does not exist.
+// Removes an import, and returns its source and the number of its days. No row if the import does not
+// exist.
 func (q *Queries) HistoryRemove(ctx context.Context, appID int32, iD int32) (HistoryRemoveRow, error) {
 	row := q.db.QueryRow(ctx, HistoryRemove, appID, iD)
 	var i HistoryRemoveRow

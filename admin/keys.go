@@ -13,8 +13,8 @@ import (
 	"footfall/visit"
 )
 
-// AddKey adds a key with some scopes for an app ("": for all apps, to change them) and returns it, also with
-// ErrInstancesBehind. The key cannot be read again, because only its hash is stored.
+// AddKey adds a key with some scopes for an app and returns the key, even if the error is ErrInstancesBehind. If of is "", the
+// key is for changing all apps. The key cannot be read again, because only its hash is stored.
 func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key string, err error) {
 	if len(with) == 0 {
 		return "", visit.Errorf(visit.Invalid, "scope", "it is missing: name the key's permissions: %s", scopeNames())
@@ -67,7 +67,7 @@ func (a *Admin) KeyOfAll(ctx context.Context, key string) (name string, err erro
 	return name, wrap("look up a key", err)
 }
 
-// Keys lists the keys of an app, or those for all apps (""), including revoked ones.
+// Keys lists the keys of an app or, if app is "", the keys for all apps. The lists include revoked keys.
 func (a *Admin) Keys(ctx context.Context, app string) (keys []KeysListRow, err error) {
 	if app == "" {
 		err = a.db.Read(ctx, func(q *db.Queries) error {
@@ -83,7 +83,7 @@ func (a *Admin) Keys(ctx context.Context, app string) (keys []KeysListRow, err e
 	return list(ctx, a, "keys", app, queries.KeysList)
 }
 
-// RevokeKey revokes a key of an app, or one for all apps (""). name is the key's name, or the whole key.
+// RevokeKey revokes a key of an app or, if of is "", a key for all apps. name is the key's name, or the whole key.
 func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 	if of == "" {
 		return wrap("revoke a key for all apps", a.inTx(ctx, func(q queries) error {
@@ -110,8 +110,8 @@ const (
 	mostShareDays = 1826 // five years; the table checks it, too
 )
 
-// AddShare adds a link that shows an app, or one site of it ("": all), until a day ("": the default). It returns the link's
-// secret part and its last day, also with ErrInstancesBehind.
+// AddShare adds a link that shows an app or, if site is not "", one site of it. The link is valid until a day, or for shareDays
+// if until is "". AddShare returns the link's secret part and its last day, even if the error is ErrInstancesBehind.
 func (a *Admin) AddShare(ctx context.Context, of, site, until string) (token string, lastDay int32, err error) {
 	name, token := app.NewLink()
 	hash := app.HashOf(token)
@@ -163,7 +163,7 @@ func (a *Admin) today(row *db.App) (int32, error) {
 	return visit.DayOf(a.db.Now(), zone), nil
 }
 
-// siteOf parses a site, which the app must count; nil for "", which means all sites.
+// siteOf parses a site, which the app must count. It returns nil for "", which means all sites.
 func siteOf(row *db.App, typed string) (*string, error) {
 	if typed == "" {
 		return nil, nil
@@ -175,7 +175,7 @@ func siteOf(row *db.App, typed string) (*string, error) {
 	return &site, err
 }
 
-// SitesOf returns the name of a site; nil: all sites.
+// SitesOf returns the name of a site, or "all sites" for nil.
 func SitesOf(site *string) string {
 	if site == nil {
 		return "all sites"

@@ -29,8 +29,8 @@ const (
 	anywayUnpacked  = 1 << 30 // bytes that are always accepted
 )
 
-// LoadApp adds an app from an export with visitors, under its own or another name. Its numbers are the same. unable is the
-// reason why nothing can be counted for it here, or nil.
+// LoadApp adds an app from an export with visitors, under the same or another name. The app's numbers are the same as in the
+// export. unable is the reason why nothing can be counted for the app here, or nil.
 func (a *Admin) LoadApp(ctx context.Context, from io.ReaderAt, size int64, as string) (m *Manifest, unable, err error) {
 	m, files, err := openExport(from, size)
 	if err != nil {
@@ -171,7 +171,7 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 	return q.note(ctx, m.App, "app", "", "loaded from an export")
 }
 
-// loading is an app that is being copied. Its targets and tags get new numbers.
+// loading is an app that is being copied. Its targets and tags get new IDs.
 type loading struct {
 	q             queries
 	untrusted     bool // from an unknown source, so its values are checked like those of visits
@@ -241,7 +241,7 @@ func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader
 	return rows, err
 }
 
-// saysWhatIs are the files that come first. Later files refer to the numbers in these.
+// saysWhatIs are the files that come first, because later files refer to the IDs in them.
 var saysWhatIs = []string{"app", "targets", "tags"}
 
 // portionOfNumbers is the number of rows in one query: there may be many targets.
@@ -305,7 +305,7 @@ func (l *loading) rewrites(name string, columns []string) []rewrite {
 	return all
 }
 
-// checkTarget keeps a page or a site ("": none), and rejects one that counting could not have stored.
+// checkTarget keeps a page or a site, which may be empty. It rejects one that counting could not have stored.
 func checkTarget(to, field []byte) ([]byte, error) {
 	if len(field) == 0 {
 		return to, nil
@@ -316,7 +316,7 @@ func checkTarget(to, field []byte) ([]byte, error) {
 	return append(append(append(to, '"'), field...), '"'), nil // it may contain commas
 }
 
-// numbers maps old numbers, which are sorted, to new ones.
+// numbers maps old IDs, which are sorted, to new IDs.
 type numbers struct {
 	old, is, sites []int64
 	last           int // index of the last lookup
@@ -337,7 +337,7 @@ func (n *numbers) rewrite(to, field []byte) ([]byte, error) {
 	return strconv.AppendInt(to, n.is[n.last], 10), nil
 }
 
-// rewriteSet rewrites a set of numbers like {1,2}. An empty field stays empty.
+// rewriteSet rewrites a set of IDs like {1,2}. An empty field stays empty.
 func (n *numbers) rewriteSet(to, field []byte) (_ []byte, err error) {
 	list, is := bytes.CutPrefix(field, []byte("{"))
 	if !is {

@@ -21,7 +21,8 @@ type LinesForgetParams struct {
 	ToHour   int32
 }
 
-// Forgets which lines of some hours were counted, of one server or, if null, of all servers. Returns their number.
+// Forgets which lines of some hours were counted, for one server, or for all servers if server is null. Returns
+// the number of forgotten lines.
 func (q *Queries) LinesForget(ctx context.Context, arg LinesForgetParams) (int64, error) {
 	row := q.db.QueryRow(ctx, LinesForget,
 		arg.AppID,
@@ -56,8 +57,8 @@ type LinesListRow struct {
 }
 
 // Counted lines of access logs.
-// Returns the number of counted lines of an app's access logs by server and day, with the latest time. Days are by
-// the clock that the lines show.
+// Returns the number of counted lines of an app's access logs by server and day, with the latest time. A day is
+// the date that the lines themselves contain.
 func (q *Queries) LinesList(ctx context.Context, appID int32) ([]LinesListRow, error) {
 	rows, err := q.db.Query(ctx, LinesList, appID)
 	if err != nil {

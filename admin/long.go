@@ -15,15 +15,15 @@ const (
 )
 
 // Slots limits the long work of one process: history imports, exports, loads, moves, erasures, deletions and the hashing of
-// addresses. Such work may hold a connection for minutes and fill the disk. At most two tasks run at once, one per app, and
-// one erasing task per database. They have their own connections (db.DB.InLongTx). Other callers wait here without a
-// connection.
+// addresses. Such work may hold a connection for minutes and fill the disk. At most two tasks run at the same time. Of these,
+// at most one is for the same app, and at most one is an erasing task in the same database. The tasks have their own
+// connections (db.DB.InLongTx). A task that waits for a slot holds no connection.
 type Slots struct {
 	until context.Context //nolint:containedctx // cancels all long work
 	rooms sync.Map        // a channel for each room
 }
 
-// room is a limit: of an app, of a database for erasing work, or of the process (zero).
+// room identifies a limit: for an app (db and app), for the erasing tasks of a database (db), or for the whole process (zero).
 type room struct {
 	db  *db.DB
 	app string
@@ -44,7 +44,8 @@ func (a *Admin) RunLong(ctx context.Context, app string, f func(ctx context.Cont
 	return a.runIn(ctx, f, room{a.db, app}, room{})
 }
 
-// RunErasing is like RunLong, for work that takes the database's turn for erasures, for which only one connection waits.
+// RunErasing is like RunLong, for work that takes the database's turn for erasures. Only one task per process and database
+// waits for this turn, because a task that waits for it holds a connection.
 func (a *Admin) RunErasing(ctx context.Context, app string, f func(ctx context.Context, a *Admin) error) error {
 	return a.runIn(ctx, f, room{a.db, app}, room{db: a.db}, room{})
 }

@@ -44,7 +44,8 @@ func isRefused(t *testing.T, in run, app string) bool {
 	return !has && errors.Is(err, context.DeadlineExceeded)
 }
 
-// In a process, two long tasks can run at once, one per app, and one erasing task per database.
+// In a process, at most two long tasks run at the same time: at most one for each app, and at most one erasing task for each
+// database.
 func TestSlots(t *testing.T) {
 	here := newCommands(t)
 	open := app.AccessOpen
@@ -65,7 +66,7 @@ func TestSlots(t *testing.T) {
 	(<-next).end()
 	there.end()
 
-	// Work in several steps takes one slot, and uses connections for long work.
+	// Work in several steps takes only one slot, and uses connections for long work.
 	shop := begin(t, a.RunLong, "shop")
 	require.NoError(t, a.RunErasing(t.Context(), "demo", func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.EraseVisitor(ctx, "demo", "192.0.2.1")

@@ -40,8 +40,8 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	return lost, nil
 }
 
-// emptied deletes data that an app's new settings no longer keep. It fails if the app is about to move, because the rest
-// would move along. The settings then have to be set again in the new place.
+// emptied deletes data that an app's new settings no longer keep. It fails if the app is about to move, because the data that
+// is left would move along. The settings must then be set again in the new place.
 func (a *Admin) emptied(ctx context.Context, name string, s app.Settings, set *db.App) (err error) {
 	if s.Filters != nil && !set.Filters {
 		err = wrap("empty the tags of visits of app "+name, a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error {

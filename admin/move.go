@@ -28,8 +28,8 @@ func onItsWay(row *db.App) error {
 		"`footfall cell move-app %[1]s --to %[2]s` again", row.Name, *row.MovingTo)
 }
 
-// wholly returns an error if the app's old place may still have some of its data or waiting visits. Deleting would miss
-// these.
+// wholly returns an error if the app has not completely moved to this database: its old place may still have data or waiting
+// visits, which a deletion would miss.
 func (q queries) wholly(ctx context.Context, row *db.App) error {
 	partly, err := q.MovedPartly(ctx, row.ID)
 	if err == nil && partly {
@@ -45,7 +45,7 @@ func (m *Moving) overtaken() error {
 		m.Name)
 }
 
-// lock locks the app in its old place and checks that it is still there. With begun, the move must have begun.
+// lock locks the app in its old place and checks that it is still there. If begun is true, the move must have begun.
 func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) error {
 	now, err := q.AppLock(ctx, m.Name)
 	switch {
@@ -62,9 +62,9 @@ func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) e
 }
 
 // MoveApp moves an app. Its visits wait in the inbox in the meantime, and are counted in the new place. Each step is atomic.
-// After an error, MoveApp can be called again and continues after the last completed step. Of two commands that move the same
-// app, one fails at the latest when it tries a step that the other has done. An error before the app has arrived leaves it in
-// its old place.
+// After an error, MoveApp can be called again and continues after the last completed step. If two commands move the same app,
+// one of them fails, at the latest at a step that the other command has completed. If an error occurs before the app has
+// arrived, the app stays in its old place.
 func (m *Moving) MoveApp(ctx context.Context) error {
 	return wrap("move app "+m.Name, m.From.RunLong(ctx, m.Name, func(ctx context.Context, from *Admin) error {
 		return m.To.RunLong(ctx, m.Name, func(ctx context.Context, to *Admin) error {
@@ -156,7 +156,7 @@ func (m *Moving) here(ctx context.Context, row *db.App) (at MovedHereRow, err er
 	return at, err
 }
 
-// bring copies the app to its new place, unless it is there. Only waiting visits are left to move then.
+// bring copies the app to its new place, unless it is already there. After that, only waiting visits are left to move.
 func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	if row.MovingTo != nil {
 		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) {
@@ -273,8 +273,9 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 	})
 }
 
-// carryWaiting copies the waiting visits in the inbox, to which none are added any more. Each row is copied once: the number
-// of the last one is stored with them, and must be unchanged when they are written.
+// carryWaiting copies the waiting visits in the inbox. No more visits are added to this inbox. Each row is copied once: the
+// number of the last copied row is stored with the visits in the new place, and must be unchanged when more visits are written
+// there.
 func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 	come, err := m.here(ctx, row)
 	if errors.Is(err, db.ErrNoRows) { // another command has completed the move, unless some data is left
@@ -356,7 +357,7 @@ func (m *Moving) forget(ctx context.Context, row *db.App) error {
 	}))
 }
 
-// end is the last step: until then, a repeated command finds the old place by its row.
+// end is the last step of a move. Until then, a repeated command finds the old place by the app's row there.
 func (m *Moving) end(ctx context.Context, row *db.App) error {
 	m.at("end")
 	return m.From.inTx(ctx, func(q queries) error { return q.MoveEnd(ctx, row.ID) })

@@ -36,7 +36,7 @@ ON CONFLICT (day_id) DO UPDATE
     SET key = excluded.key
 `
 
-// Sets the key for hashing visitors of a day. No other app here may use it.
+// Sets the key for hashing visitors of a day. Only allowed if no other app here uses keys of days.
 func (q *Queries) DayKeyPut(ctx context.Context, day int32, key []byte) error {
 	_, err := q.db.Exec(ctx, DayKeyPut, day, key)
 	return err
@@ -76,7 +76,8 @@ WHERE id = $2
 `
 
 // Moving an app to another database: see admin/move.go.
-// Stops instances from counting for an app that will move to a cell, once they have read its settings again.
+// Marks an app as moving to a cell. Instances stop counting for the app once they have read its settings
+// again.
 func (q *Queries) MoveBegin(ctx context.Context, cell *string, iD int32) error {
 	_, err := q.db.Exec(ctx, MoveBegin, cell, iD)
 	return err
@@ -105,7 +106,7 @@ type MoveBlockedParams struct {
 	Webhooks []int32
 }
 
-// The reason why an app cannot move here; ”: it can.
+// The reason why an app cannot move here; ” if it can.
 func (q *Queries) MoveBlocked(ctx context.Context, arg MoveBlockedParams) (string, error) {
 	row := q.db.QueryRow(ctx, MoveBlocked,
 		arg.Name,
@@ -186,7 +187,7 @@ type MoveNotedParams struct {
 	LogKey []byte
 }
 
-// Records that the app has arrived, that no row of its inbox has yet, and the key of its logs.
+// Records that the app has arrived, but no row of its inbox yet. Also stores the key of the app's logs.
 func (q *Queries) MoveNoted(ctx context.Context, arg MoveNotedParams) error {
 	_, err := q.db.Exec(ctx, MoveNoted, arg.ID, arg.Part, arg.LogKey)
 	return err
@@ -223,8 +224,8 @@ WITH stub AS (
 SELECT coalesce((SELECT s.id FROM stub AS s), 0)::integer AS id
 `
 
-// Renames the remainder of an app that was here before, which still has the rights of accounts, so that its
-// name is free. Returns its id, or 0.
+// Renames the row that remains of an app that was here before, so that the app's name is free. Accounts still
+// have rights to this row. Returns the id of the row, or 0 if there is none.
 func (q *Queries) MoveStub(ctx context.Context, name string) (int32, error) {
 	row := q.db.QueryRow(ctx, MoveStub, name)
 	var id int32
@@ -248,7 +249,7 @@ SET app_id = $1
 WHERE app_id = $2
 `
 
-// Transfers these rights to the app that has arrived.
+// Transfers the rights of accounts from the row that MoveStub renamed to the app that has arrived.
 func (q *Queries) MoveStubRights(ctx context.Context, iD int32, stub int32) error {
 	_, err := q.db.Exec(ctx, MoveStubRights, iD, stub)
 	return err
@@ -290,9 +291,10 @@ type MoveTablesRow struct {
 	Reading  string
 }
 
-// The tables that an export leaves out, and how to read the rows of an app. Rows with ids: those of webhooks
-// keep their ids, because their calls are signed with them. Those of logs change, because other rows refer to
-// them. numbered: the rows get new ids when they are written. Calls of a key are read with the key's
+// The tables that an export leaves out, and how to read the rows of an app. Webhooks keep their ids, because
+// their calls are signed with the ids. Logs get new ids from LogNumbers, and other rows refer to these.
+// numbered is true if the rows get new ids when they are written. In the positions of calls, the name of the key
+// replaces the key's id: MoveCalls puts the new id in.
 func (q *Queries) MoveTables(ctx context.Context, appID int32, names []string) ([]MoveTablesRow, error) {
 	rows, err := q.db.Query(ctx, MoveTables, appID, names)
 	if err != nil {
@@ -336,8 +338,8 @@ const MoveWaits = `-- name: MoveWaits :exec
 SELECT set_config('idle_in_transaction_session_timeout', '0', true)
 `
 
-// Allows this transaction, started by EraseBegin, to be idle while the other database is read or written. The
-// network settings detect a vanished client.
+// Allows this transaction, started by EraseBegin, to be idle while the other database is read or written.
+// EraseBegin's network settings still detect a vanished client.
 func (q *Queries) MoveWaits(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, MoveWaits)
 	return err
@@ -370,7 +372,7 @@ type MovedHereRow struct {
 	Next int64
 }
 
-// The app that arrived from elsewhere, and up to which row its inbox there has been copied.
+// The app that arrived from another database, and up to which row its inbox in that database has been copied.
 func (q *Queries) MovedHere(ctx context.Context, name string, part string) (MovedHereRow, error) {
 	row := q.db.QueryRow(ctx, MovedHere, name, part)
 	var i MovedHereRow
@@ -382,7 +384,8 @@ const MovedPartly = `-- name: MovedPartly :one
 SELECT EXISTS (SELECT FROM positions AS p WHERE p.app_id = $1 AND p.source = 'moved')
 `
 
-// Whether an app that arrived from elsewhere still has rows there, for example after an interrupted move.
+// Whether an app that arrived from another database still has rows in that database, for example after an
+// interrupted move.
 func (q *Queries) MovedPartly(ctx context.Context, appID int32) (bool, error) {
 	row := q.db.QueryRow(ctx, MovedPartly, appID)
 	var exists bool
@@ -406,7 +409,8 @@ type MovedUpToParams struct {
 	Was   int64
 }
 
-// Records up to which row the inbox there has been copied. No row if another command has done so since.
+// Records up to which row the inbox in the other database has been copied. No row if another command has
+// recorded a later row in the meantime.
 func (q *Queries) MovedUpTo(ctx context.Context, arg MovedUpToParams) (int64, error) {
 	result, err := q.db.Exec(ctx, MovedUpTo,
 		arg.Next,

@@ -7,8 +7,8 @@ import (
 	"footfall/db"
 )
 
-// ClaimName points an app's name to a cell, unless it points elsewhere. It returns the cell that the name points to, or "" if
-// the app is in this database.
+// ClaimName points an app's name to a cell, unless the name already points to another cell or belongs to an app in this
+// database. It returns the cell that the name points to, or "" if the app is in this database.
 func (a *Admin) ClaimName(ctx context.Context, name, cell string) (led string, err error) {
 	err = a.db.InTx(ctx, func(q *db.Queries) (err error) {
 		led, err = q.NameClaim(ctx, name, cell)
@@ -17,8 +17,9 @@ func (a *Admin) ClaimName(ctx context.Context, name, cell string) (led string, e
 	return led, wrap("point the name "+name+" to a cell", err)
 }
 
-// LeadName changes the cell that a name points to, and stores when its app was added. Accounts with rights to an app that was
-// added at another time lose them. nil: unknown.
+// LeadName points a name from one cell to another, and stores in began when the app there was added. If another time was stored
+// before, this is another app, and accounts lose their rights to the name. If began is nil, the time is unknown: the stored
+// time and the rights stay.
 func (a *Admin) LeadName(ctx context.Context, name, from, to string, began *time.Time) error {
 	return wrap("point the name "+name+" to a cell", a.db.InTx(ctx, func(q *db.Queries) error {
 		_, err := q.NameLead(ctx, db.NameLeadParams{Name: name, FromCell: from, ToCell: to, Began: began})
@@ -26,7 +27,7 @@ func (a *Admin) LeadName(ctx context.Context, name, from, to string, began *time
 	}))
 }
 
-// LetNameGo removes a name that has pointed to a cell for at least this many seconds.
+// LetNameGo removes a name that has pointed to a cell for at least this number of seconds.
 func (a *Admin) LetNameGo(ctx context.Context, name, cell string, seconds float64) error {
 	return wrap("release the name "+name, a.db.InTx(ctx, func(q *db.Queries) error {
 		return q.NameLetGo(ctx, db.NameLetGoParams{Name: name, Cell: cell, Seconds: seconds})

@@ -44,7 +44,8 @@ func (n NotesListRow) said() string {
 	return visit.DayText(n.DayID) + ", " + SitesOf(n.Site) + ": " + n.Text
 }
 
-// AddNote adds a note for a day, which charts of an app or one site of it ("": all) show, and returns it as stored.
+// AddNote adds a note for a day, and returns it as stored. Charts of the app show the note or, if site is not "", only charts
+// of this site.
 func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n NotesListRow, err error) {
 	err = wrap("add a note to app "+app, a.withApp(ctx, app, func(q queries, row *db.App) error {
 		today, err := a.today(row)
@@ -63,7 +64,7 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n Not
 	return n, err
 }
 
-// RemoveNote removes a note by its number, and returns it.
+// RemoveNote removes a note by its ID, and returns it.
 func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed NotesListRow, err error) {
 	err = a.withApp(ctx, app, func(q queries, row *db.App) error {
 		n, err := q.NoteRemove(ctx, row.ID, id)

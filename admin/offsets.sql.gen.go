@@ -15,7 +15,8 @@ WHERE app_id = $1
   AND key = page_key($2)
 `
 
-// Deletes the offset of a target. Only called if there is one, because every instance then reads all offsets again.
+// Deletes the offset of a target. Only called if the target has an offset, because every instance reads all offsets
+// again after a deletion.
 func (q *Queries) OffsetDelete(ctx context.Context, appID int32, uri string) error {
 	_, err := q.db.Exec(ctx, OffsetDelete, appID, uri)
 	return err
@@ -143,9 +144,9 @@ type OffsetsPutRow struct {
 	Same    int64
 }
 
-// Sets the manual part of offsets, or removes it, and with of_history the part from history for all targets.
-// Returns how many offsets are new, changed and unchanged, and the first ones that are new or changed: sites first,
-// then the largest changes. The arrays are one table.
+// Sets the manual part of the given offsets, or removes it (by_hand false). With of_history, also sets the part
+// from history for all targets. Returns how many offsets are new, changed and unchanged, and lists at most 20 of
+// them: new and changed ones first, sites before pages, then the largest changes. The arrays are one table.
 func (q *Queries) OffsetsPut(ctx context.Context, arg OffsetsPutParams) ([]OffsetsPutRow, error) {
 	rows, err := q.db.Query(ctx, OffsetsPut,
 		arg.AppID,

@@ -12,7 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// Offset has numbers from elsewhere for a page or a site.
+// Offset has the numbers of a page or a site that another counter counted.
 type Offset struct {
 	URI         string // as typed by a user; in lists, in the form of reports
 	Hot, PV, UV int64
@@ -23,7 +23,7 @@ type Offset struct {
 	Fault string // syntax error; "": none
 }
 
-// OffsetsDone has the numbers of set offsets.
+// OffsetsDone is how many offsets were added, changed, or already the same.
 type OffsetsDone struct {
 	Added, Changed, Same int64
 }
@@ -34,15 +34,15 @@ const mostFaults = 100
 // errTried rolls back a dry run.
 var errTried = errors.New("tried")
 
-// SetOffsets is like PutOffsets, but returns only the numbers of changed offsets.
+// SetOffsets is like PutOffsets, but does not return the changed offsets.
 func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try bool) (OffsetsDone, error) {
 	done, _, err := a.PutOffsets(ctx, app, list, try)
 	return done, err
 }
 
-// PutOffsets sets the numbers from elsewhere of pages and sites. They replace the ones set before, and are added to those of
-// imports. It sets all or, after an error, none. The error contains all faults. first are the first changed offsets. With try
-// it changes nothing.
+// PutOffsets sets offsets of pages and sites. They replace the offsets that were set by hand before, and are added to the
+// offsets from imports. After an error no offset is set, and the error contains all faults. first contains the first changed
+// offsets. If try is true, nothing is changed.
 func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try bool) (
 	done OffsetsDone, first []OffsetsPutRow, err error,
 ) {
@@ -62,8 +62,8 @@ func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try b
 	return done, first, a.changed(ctx, "set offsets of app "+app, err)
 }
 
-// putOffsets stores checked offsets, or those of imports. It adds them to the change history: a single one with its numbers,
-// several with their number.
+// putOffsets stores checked offsets, or those of imports. It adds an entry to the change history: for a single offset its
+// numbers, otherwise how many offsets were set.
 func (q queries) putOffsets(ctx context.Context, app string, p OffsetsPutParams) (done OffsetsDone, first []OffsetsPutRow, err error) {
 	first, err = q.OffsetsPut(ctx, p)
 	if db.Violates(err, "offsets_hot_is_exact") {

@@ -10,7 +10,7 @@ import (
 	"footfall/visit"
 )
 
-// AddSites adds sites to an app's list, and returns the new list, also with ErrInstancesBehind.
+// AddSites adds sites to an app's list, and returns the new list, even if the error is ErrInstancesBehind.
 func (a *Admin) AddSites(ctx context.Context, name string, sites []string) (listed []string, err error) {
 	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
 		if len(row.Sites) == 0 {
@@ -22,7 +22,8 @@ func (a *Admin) AddSites(ctx context.Context, name string, sites []string) (list
 	})
 }
 
-// RemoveSites removes sites from an app's list. Their numbers stay. It returns the new list, also with ErrInstancesBehind.
+// RemoveSites removes sites from an app's list. Their numbers stay. It returns the new list, even if the error is
+// ErrInstancesBehind.
 func (a *Admin) RemoveSites(ctx context.Context, name string, sites []string) (listed []string, err error) {
 	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
 		for _, site := range given {
@@ -65,8 +66,8 @@ func (a *Admin) changeSites(ctx context.Context, name string, sites []string, li
 	return listed, err
 }
 
-// checkDropped rejects a new list that leaves out sites of the old one. An operator who only wanted to add a site would
-// notice late that the rest is not counted any longer.
+// checkDropped rejects a new list that leaves out sites of the old list. An operator who only wanted to add a site would notice
+// late that the other sites are not counted any longer.
 func checkDropped(was, row *db.App) error {
 	if len(row.Sites) == 0 { // any site counts
 		return nil

@@ -89,8 +89,9 @@ FROM (
 ) AS c
 `
 
-// The COPY statement for a file of an export with these columns: to a table made by begin_load(), or
-// directly to its final table. A file without a view belongs to a table.
+// The COPY statement for a file of an export with these columns: to the temporary table that
+// begin_load() made for the file, or else directly to the final table. A file without a takeout_ view
+// has the name and columns of its table.
 func (q *Queries) LoadCopy(ctx context.Context, name string, columns []string) (string, error) {
 	row := q.db.QueryRow(ctx, LoadCopy, name, columns)
 	var writing string
@@ -125,8 +126,8 @@ type LoadedNumbersRow struct {
 	Site int64
 }
 
-// The ids of targets or tags in the files of an export, in order, their ids here, and their sites' ids
-// (0: it is a site).
+// The ids that targets or tags have in the files of an export, in order, and their ids here. For
+// targets, also the id of the site here (0: the target is a site).
 func (q *Queries) LoadedNumbers(ctx context.Context, arg LoadedNumbersParams) ([]LoadedNumbersRow, error) {
 	rows, err := q.db.Query(ctx, LoadedNumbers, arg.Tags, arg.After, arg.Portion)
 	if err != nil {

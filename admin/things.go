@@ -12,13 +12,13 @@ import (
 	"footfall/webhook"
 )
 
-// Thing is a kind of things that an app has several of, such as keys. It has the fields and functions with which pages and
-// the API list, add and remove them.
+// Thing is a kind of thing that an app can have several of, such as keys. It has the fields and functions with which pages and
+// the API list, add and remove these things.
 type Thing struct {
 	Name, One string  // plural, also in URLs, and singular
 	Fields    []Field // to add one
 	Columns   []string
-	// Lost describes the irreversible effect of a removal; "": it can be added again.
+	// Lost describes the irreversible effect of a removal. It is "" if the thing can be added again.
 	Lost string
 
 	List   func(ctx context.Context, a *Admin, app string) ([][]any, error) // the first column identifies a row
@@ -184,7 +184,7 @@ func listOf[T any](list func(*Admin, context.Context, string) ([]T, error), colu
 	}
 }
 
-// byNumber returns a function that parses a number and removes the thing of that number.
+// byNumber returns a function that parses an ID and removes the thing with this ID.
 func byNumber[T any](remove func(*Admin, context.Context, string, int32) (T, error)) func(context.Context, *Admin, string, string) error {
 	return func(ctx context.Context, a *Admin, app, id string) error {
 		n, err := strconv.ParseInt(id, 10, 32)
@@ -196,7 +196,7 @@ func byNumber[T any](remove func(*Admin, context.Context, string, int32) (T, err
 	}
 }
 
-// Check checks that all required fields are given, and no others.
+// Check checks that all required fields are given, and no unknown fields.
 func (t *Thing) Check(g Given) error {
 	for name := range g {
 		if !slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Name == name }) {

@@ -17,8 +17,8 @@ const (
 	webhookSaltBytes = 16
 )
 
-// AddWebhook adds a webhook for a site or a page; the other one is "". From now on the URL is called for each round number of
-// visitors. It returns the webhook's number, its target, and the key for its receiver.
+// AddWebhook adds a webhook for a site or a page; the other parameter is "". From now on the URL is called for each round
+// number of visitors. It returns the webhook's ID, its target, and the key for its receiver.
 func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, private bool) (id int32, target string, key []byte, err error) {
 	if len(a.secret) == 0 {
 		return 0, "", nil, visit.Errorf(visit.Invalid, "secret-file",
@@ -83,7 +83,7 @@ func (a *Admin) TestWebhook(ctx context.Context, app, number string, log *slog.L
 	return said, err
 }
 
-// RemoveWebhook removes a webhook by its number, and returns its target.
+// RemoveWebhook removes a webhook by its ID, and returns its target.
 func (a *Admin) RemoveWebhook(ctx context.Context, app string, id int32) (target string, err error) {
 	err = a.withApp(ctx, app, func(q queries, row *db.App) (err error) {
 		target, err = q.WebhookRemove(ctx, row.ID, id)

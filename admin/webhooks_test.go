@@ -45,8 +45,8 @@ func TestWebhooks(t *testing.T) {
 	require.Len(t, hooks, 2)
 	require.Equal(t, admin.WebhooksListRow{ID: id, Uri: "shop.example", Url: url, Since: hooks[0].Since,
 		TryAt: hooks[0].TryAt, Answers: []string{}, Salt: hooks[0].Salt}, hooks[0])
-	// The key differs from that of another database with the same secret and webhook number. A webhook added by 0.1.0
-	// keeps its key.
+	// The key differs from the key in another database with the same secret and webhook ID. A webhook added by 0.1.0 keeps its
+	// key.
 	require.Equal(t, secret.WebhookKey(id, hooks[0].Salt), key)
 	require.NotEqual(t, secret.WebhookKey(id, hooks[1].Salt), key)
 	require.Equal(t, "bf8b7ef9927b6add8989b024b90d7a65f8b2192d41ecdc006880d7300a43e4c5", hex.EncodeToString(secret.WebhookKey(7, nil)))

@@ -16,7 +16,7 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q queries, row 
 	return a.holding(ctx, name, queries.AppLock, f)
 }
 
-// holding runs f in a transaction that locks an app in one of two ways. Either lock keeps the app in this database.
+// holding runs f in a transaction that locks an app with lock: AppLock or AppShare. Either lock keeps the app in this database.
 func (a *Admin) holding(ctx context.Context, name string, lock locking, f func(q queries, row *db.App) error) error {
 	return a.inTx(ctx, func(q queries) error {
 		row, err := q.held(ctx, name, lock)

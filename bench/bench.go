@@ -18,7 +18,7 @@ import (
 // ErrUntrue is returned with a complete report if an exact way of counting produced wrong numbers.
 var ErrUntrue = errors.New("the counted numbers are wrong")
 
-// Untrue wraps faults in ErrUntrue. It returns nil if there are none.
+// Untrue returns an error that wraps ErrUntrue and lists the faults, or nil if there are no faults.
 func Untrue(faults []string) error {
 	if len(faults) == 0 {
 		return nil
@@ -26,7 +26,8 @@ func Untrue(faults []string) error {
 	return fmt.Errorf("%w:\n%s", ErrUntrue, strings.Join(faults[:min(10, len(faults))], "\n"))
 }
 
-// Options are the common flags of benchmarks on tables. Each benchmark adds its own. Integers must be at least 1.
+// Options are the common flags of benchmarks on tables. Each benchmark adds its own flags. Integers must be at
+// least 1.
 type Options struct {
 	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Create databases on this server, and drop them at the end. Default: an embedded PostgreSQL."`
 	Dir         string `placeholder:"DIR" help:"Folder for the data of the embedded PostgreSQL, which are removed at the end. Choose one on the disk to measure. Default: the system's folder for temporary files."`
@@ -95,7 +96,7 @@ func Short(v float64) string {
 	return Grouped(v)
 }
 
-// OrNone formats a figure, or "-" if it is 0, which means that it is missing.
+// OrNone formats a figure. A figure of 0 is missing, and is shown as "-".
 func OrNone(v float64, write func(float64) string) string {
 	if v == 0 {
 		return "-"
@@ -103,8 +104,8 @@ func OrNone(v float64, write func(float64) string) string {
 	return write(v)
 }
 
-// Table is a table for a terminal. The first row contains the column names. The first column is aligned left, others
-// right.
+// Table is a table for a terminal. The first row contains the column names. The first column is aligned left, the
+// other columns right.
 type Table [][]string
 
 func (t Table) String() string {

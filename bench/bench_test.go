@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The error lists the wrong results, but only the first of many.
+// The error lists the wrong results. If there are many, it lists only the first ones.
 func TestUntrue(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, Untrue(nil))

@@ -43,15 +43,15 @@ func Machine() string {
 
 // Server is the PostgreSQL server of a run. Only one goroutine uses it.
 type Server struct {
-	URL     string // of the given or existing database
+	URL     string // URL of the given or the started server
 	Machine string // description of the machine, the server and the time
 	admin   *pgx.Conn
 	stop    func() error
 	made    []string // addresses of created databases, including dropped ones
 }
 
-// OpenServer uses the given server, or starts one with the data in a folder, or in a new folder if data is "". It must
-// be closed.
+// OpenServer uses the server that the options name, or starts a server. The data of a started server are in the
+// folder data, or in a new folder if data is "". The caller must close the Server.
 func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err error) {
 	s := &Server{URL: o.DatabaseURL, stop: func() error { return nil }}
 	if data != "" || s.URL == "" {
@@ -91,7 +91,8 @@ func (s *Server) Close() (err error) {
 // made counts the databases of this process, to give each a unique name.
 var made atomic.Int64
 
-// Database creates an empty database, or a copy of template, and returns its URL. It exists until Drop or Close.
+// Database creates an empty database, or a copy of template, and returns its URL. The database exists until Drop
+// or Close.
 func (s *Server) Database(ctx context.Context, template string) (address string, err error) {
 	named, err := url.Parse(s.URL)
 	if err != nil || named.Scheme == "" {
@@ -187,7 +188,7 @@ const (
 )
 
 // Start runs a program, and returns when it is ready. arguments gets the addresses on which it should listen. The
-// process ends with ctx or with Stop, which must be called.
+// process ends when ctx ends or Stop is called. The caller must call Stop.
 func Start(ctx context.Context, program string, arguments func(addr, admin string) []string) (_ *Process, err error) {
 	addrs, err := freeAddrs(ctx)
 	if err != nil {
@@ -210,7 +211,7 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 	}()
 	err = WaitUntil(p.lives, "it is ready", func() (bool, error) {
 		_, err := Fetch(ctx, p.URL+"/readyz")
-		return err == nil, nil // fails until it listens
+		return err == nil, nil // Fetch fails until the process listens
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
@@ -295,6 +296,6 @@ func (p *Process) Stop() error {
 		return nil
 	}
 	output := p.output.String()
-	// Not %w: its exit code is not this program's.
+	// Not %w, because the exit code of the process is not this program's exit code.
 	return fmt.Errorf("bench: %s: %s\n%s", p.cmd, p.result.Error(), output[max(0, len(output)-4000):])
 }

@@ -237,7 +237,7 @@ func TestVisitorsByBrowser(t *testing.T) {
 	assert.Equal(t, []int64{1}, dbtest.Column[int64](t, in.Tables(), fmt.Sprintf(
 		`SELECT v.rank FROM visitors v JOIN pages p ON p.id = v.page_id AND p.site_id IS NULL WHERE v.ip = '%s'`, v.Visitor)))
 
-	// The address finds the visitors of all its browsers.
+	// An address selects the visitors of all browsers behind it.
 	found, err := in.Admin.ShowVisitor(ctx, "shop", peer.String())
 	require.NoError(t, err)
 	assert.Len(t, found.Targets, 8)
@@ -278,7 +278,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 	}
 	assert.Empty(t, in.Table(t, `SELECT uri FROM pages`))
 
-	// The mode is fixed after the first visit, and needs a secret.
+	// The visitor mode is fixed after the first visit, and needs a secret.
 	_, err := in.Visit(ctx, counter.Request{App: "ids", Visitor: "anna", URI: "http://shop.example/"})
 	require.NoError(t, err)
 	require.ErrorContains(t, in.Admin.SetApp(ctx, "ids", app.Settings{Visitor: ptr("hashed")}),
@@ -505,8 +505,8 @@ func TestNewPageLimit(t *testing.T) {
 	require.Equal(t, []string{"5\n"}, in.Table(t, `SELECT today FROM page_tallies`))
 }
 
-// A name that leads to a cell has no app here: requests are refused with the cell's name, until the name leads
-// nowhere.
+// A name that leads to a cell has no app here: requests are refused with the cell's name, until the name no longer leads to a
+// cell.
 func TestNamesLeadToCells(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

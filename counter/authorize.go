@@ -12,11 +12,11 @@ import (
 	"footfall/visit"
 )
 
-// A single visit or query is authorized when it is admitted (visit.go). The functions here authorize longer access
-// once: to count many visits, or to read reports.
+// admit (visit.go) authorizes a single visit or query. The functions here authorize a caller once for many operations: to count
+// many visits, or to read reports.
 
-// AuthorizeCounting lets a caller count many visits at once, of any visitors. It checks the app, the key and its scope,
-// the syntax of the call, the origin, and the rate, where a call counts as one request.
+// AuthorizeCounting lets a caller count many visits at once, of any visitors. It checks the app, the key and its scope, the
+// syntax of the call, the origin, and the rate limit, for which a call counts as one request.
 func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, error) {
 	a, key, err := c.authorize(ctx, &r, app.ScopeAssert, "accepts many visits at once")
 	if err != nil {
@@ -35,9 +35,9 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 	return counting, err
 }
 
-// authorize checks the app, the key and its scope, and the syntax of the request. An open app needs no key for the
-// scope assert, and a public app none for the scope read. The scope admin always needs a key. does describes, for
-// errors, the action that the scope allows.
+// authorize checks the app, the key and its scope, and the syntax of the request. An open app needs no key for the scope
+// assert, and a public app needs no key for the scope read. The scope admin always needs a key. does describes, for errors, the
+// action that the scope allows.
 func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, does string) (*app.App, *app.Key, error) {
 	a, key, err := c.findCaller(ctx, r)
 	switch {
@@ -121,8 +121,8 @@ func (c *Counter) AuthorizeTop(ctx context.Context, r Request, site string) (tod
 	return visit.DayOf(c.clock(), a.Zone), c.checkRate(a, subject{address: r.Peer, untrusted: !a.IsOpen() && key == nil})
 }
 
-// AuthorizeReadings lets a caller read every app that is public or that mayLook allows. It returns them by name. The
-// demo app is left out if there are other apps.
+// AuthorizeReadings lets a caller read every app that is public or that mayLook allows. It returns the readings in the order of
+// the apps' names. The demo app is left out if there are other apps.
 func (c *Counter) AuthorizeReadings(ctx context.Context, mayLook func(app string) bool) (readings []*Reading, err error) {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -137,8 +137,8 @@ func (c *Counter) AuthorizeReadings(ctx context.Context, mayLook func(app string
 	return readings, nil
 }
 
-// AuthorizeLink lets the holder of a share link read the app or site that it shares. An invalid link returns
-// ErrNoShare, for any reason. Too many invalid links from one address return visit.TooMany.
+// AuthorizeLink lets the holder of a share link read the app or site that it shares. It returns ErrNoShare if the link is
+// invalid, for any reason, or visit.TooMany after too many invalid links from one address.
 func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Addr) (*Reading, error) {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -210,8 +210,8 @@ func (r *Reading) Visitors(ctx context.Context, ip, id string) ([]netip.Addr, er
 	return []netip.Addr{w.visitor}, nil
 }
 
-// CheckRate refuses callers that send too many requests. Readers have only the limit that the app sets. Share links
-// also have the default limit.
+// CheckRate refuses callers that send too many requests. The limit is the one that the app sets. If the app sets none, the
+// default limit applies to share links, and other readers have no limit.
 func (r *Reading) CheckRate() error {
 	return r.counter.checkRate(r.app, subject{address: r.peer, untrusted: r.stranger})
 }

@@ -9,8 +9,8 @@ import (
 	"footfall/visit"
 )
 
-// Badge returns the numbers of a page and its site, without a key, if the app makes them public. With counting it first
-// counts the visit, if the app lets badges count.
+// Badge returns the numbers of a page and its site, without a key, if the app makes them public. If counting is true, it first
+// counts the visit, and fails if the app does not let badges count.
 func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (answer visit.Answer, err error) {
 	a, _, err := c.findCaller(ctx, &r)
 	if err != nil {

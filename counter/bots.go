@@ -34,7 +34,8 @@ func newBots() *bots {
 	return &bots{cache.New[string, verdict](verdictBytes, func(agent string) int { return len(agent) + agentOverhead })}
 }
 
-// isBot reports whether a User-Agent belongs to a crawler or another program. An empty one does: every browser sends one.
+// isBot reports whether a User-Agent belongs to a crawler or another program. An empty User-Agent does, because every browser
+// sends one.
 func (b *bots) isBot(agent string) bool { return b.lookUp(agent).bot }
 
 // lookUp parses a User-Agent, with a cache.
@@ -74,7 +75,8 @@ func resemblesBrowser(agent string) bool {
 	return slices.ContainsFunc(browserStarts, func(start string) bool { return strings.HasPrefix(agent, start) })
 }
 
-// compatibleCrawler reports whether an agent contains "compatible", as crawlers do. Only old browsers do too.
+// compatibleCrawler reports whether an agent contains "compatible", as crawlers do. Old browsers, which also contain it, are
+// excluded.
 func compatibleCrawler(agent string) bool {
 	return strings.Contains(agent, "compatible") && !strings.Contains(agent, "msie") && !strings.Contains(agent, "konqueror")
 }

@@ -29,7 +29,8 @@ func (in *instance) asked(t *testing.T) int {
 	return int(in.Metric(t, "footfall_existence_queries_total"))
 }
 
-// One line per helper shows the look-ups that it saves. Each visit has two keys, its page and its site.
+// Each line is a combination of filter and memory, with the number of look-ups for a newcomer, a repeated visit and another
+// page. Each visit has two keys, its page and its site.
 func TestLookUpsSpared(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -63,8 +64,8 @@ func TestLookUpsSpared(t *testing.T) {
 	}
 }
 
-// Each of three instances knows a third of the visitors from its own counting, and treats the others as new. Its
-// hints are wrong for two visits in three, and all numbers are right.
+// Each of three instances knows a third of the visitors from its own counting, and treats the others as new. So an instance's
+// hints are wrong for two visits in three. All numbers are right nevertheless.
 func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 	t.Parallel()
 	const visitors, pages = 60, 3
@@ -168,7 +169,7 @@ const restored = `BEGIN;
 	DELETE FROM visitors; DELETE FROM visits; DELETE FROM days; DELETE FROM counters;
 	COMMIT`
 
-// After a lost connection another database may respond.
+// After a lost connection another database may respond, so an instance drops its caches.
 func TestLostConnectionForgets(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in, c := w.newCutInstance(t)
@@ -180,7 +181,7 @@ func TestLostConnectionForgets(t *testing.T) {
 	})
 }
 
-// The filter of a starting instance loads the tables: visitors in them are looked up, and others are not.
+// The filter of a starting instance loads the tables: visitors in the tables are looked up, and other visitors are not.
 func TestFilterReadsTheTables(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -56,7 +56,7 @@ type Request struct {
 	Later       bool         // the visit may be counted later
 	Asserts     bool         // IP or Visitor was sent, even if it is empty or invalid
 	Peer        netip.Addr   // the address that sent the request
-	Anybody     bool         // a query without a visitor
+	Anybody     bool         // the query is not about a visitor
 	Counted     bool         // return only counted numbers, without offsets
 	Numbers     bool         // a visit sent to get its numbers: it is not counted if they are not public
 	With        ExtraNumbers // additional current numbers for the answer
@@ -183,7 +183,7 @@ func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) e
 // Register returns the current register of apps.
 func (c *Counter) Register(ctx context.Context) (*app.Register, error) { return c.apps.Current(ctx) }
 
-// Held returns the register in memory, or nil if the database was not reachable until now.
+// Held returns the register in memory, or nil while this instance does not watch the database for changes.
 func (c *Counter) Held() *app.Register { return c.apps.Held() }
 
 // AllowsOrigin reports whether pages of an origin may read answers for an app, or for any app if name is "".

@@ -130,7 +130,7 @@ func TestPageAndSiteCountOnOneDay(t *testing.T) {
 	ahead.Check(t)
 }
 
-// An app with new visitors every day finds a visitor of the later day by that day's key.
+// An app that distinguishes visitors by day identifies a visitor of the later day by that day's key.
 func TestVisitorOfTheLaterDay(t *testing.T) {
 	t.Parallel()
 	ahead := plain.newInstance(t, counter.Options{})
@@ -151,7 +151,7 @@ func TestVisitorOfTheLaterDay(t *testing.T) {
 	require.Equal(t, "2 2 2 4 | 2 2 2 4", one(ahead, "192.0.2.2"))
 }
 
-// Many callers count on two instances, one of which is always slightly late, while days pass quickly.
+// Many callers count on two instances, one of which has a clock that is always slightly late, while days pass quickly.
 func TestPageAndSiteCountOnOneDayUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	ahead := both.newInstance(t, counter.Options{})

@@ -75,7 +75,7 @@ type PageResult struct {
 // pagesPerRequest is the number of pages in one call that cost as much as one request.
 const pagesPerRequest = 25
 
-// CountsForPages is Counts for many pages at once. The error and behind apply to all of them.
+// CountsForPages is Counts for many pages at once. behind is the number of accepted visits of the app that are not counted yet.
 func (c *Counter) CountsForPages(ctx context.Context, r Request, uris []string) (counted []PageResult, behind int64, err error) {
 	a, w, err := c.admitCaller(ctx, &r, app.ScopeRead)
 	if err != nil {

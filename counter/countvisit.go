@@ -51,7 +51,7 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	return answer, err
 }
 
-// trustAgent makes the check for bots use the User-Agent that the caller sent: it is the visitor's.
+// trustAgent makes the check for bots use the User-Agent that the caller sent, because that one is the visitor's.
 func (w *subject) trustAgent(r *Request) {
 	w.untrusted, w.asserter = true, true
 	r.Agent, r.Hints = r.Browser, tag.Hints{}
@@ -73,7 +73,7 @@ func (c *Counter) accept(v record.Visit) (visit.Answer, error) {
 	return visit.Answer{Later: true}, err
 }
 
-// newVisit builds the visit for a request. id is "" if it has none.
+// newVisit builds the visit for a request. id is "" if the visit has no id.
 func (c *Counter) newVisit(a *app.App, w *subject, id string) record.Visit {
 	v := record.Visit{
 		App: a.ID, CountsBy: a.CountsBy, Target: w.target, Visitor: w.visitor, Day: w.day, When: w.when,

@@ -13,10 +13,10 @@ import (
 	"footfall/visit"
 )
 
-// dayKeys are the keys that change hashes every day. They are stored in the database, so that all instances use the
-// same. The Secret, which hashes also need, is not. An instance caches keys only for the recorder's current generation.
-// The cache is per app: an app that was moved here brings the keys with which it has counted, and these replace keys
-// that no app has used.
+// dayKeys are the keys for apps whose hashes of visitors change every day. They are stored in the database, so that all
+// instances use the same keys. The hashes also need the Secret, which is not in the database. An instance caches keys only for
+// the recorder's current generation. The cache has separate entries for each app: an app that was moved here brings the keys
+// with which it has counted. These replace keys that no app here has used.
 type dayKeys struct {
 	db         *db.DB
 	recorder   *record.Recorder
@@ -31,7 +31,7 @@ func newDayKeys(d *db.DB, r *record.Recorder) *dayKeys {
 	return &dayKeys{db: d, recorder: r, keys: map[appDay][]byte{}}
 }
 
-// get returns the key of a day for an app, and creates a missing one. If past is true it returns db.ErrNoRows instead.
+// get returns the key of a day for an app. If the key is missing, get creates it or, if past is true, returns db.ErrNoRows.
 func (k *dayKeys) get(ctx context.Context, app, day int32, past bool) ([]byte, error) {
 	generation := k.recorder.Generation()
 	if key := k.cachedKey(generation, appDay{app, day}); key != nil {
@@ -74,7 +74,7 @@ func (k *dayKeys) read(ctx context.Context, day int32, past bool) ([]byte, error
 		return nil, err
 	}
 	err = k.db.Read(ctx, get)
-	return key, err // another instance may have been faster: then this is its key
+	return key, err // the key of another instance if that one was faster
 }
 
 // store deletes the keys of days before from, and creates the keys of the given days in advance, so that they exist at

@@ -64,7 +64,8 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 		in.Table(t, `SELECT p.uri, e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
 	in.Check(t)
 
-	// Both instances remembered the visitor. Now they are a new visitor, and their old rank is not given again.
+	// Both instances remembered the erased visitor. A visit from the same address is now a new visitor's, and the old rank is
+	// not given again.
 	require.Equal(t, "5 4 4 9 | 5 4 4 8", row(other.Count(t, "192.0.2.2", home)))
 	require.Equal(t, "5 4 4 10 | 5 4 4 9", row(in.Count(t, "192.0.2.2", home)))
 	in.Check(t)
@@ -78,7 +79,7 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 	in.Check(t)
 }
 
-// comeAtOnce counts concurrent visits of visitors from to below to a page.
+// comeAtOnce counts concurrent visits to a page, one for each visitor number in from ≤ number < to.
 func (in *instance) comeAtOnce(t *testing.T, from, to int, uri string) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -196,7 +197,8 @@ func TestDeletePage(t *testing.T) {
 	require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "nobody", a), `there is no app "nobody"`)
 }
 
-// If a run is killed after the page lost its name, the next run finishes it. The promises hold in between.
+// If a deletion is killed after the page was detached from its URI, the next deletion finishes it. The promises hold in
+// between.
 func TestDeletePageContinues(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -220,7 +222,7 @@ func TestDeletePageContinues(t *testing.T) {
 	in.Check(t)
 }
 
-// An app that is half deleted cannot be moved.
+// The pages of an app that is half deleted cannot be deleted.
 func TestDeletePageOfAnAppThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -515,7 +517,8 @@ func TestAppChangesDuringFirstVisit(t *testing.T) {
 	require.ErrorIs(t, err, db.ErrAppChanged, "the page is there, by the new way")
 }
 
-// If two instances make the same page, and only one page has room, the second one finds the page and needs no room.
+// If two instances create the same page, and the app may have only one more page, the second instance finds the page and needs
+// no room.
 func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

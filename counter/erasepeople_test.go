@@ -176,7 +176,7 @@ func TestEraseDuringALink(t *testing.T) {
 	})
 }
 
-// A statement about an id that follows its erasure is erased too, even if it is less than before.
+// Links that are written while their ids are being erased are erased, too, even if an id gets a lower height than before.
 func TestEraseDuringAnErasure(t *testing.T) {
 	in := newLinked(t)
 	held := in.holds(t, `SELECT $1::inet, lock_people(id) FROM apps WHERE name = 'demo'`, "old")
@@ -228,7 +228,7 @@ func TestEraseDuringARenewal(t *testing.T) {
 	})
 }
 
-// A killed erasure keeps the ids until all visits of the person are erased: repeated with any of the ids, it
+// A killed erasure keeps the ids until all visits of the person are erased. If it is repeated with any of these ids, it
 // continues.
 func TestErasePeopleContinues(t *testing.T) {
 	in := newLinked(t)
@@ -249,7 +249,8 @@ func TestErasePeopleContinues(t *testing.T) {
 	in.verified(t)
 }
 
-// Deleting an app deletes its people, including those being written at that moment. None can be written afterwards.
+// Deleting an app deletes its people, including those being written at that moment. Afterwards no people can be written for the
+// app.
 func TestDeleteAppWithPeople(t *testing.T) {
 	in := newLinked(t)
 	held := in.holds(t, notYet, "new")
@@ -299,7 +300,7 @@ func TestVerifyWhilePeopleAreWritten(t *testing.T) {
 	a.verified(t)
 }
 
-// An app with people keeps visitors with ids, whichever of the two changes comes first.
+// If an app has links between ids, its visitor mode cannot change, and if the mode changes first, links are refused.
 func TestAppWithPeopleKeepsItsVisitors(t *testing.T) {
 	t.Parallel()
 	in, _ := plain.newPeople(t, counter.Options{})

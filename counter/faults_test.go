@@ -137,7 +137,7 @@ func TestOnlyPoisonFails(t *testing.T) {
 	in.Check(t)
 }
 
-// A transaction rolled back because of others is sent again, and counts once.
+// A transaction that is rolled back because of other transactions is sent again, and counts once.
 func TestBusyIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"40001", "40P01", "55P03"} {
@@ -158,7 +158,7 @@ func TestBusyIsTriedAgain(t *testing.T) {
 	}
 }
 
-// Close answers every accepted visit, and refuses later ones, including chunks.
+// Close answers every accepted visit, and refuses later visits, including chunks.
 func TestCloseAnswersTheAccepted(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})

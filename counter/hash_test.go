@@ -123,14 +123,14 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	assert.Equal(t, before, numbers())
 	assert.Equal(t, addresses, in.Table(t, ofAddresses))
 
-	// It also fails if a visit has a visitor without a hash.
+	// The command also fails if a visit has a visitor without a hash.
 	in.Exec(t, `INSERT INTO visits (page_id, day_id, previous_day, ip) SELECT page_id, day_id, 0, '203.0.113.9' FROM visits
 		WHERE day_id = 20260702 LIMIT 1`)
 	require.ErrorContains(t, in.Admin.SetApp(t.Context(), "demo", app.Settings{Visitor: ptr("hashed")}), "are missing at its site")
 	in.Exec(t, `DELETE FROM visits WHERE ip = '203.0.113.9'`)
 	assert.Equal(t, addresses, in.Table(t, ofAddresses))
 
-	// A command that waited longer than the app is held changes nothing either.
+	// A command that waits until its hold on the app has expired changes nothing, either.
 	erased := in.erasing(t)
 	go func() { done <- in.Admin.SetApp(context.Background(), "demo", app.Settings{Visitor: ptr("hashed")}) }()
 	in.waitForTurn(t, 1)
@@ -140,7 +140,7 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	assert.Equal(t, addresses, in.Table(t, ofAddresses))
 	in.Count(t, "192.0.2.1", "http://a.example/0")
 
-	// A killed command leaves the app held until its time ends or the next command releases it.
+	// A killed command leaves the app held until the hold expires or the next command releases it.
 	in.Exec(t, `UPDATE apps SET held_until = now() + interval '1 hour', public_counts = 'count'`)
 	require.NoError(t, in.DB.WaitForInstances(t.Context(), dbtest.Patience))
 	assert.Equal(t, visit.Unavailable, in.kindOf(t, counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/0"}))
@@ -163,7 +163,7 @@ func (in *instance) process() *admin.Admin {
 	return in.Admin.Sharing(admin.NewSlots(context.Background()))
 }
 
-// erasing makes others wait for their turn to erase, until the function is called.
+// erasing makes other commands wait for their turn to erase, until the returned function is called.
 func (in *instance) erasing(t *testing.T) (erased func()) {
 	t.Helper()
 	tx, err := in.Tables().Begin(t.Context())
@@ -173,7 +173,7 @@ func (in *instance) erasing(t *testing.T) (erased func()) {
 	return func() { t.Helper(); require.NoError(t, tx.Commit(t.Context())) }
 }
 
-// waitForTurn returns when this number of commands wait for their turn to erase.
+// waitForTurn returns when this many commands wait for their turn to erase.
 func (in *instance) waitForTurn(t *testing.T, commands int64) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -26,7 +26,7 @@ func (in *instance) withID(t *testing.T, ip, uri, id string) visit.Answer {
 	return a
 }
 
-// A visit counts once with its id, in whichever way it is repeated, and the repeated one returns the present numbers.
+// A visit counts once with its id, in whichever way it is repeated. The repeated visit returns the present numbers.
 func TestIDs(t *testing.T) { everyWay(t, testIDs) }
 
 func testIDs(t *testing.T, w way) {

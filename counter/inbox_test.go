@@ -235,8 +235,8 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	assert.Contains(t, in.Log.String(), "visits in the inbox can no longer be counted")
 }
 
-// A transaction that writes to the inbox has read the app's settings. Commands that change these, or delete the app,
-// wait for it, so that the visit counts as it was accepted.
+// A transaction that writes to the inbox has read the app's settings. Commands that change these settings, or delete the app,
+// wait for this transaction, so that the visit counts as it was accepted.
 func TestCommandsWaitForInboxWriters(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -298,8 +298,8 @@ func TestInboxOfAnAppThatIsGone(t *testing.T) {
 	require.NoError(t, in.Admin.DeleteApp(t.Context(), "gone"))
 }
 
-// An app is held so long that its visits use their share of the inbox: visits of other apps are never refused because
-// of that. After it is released, all accepted visits count once.
+// An app is held so long that its visits use up the inbox's share for such apps. Visits of other apps are never refused because
+// of this. After the app is released, all accepted visits count once.
 func TestInboxWithALongHeldApp(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{InboxLimit: 40})
@@ -431,7 +431,7 @@ func TestInboxWithoutTags(t *testing.T) {
 	require.Equal(t, int64(8), in.One(t, `SELECT pv FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
 }
 
-// Rows of one app are locked for long: visits of other apps count in the meantime, and its own afterwards.
+// Rows of one app are locked for long: visits of other apps count in the meantime, and visits of this app count afterwards.
 func TestInboxWithLockedRowsOfAnApp(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -481,7 +481,7 @@ func TestErasingEmptiesTheInbox(t *testing.T) {
 	assert.Zero(t, in.One(t, `SELECT count(*) FROM inbox`))
 }
 
-// An erased address is removed from the inbox even behind visits of a locked app. Visits that are not counted yet
+// An erased address is removed from the inbox, even if visits of a locked app are before it. Visits that are not counted yet
 // stay.
 func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	t.Parallel()
@@ -570,7 +570,8 @@ func TestInboxDuringADump(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("2 2 1 %d | 2 2 1 %[1]d", rounds+2), row(in.Count(t, "192.0.2.1", "http://a.example/")))
 }
 
-// A transaction has taken a number without committing yet: later visits count, and its own after the commit.
+// A transaction has taken a number, but has not committed yet. Visits with later numbers count, and its own visit counts after
+// the commit.
 func TestInboxCountsLateCommits(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

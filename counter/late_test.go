@@ -261,8 +261,8 @@ func TestDayIsDroppedDuringACall(t *testing.T) {
 	in.verified(t)
 }
 
-// A time is interpreted in the app's time zone. One slightly in the future counts as now, and others are refused with
-// the possible days.
+// A time is interpreted in the app's time zone. A time slightly in the future counts as now. Other times in the future, or too
+// long ago, are refused with the possible days.
 func TestGivenTimes(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -347,7 +347,7 @@ func TestPausedRetention(t *testing.T) {
 	assert.Equal(t, []string{"f"}, in.list(t, `SELECT is_retention_paused(id)::text::char FROM apps`))
 }
 
-// A pause that starts while retention runs keeps all rows of that app, and no others.
+// A pause that starts while retention runs keeps all rows of its app, and no rows of other apps.
 func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -376,7 +376,7 @@ func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
 	in.verified(t)
 }
 
-// So does a pause that starts after the kept days were noted: the rest of the app stays.
+// A pause that starts after retention has noted the kept days also keeps the rows of its app that are left.
 func TestPauseStartsAfterKeptDaysWereNoted(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

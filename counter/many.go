@@ -40,9 +40,9 @@ type Counting struct {
 // callsOfAnybody is the source of calls without a key.
 const callsOfAnybody = "calls"
 
-// Visit validates an item. It returns the visit to count, or the reason to skip it. An error of the kind Unavailable
-// concerns more than this item. If the only problem is that its day is no longer kept, Visit returns both the visit and
-// the error, because the visit may have been counted before.
+// Visit validates an item. It returns the visit to count, or the reason to skip it. An error of the kind Unavailable concerns
+// more than this item. If the only problem is that the item's day is no longer kept, Visit returns both the visit and the
+// error, because the visit may have been counted before.
 func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
 	c, a := g.counter, g.app
 	r := Request{URI: item.URI, Event: item.Event, IP: item.IP, Visitor: item.Visitor, Browser: item.Agent, ID: item.ID,
@@ -78,7 +78,7 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	return v, "", nil
 }
 
-// Known returns the ids with which visits were counted before.
+// Known returns which of the ids belong to visits that were counted before.
 func (g *Counting) Known(ctx context.Context, ids []string) (map[string]bool, error) {
 	return g.counter.countedIDs(ctx, g.app, ids...)
 }
@@ -147,13 +147,13 @@ func (g *Counting) DB() *db.DB { return g.counter.db }
 // Recorder returns the recorder that counts the visits from Visit.
 func (g *Counting) Recorder() *record.Recorder { return g.counter.recorder }
 
-// OpenQueue returns how far a partition of a queue was counted. If nothing was read before, this is first.
+// OpenQueue returns how far a partition of a queue was counted. If it was not read before, it starts at first.
 func (g *Counting) OpenQueue(ctx context.Context, source, part string, first int64) (*record.Position, error) {
 	return g.counter.recorder.OpenQueue(ctx, db.Position{App: g.app.ID, Source: source, Part: part}, first)
 }
 
-// LogKey returns the key that identifies the app's logs. It is nil if visitors are or were stored as addresses: then
-// the tables contain a key. daily: hashes of visitors and of lines change every day.
+// LogKey returns the key that identifies the app's logs. It is nil if visitors are or were stored as addresses, because then
+// the tables contain a key for logs. daily is true if hashes of visitors and of log lines change every day.
 func (g *Counting) LogKey(ctx context.Context) (key []byte, daily bool, err error) {
 	if g.app.Mode == app.ByAddress || g.app.LogKey != nil {
 		return nil, false, nil

@@ -49,8 +49,8 @@ func anyItems(r *rand.Rand, n int) (items []counter.Item) {
 	return items
 }
 
-// In chunks each visit gets the same numbers as by itself, also across midnight, and with visits of the lanes in
-// between.
+// In chunks each visit gets the same numbers as if it were sent by itself, also across midnight, and with visits of the lanes
+// in between.
 func TestChunksCountAsSingleVisits(t *testing.T) { everyWay(t, testChunksCountAsSingleVisits) }
 
 func testChunksCountAsSingleVisits(t *testing.T, w way) {
@@ -193,7 +193,7 @@ func TestCallsAreForgotten(t *testing.T) {
 	}, dbtest.Patience, dbtest.Tick, "an instance forgets by itself")
 }
 
-// Deleting an app deletes its positions, including those of a stream of NATS that 0.2 has counted.
+// Deleting an app deletes its positions, including the positions in a stream of NATS that 0.2 has counted.
 func TestDeleteAppWithPositions(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -224,7 +224,7 @@ func TestMovesThatAreKilled(t *testing.T) {
 	other.verified(t)
 }
 
-// stopsAt starts to move the app, and stops at a step, if it is reached, until the move is to continue.
+// stopsAt starts to move the app, and stops at a step, if the move reaches it, until goOn is called.
 func stopsAt(from, to *instance, cell, step string) (goOn func() error) {
 	reached, on, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	m := &admin.Moving{Name: "demo", Cell: cell, From: from.process(), To: to.process(), Lead: func(context.Context) error { return nil },
@@ -243,8 +243,8 @@ func stopsAt(from, to *instance, cell, step string) (goOn func() error) {
 	return func() error { close(on); return <-done }
 }
 
-// If two commands move the app at once, one goes no further than the other has gone. Waiting visits are carried once,
-// and the app stays in the cell that the other command moved it to, even if the targets differ.
+// If two commands move the app at the same time, one of them fails at a step that the other one has already done. Waiting
+// visits are carried once, and the app stays in the cell that the other command moved it to, even if the targets differ.
 func TestMovesAtOnce(t *testing.T) {
 	t.Parallel()
 	others := desk.Options{Apps: map[string]app.Settings{"first": {Access: ptr("open")}}}

@@ -61,8 +61,8 @@ func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 	return row(a)
 }
 
-// Numbers from elsewhere are added to every all-time total in a response, and to ranks. The tables of counted visits
-// do not contain them, and Counted leaves them out.
+// Offsets are added to every all-time total in a response, and to ranks. The tables of counted visits do not contain them, and
+// Counted leaves them out.
 func TestOffsets(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -88,7 +88,7 @@ func TestOffsets(t *testing.T) {
 	require.Equal(t, "704 604 0 5004 | 50 50 0 50", row(anybody))
 	require.Equal(t, "704 604 601 5005 | 51 51 51 51", in.shownAs(t, "192.0.2.1", "http://a.example/new", false))
 
-	// Setting it again replaces it. After removal the counted numbers remain.
+	// Setting an offset again replaces it. After its removal the counted numbers remain.
 	in.offset(t, page, 10, 10, 10)
 	require.Equal(t, "704 604 601 5006 | 14 14 11 15", other.shownAs(t, "192.0.2.1", page+"#again", false))
 	removed, err := in.Admin.RemoveOffset(t.Context(), "demo", page)
@@ -201,7 +201,7 @@ func TestOffsetsWithoutWatching(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), plain.newInstance(t, counter.Options{})
 
-	// A watching instance holds the present epoch. From here on none can.
+	// A watching instance holds the present epoch. From here on no instance can hold it.
 	conn := c.Conn(t)
 	require.Eventually(t, func() bool {
 		var held bool

@@ -22,7 +22,7 @@ func (c *Counter) AuthorizePuttingPeople(ctx context.Context, r Request) (*Peopl
 	return p, err
 }
 
-// AuthorizeFindingPeople lets a caller look up persons, after the same checks.
+// AuthorizeFindingPeople lets a caller look up persons. It makes the same checks as AuthorizePuttingPeople.
 func (c *Counter) AuthorizeFindingPeople(ctx context.Context, r Request) (*People, error) {
 	return c.authorizePeople(ctx, &r, app.ScopeRead, "looks up people")
 }

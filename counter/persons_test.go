@@ -116,8 +116,7 @@ func (in *instance) turn(t *testing.T) {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// A link written while an app is moving elsewhere has to be retried, whether or not the instance knows of the move
-// yet.
+// A link written while an app is moving to another cell has to be retried, whether or not the instance knows of the move yet.
 func TestPeopleWaitForAMove(t *testing.T) {
 	t.Parallel()
 	in, _ := plain.newPeople(t, counter.Options{})
@@ -176,7 +175,8 @@ func TestLinksHoldAtOtherInstances(t *testing.T) {
 	b.warnsOfNoBatch(t)
 }
 
-// A person may become another's alias, again and again: the ids that lead to them follow.
+// A person may become an alias of another person, again and again. The ids that lead to the first person then lead to the other
+// one.
 func TestPersonsBecomeAliases(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -199,8 +199,8 @@ func TestPersonsBecomeAliases(t *testing.T) {
 	a.Check(t)
 }
 
-// Visits accepted before a link and counted after it, visits of past days, and visits in one call count as the
-// person, and so do repeated ones.
+// Visits accepted before a link and counted after it, visits of past days, visits in one call, and repeated visits count as the
+// person.
 func TestEveryWayInResolves(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -331,7 +331,7 @@ func TestMidnightOfAnAlias(t *testing.T) {
 	a.Check(t)
 }
 
-// A link waits while all people of the app are erased. It is then the first one again.
+// A link waits while all people of the app are erased. It then is the app's first link again.
 func TestLinkBehindErasing(t *testing.T) {
 	t.Parallel()
 	a, b := both.newPeople(t, counter.Options{})
@@ -363,8 +363,8 @@ func TestLinkBehindErasing(t *testing.T) {
 	require.Equal(t, "2 2 1 4 | 2 2 1 4", b.by(t, "cookie:1", page))
 }
 
-// The height of an id depends on the ids that lead to it now, not on former ones. Recomputing it counts as use of
-// none of these ids, and a later copy of a row of the previous period fits.
+// The height of an id depends on the ids that lead to it now, not on former ones. Recomputing the heights does not count as use
+// of these ids. If a row of the previous period is copied later, its height is right.
 func TestWaysGetShorter(t *testing.T) {
 	t.Parallel()
 	in, _ := ways[3].newPeople(t, counter.Options{})

@@ -25,8 +25,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// people is a model of the links and visits, from the rules only. Changes of links and visits take turns, so that
-// each visit has one expected answer despite concurrency.
+// people is a model of the links and visits, derived only from the rules. Changes of links and visits take turns, so that each
+// visit has one expected answer despite concurrency.
 type people struct {
 	rows   map[string]*personRow
 	period int
@@ -177,7 +177,7 @@ func (p *people) counts(v ided) {
 	p.model.Counted(seen)
 }
 
-// ranked notes the ranks in the answer to a visit: its visitor must have had the same before.
+// ranked notes the ranks in the answer to a visit. They must equal the ranks in earlier answers to the same visitor.
 func (p *people) ranked(t *testing.T, v ided, answer visit.Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

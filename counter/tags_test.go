@@ -297,8 +297,8 @@ func TestAVisitorMakesOneValueADay(t *testing.T) {
 	}, sources)
 }
 
-// An app has a limited number of new values a day across all instances, and the rest is (other). Values made up by
-// strangers leave room for the app's own tags and for those of people, which share another limit.
+// An app has a limited number of new values a day across all instances. Further values become (other). Values made up by
+// strangers leave room for the app's own tags and for the tags of people, which share another limit.
 func TestNewValuesOfADayAreBounded(t *testing.T) {
 	t.Parallel()
 	a := ways[3].newInstance(t, counter.Options{})
@@ -454,7 +454,7 @@ func TestCountryIsOfTheAddress(t *testing.T) {
 	}, in.TagsOf(t))
 }
 
-// If a caller sends visits of others, their given tags count, at the given times.
+// If a caller sends visits of other people, the given tags count, at the given times.
 func TestManyVisitsHaveGivenTags(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
@@ -477,8 +477,8 @@ func TestManyVisitsHaveGivenTags(t *testing.T) {
 	}, in.TagsOf(t))
 }
 
-// News left by other instances are added up even by an instance that counts nothing. A damaged row does not hold up
-// the others, and the log reports it.
+// News left by other instances are added up even by an instance that counts nothing. A damaged row does not hold up other rows,
+// and the log reports it.
 func TestDamagedNewsOfTags(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{})
@@ -505,7 +505,7 @@ func TestDamagedNewsOfTags(t *testing.T) {
 	in.Check(t)
 }
 
-// From the moment the command returns, tags that the app does not list are not counted. hour always is.
+// From the moment the command returns, tags that the app does not list are not counted. The tag hour always is.
 func TestTagsAreThoseThatTheAppLists(t *testing.T) {
 	t.Parallel()
 	in := ways[3].newInstance(t, counter.Options{})

@@ -30,9 +30,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// lived returns an app with every feature, in this visitor mode: five days, of which the first has no rows left and
-// three are closed, its own tags, late visits, an erased visitor, numbers from elsewhere, history, notes, titles,
-// goals, people.
+// lived returns an app with every feature, in this visitor mode: five days, of which the first has no rows left and three are
+// closed, its own tags, late visits, an erased visitor, offsets, history, notes, titles, goals, people.
 func lived(t *testing.T, mode string) *instance {
 	t.Helper()
 	in := plain.startOn(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{"demo": {
@@ -509,7 +508,7 @@ func TestLoadWhileADayIsClosed(t *testing.T) {
 	to.verified(t)
 }
 
-// An interrupted load leaves nothing, and of two concurrent ones for one name only one succeeds.
+// An interrupted load leaves nothing, and of two concurrent loads under one name only one succeeds.
 func TestLoadsThatMeet(t *testing.T) {
 	t.Parallel()
 	from, to := lived(t, app.ByHash), elsewhere(t, counter.Options{})

@@ -17,8 +17,8 @@ import (
 	"footfall/desk"
 )
 
-// A page has the title that most of its last visitors have seen, and at least two. Strangers without an Origin of the
-// site do not vote, and apps without titles keep none.
+// A page has the title that most of its last visitors have seen, if at least two of them have. Strangers without an Origin of
+// the site do not vote, and apps without titles keep none.
 func TestTitles(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

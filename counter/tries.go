@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits other than those of apps. Each number takes the place of an app's number, and no app has it.
+// Limits that do not belong to an app. In a rateKey, each of these constants replaces an app's ID. No app has such an ID.
 const (
 	passwordsFrom = 0  // passwords from one address
 	wrongLinks    = -1 // invalid links from one address
@@ -14,7 +14,7 @@ const (
 	keysFrom      = -3 // wrong admin keys from one address
 	devicesFor    = -4 // passwords from known browsers for one name
 	deviceTries   = -5 // passwords from one known browser
-	fromNetwork   = -9 // added to a limit of addresses for the limit of their network
+	fromNetwork   = -9 // added to one of these for the limit of an IPv6 network
 
 	mostTries        = 10 // a minute from one address
 	mostTriesOfName  = 20
@@ -24,8 +24,8 @@ const (
 	tooManyPasswords = "too many passwords were tried from one address, or for one name; try again in %d s"
 )
 
-// Try refuses a caller without a known browser if too many passwords were tried from its address or for the name ("": unknown
-// name). Each instance counts by itself, as with all limits.
+// Try refuses a caller without a known browser if too many passwords were tried from its address, or for the name unless that
+// is "". Each instance counts tries separately, as with all limits.
 func (c *Counter) Try(peer netip.Addr, name string) error {
 	wait := c.takeTry(passwordsFrom, peer)
 	if wait == 0 { // a refused address does not use up the name's limit
@@ -34,8 +34,8 @@ func (c *Counter) Try(peer netip.Addr, name string) error {
 	return c.refuseTry(wait, tooManyPasswords)
 }
 
-// TryDevice refuses a browser that has signed in before if too many passwords were tried in it (device), or in all such browsers
-// for the name. Callers without a known browser do not use up these limits.
+// TryDevice refuses a known browser (one that has signed in before) if too many passwords were tried in this browser (device),
+// or in all known browsers for the name. Callers without a known browser do not use up these limits.
 func (c *Counter) TryDevice(device, name string) error {
 	wait := c.takeTryOf(deviceTries, device, mostTries)
 	if wait == 0 {
@@ -76,7 +76,7 @@ func (c *Counter) takeTry(limit int32, peer netip.Addr) time.Duration {
 	return wait
 }
 
-// takeTryOf uses up one try of a text. An empty text has no limit.
+// takeTryOf uses up one try of a text, such as a name. An empty text has no limit.
 func (c *Counter) takeTryOf(limit int32, text string, most int64) time.Duration {
 	if text == "" {
 		return 0

@@ -15,11 +15,11 @@ const (
 	dayKeysEvery  = 10 * time.Minute
 	usesEvery     = 15 * time.Second
 	dayKeysWithin = time.Minute
-	daysBehind    = 1 // may still be counted: no time zone is more than a day behind UTC
+	daysBehind    = 1 // days before today (UTC) that may still be today elsewhere: no time zone is more than a day behind UTC
 )
 
-// keepUp creates the keys of coming days, deletes those of past days, and stores which keys of apps were used, until
-// ctx ends. If calm it does not start at once. Any number of instances may run it.
+// keepUp creates the keys of coming days, deletes those of past days, and stores which keys of apps were used, until ctx ends.
+// If calm is true, it waits for one interval first. Any number of instances may run it.
 func (c *Counter) keepUp(ctx context.Context, calm bool) {
 	tick, often := time.NewTicker(dayKeysEvery), time.NewTicker(usesEvery)
 	defer tick.Stop()

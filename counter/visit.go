@@ -48,8 +48,8 @@ type subject struct {
 	day           int32
 	when          record.When
 	at            time.Time // the visit's time
-	tooOld        error     // why visits of its day are not accepted any more, or nil; only a repeated visit is answered then
-	repeated      bool      // counted before with its id, as far as this instance can see
+	tooOld        error     // why visits of this day are no longer accepted, or nil; repeated visits are still answered
+	repeated      bool      // the visit was counted before with its id, as far as this instance can see
 	asserter      bool      // the caller's key allows naming visitors
 	fromBadge     bool      // counted by a badge, so the visitor is unknown
 	keyless       bool      // the caller has no key
@@ -102,7 +102,7 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 	}
 	if err = c.identify(ctx, a, r, at, new(int32), &w); err == nil && need == app.ScopeCount {
 		if err = c.checkHeld(a); r.Later && a.MovingTo != nil {
-			err = nil // the cell counts it
+			err = nil // the cell counts the visit after the move
 		}
 	}
 	return a, w, err

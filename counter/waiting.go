@@ -55,7 +55,8 @@ func (r *Reading) Loaded() (last time.Time) {
 	return last
 }
 
-// noteRefused records, per app, why a page's visit was not counted. Programs with a key get the reason in the response.
+// noteRefused records, per app, why a page's visit was not counted. It ignores visits with a key: the programs that send them
+// get the reason in the response.
 func (c *Counter) noteRefused(r *Request, err error, skipped visit.Skipped) {
 	refused, is := errors.AsType[*visit.Error](err)
 	if r.Key != "" || skipped == "" && (!is || refused.Kind != visit.Forbidden) {

@@ -15,8 +15,8 @@ import (
 const (
 	// clocksDiffer is how far in the future a time may be and still be treated as now.
 	clocksDiffer = 5 * time.Minute
-	// firstDayEver is the first day for which any app accepts visits. The Web became public later in that year. A time
-	// that the caller does not have is often sent as 0, which is in 1970.
+	// firstDayEver is the first day for which any app accepts visits. The Web became public later in that year. Callers that do
+	// not have a visit's time often send 0, which is in 1970 and therefore refused.
 	firstDayEver = 19910101
 	// pauseHours is how long a pause of retention lasts unless it is renewed.
 	pauseHours = 24
@@ -108,8 +108,8 @@ func (c *Counter) countedIDs(ctx context.Context, a *app.App, ids ...string) (ma
 	return counted, nil
 }
 
-// CapToNow returns at, or the zero time (now) if at is in the future. isFar reports whether it is further ahead than
-// Visit accepts as now.
+// CapToNow returns at, or the zero time (now) if at is in the future. isFar reports whether at is too far in the future for
+// Visit to treat it as now.
 func (g *Counting) CapToNow(at time.Time) (capped time.Time, isFar bool) {
 	now := g.counter.clock()
 	if !at.After(now) {
@@ -129,7 +129,7 @@ func (g *Counting) FirstDay(ctx context.Context) (day int32, err error) {
 	return g.firstDay, err
 }
 
-// Pause is a pause of retention. An app may have several at once, each until it ends.
+// Pause identifies a pause of retention. An app may have several pauses at the same time.
 type Pause int64
 
 // NewPause returns a new pause, which has not started.
@@ -152,8 +152,8 @@ func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
 	})
 }
 
-// ReloadVisitors makes running instances read the visitors again after another process has counted many. Otherwise their
-// filters would once treat each of these visitors as new.
+// ReloadVisitors makes running instances read the visitors again after another process has counted many visits. Otherwise the
+// instances' filters would once treat each visitor of these visits as new.
 func (g *Counting) ReloadVisitors(ctx context.Context) error {
 	return g.write(ctx, func(ctx context.Context, q *db.Queries) error { return q.VisitorsReadAnew(ctx) })
 }

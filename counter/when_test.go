@@ -294,8 +294,8 @@ func startWithLocalClock(t *testing.T, url string, ahead time.Duration, log *byt
 	return in, local
 }
 
-// daysAstray returns the days that an instance with a wrong clock would store for targets, visitors or apps: all but
-// today, and yesterday, because midnight may pass during the test.
+// daysAstray returns the days that an instance with a wrong clock would store for targets, visitors or apps. It ignores today,
+// and yesterday because midnight may pass during the test.
 const daysAstray = `
 	SELECT what, day
 	FROM (

@@ -16,7 +16,7 @@ VALUES ($1)
 ON CONFLICT (name) DO NOTHING
 `
 
-// Adds an app with the settings of a new one, unless the name is taken.
+// Adds an app with default settings, unless the name is taken.
 func (q *Queries) AppAdd(ctx context.Context, name string) (int64, error) {
 	result, err := q.db.Exec(ctx, AppAdd, name)
 	if err != nil {
@@ -173,7 +173,7 @@ WHERE name = $1
 FOR SHARE
 `
 
-// The same, but new pages do not have to wait.
+// One app by name. Changes of it wait until the transaction ends, but first visits to new pages do not.
 func (q *Queries) AppShare(ctx context.Context, name string) (App, error) {
 	row := q.db.QueryRow(ctx, AppShare, name)
 	var i App
@@ -328,7 +328,7 @@ LISTEN footfall_apps
 `
 
 // Instances that cache apps hold a shared lock on the epoch that they have read. A command that changes
-// apps waits until no instance holds an older one. If an instance dies, its lock is released.
+// apps waits until no instance holds an older epoch. If an instance dies, its lock is released.
 // Subscribes to changes of apps.
 func (q *Queries) AppsListen(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, AppsListen)
@@ -421,7 +421,8 @@ SET value = value + 1
 WHERE name = 'erasures'
 `
 
-// Invalidates the caches of all instances: no batch commits that was made before.
+// Invalidates the caches of all instances. A batch that was made with the earlier basis can no longer
+// commit.
 func (q *Queries) BasisRaise(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BasisRaise)
 	return err
@@ -431,7 +432,7 @@ const BrowsersTell = `-- name: BrowsersTell :exec
 SELECT tell_browsers()
 `
 
-// Refuses instances from now on that do not support visitors by address and browser.
+// From now on, refuses instances that do not support visitors by address and browser.
 func (q *Queries) BrowsersTell(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BrowsersTell)
 	return err
@@ -443,8 +444,8 @@ SELECT claim_app($1, $2)::text AS cell
 `
 
 // Names that refer to cells (functions/elsewhere.sql).
-// Makes a name refer to a cell, unless it already refers to another one. ”: the app is here and not in a
-// cell. Returns the cell that it refers to.
+// Makes a name refer to a cell, unless the name already refers to another cell or belongs to an app here.
+// Returns the cell that the name refers to, or ” if the app is here.
 func (q *Queries) NameClaim(ctx context.Context, name string, cell string) (string, error) {
 	row := q.db.QueryRow(ctx, NameClaim, name, cell)
 	var cell_2 string
@@ -463,8 +464,8 @@ type NameLeadParams struct {
 	Began    *time.Time
 }
 
-// Makes a name that refers to a cell refer to another cell, and to an app added at that time. Returns
-// whether it did.
+// Makes a name that refers to @from_cell refer to @to_cell, and to the app there that was added at @began
+// (null: unchanged). Returns whether the name referred to @from_cell.
 func (q *Queries) NameLead(ctx context.Context, arg NameLeadParams) (bool, error) {
 	row := q.db.QueryRow(ctx, NameLead,
 		arg.Name,
@@ -487,7 +488,7 @@ type NameLetGoParams struct {
 	Seconds float64
 }
 
-// Frees a name that has referred to a cell for this number of seconds.
+// Frees a name that has referred to a cell for at least this number of seconds.
 func (q *Queries) NameLetGo(ctx context.Context, arg NameLetGoParams) error {
 	_, err := q.db.Exec(ctx, NameLetGo, arg.Name, arg.Cell, arg.Seconds)
 	return err

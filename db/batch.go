@@ -16,27 +16,27 @@ import (
 // the (target, visitor) pairs for which the database decides whether they count.
 type Batch struct {
 	ID [16]byte
-	// Basis is the version of the tables from which the batch was made, as returned by DB.Basis.
-	// The database refuses the batch if the version has changed. "" is never refused.
+	// Basis is the version of the tables' contents from which the batch was made, as returned by
+	// DB.Basis. The database refuses the batch if this version has changed, unless Basis is "".
 	Basis    string
 	Targets  TargetColumns
 	Pairs    PairColumns
-	Moves    []Move          // the sources of the visits, ordered by the keys of their positions
+	Moves    []Move          // positions in the sources of the visits, in the order of Position.Compare
 	Lines    []LogLine       // lines of access logs that the batch records as counted
-	Taken    InboxTakeParams // rows taken out of the inbox, in order
+	Taken    InboxTakeParams // visits taken out of the inbox, in the order of its rows
 	PastDays PastDayColumns
-	Late     bool // some visits may be of a day before their site's last one; Rows then has the visits of each day
+	Late     bool // some visits may be of a day before the last day of their site; then Rows is used
 	Rows     DayColumns
-	IDs      VisitIDColumns // the ids of the visits that have one, without duplicates
+	IDs      VisitIDColumns // the ids of the visits that have an id, without duplicates
 }
 
 // TargetColumns has a row for each target, in order of id.
 type TargetColumns struct {
 	IDs       []int64
 	Sites     []int64 // the page's site; 0 if the target is a site itself
-	Days      []int32 // day of its visits; in a late batch only of its live visits, 0: it has no live visits
+	Days      []int32 // day of the target's visits; in a late batch the day of its live visits, or 0 if it has none
 	Hot       []int64 // number of visits
-	Newcomers []int64 // number of its hinted pairs
+	Newcomers []int64 // number of the target's hinted pairs
 }
 
 // DayColumns has a row for each day of a target.
@@ -52,7 +52,7 @@ type PairColumns struct {
 	Visitors []netip.Addr
 	Days     []int32
 	Hinted   []bool   // the visitor is certainly new to the target, so the database need not look them up
-	TagSets  []string // the tags of visits of sites, as TagSet writes them; "": unknown
+	TagSets  []string // tags of the visit as TagSet writes them, if the target is a site; "": unknown
 
 	Tags PackedTags
 }
@@ -60,8 +60,8 @@ type PairColumns struct {
 // PastDayColumns has a row for each past day of an app.
 type PastDayColumns struct{ Apps, Days []int32 }
 
-// Sums are a target's counters under the batch's lock. They include the batch's Hot and, in PV and
-// UV, its Newcomers.
+// Sums are a target's counters while the batch holds their locks. Hot includes all visits of the batch. PV and UV
+// include only the batch's hinted newcomers.
 type Sums struct{ Hot, PV, UV int64 }
 
 // Verdict is the database's decision about one (target, visitor) pair.
@@ -77,8 +77,8 @@ type Outcome struct {
 	Verdicts []Verdict // one for each row of Batch.Pairs
 }
 
-// Write sends a batch in one round trip, and returns when it has committed. FaultOf classifies its
-// errors. The slices of out are reused.
+// Write sends a batch in one round trip, and returns when the batch has committed. FaultOf classifies the errors of
+// Write. The slices of out are reused.
 func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -100,8 +100,8 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	return nil
 }
 
-// queue queues every statement after BatchBegin. required is set to whether a standby is required.
-// unsaid is the default if the tables do not specify it.
+// queue queues every statement after BatchBegin. When the statements have run, *required is whether a standby is
+// required. unsaid is the default if the tables store no such requirement.
 func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
 	out.Sums = slices.Grow(out.Sums[:0], len(b.Targets.IDs))[:len(b.Targets.IDs)]
 	out.Verdicts = slices.Grow(out.Verdicts[:0], len(b.Pairs.Targets))[:len(b.Pairs.Targets)]
@@ -137,9 +137,8 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
 	}
 }
 
-// Probe writes a batch without visits, as durably as any other. It fails whenever a batch with
-// visits would fail because rights or disk space are missing, or because the server accepts no
-// writes.
+// Probe writes a batch without visits, as durably as any other batch. It fails whenever a batch with visits would
+// fail because rights or disk space are missing, or because the server accepts no writes.
 func (d *DB) Probe(ctx context.Context) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -171,7 +170,7 @@ func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 	return sites, days
 }
 
-// rows returns the days of the targets. Unless the batch is late, each target has one.
+// rows returns the visits per target and day. Unless the batch is late, each target has one day.
 func (b *Batch) rows() DayColumns {
 	if b.Late {
 		return b.Rows
@@ -205,7 +204,7 @@ func (b *Batch) newArgs() []any {
 		visitor netip.Addr
 		target  int64
 		later   int64
-		place   int32 // of the target, from 1
+		place   int32 // the target's index, from 1
 		day     int32
 		tags    string
 	}
@@ -242,8 +241,8 @@ func (b *Batch) rankNewcomers(out *Outcome) {
 	}
 }
 
-// lateArgs returns the arguments of LateVisitsRecord. turns numbers the rows of each pair, starting
-// with 1.
+// lateArgs returns the arguments of LateVisitsRecord. turns counts the rows of each (target, visitor) pair,
+// starting with 1.
 func (b *Batch) lateArgs() []any {
 	type pair struct {
 		target  int64
@@ -259,16 +258,16 @@ func (b *Batch) lateArgs() []any {
 	return []any{p.Targets, p.Visitors, p.Days, turns, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed, p.TagSets}
 }
 
-// Basis returns the version of the tables' contents that callers may cache. An erasure, for
-// example, changes it. Callers must read it before they read the contents.
+// Basis returns the version of those table contents that callers may cache. An erasure, for example, changes this
+// version. Callers must read the version before they read the contents.
 func (d *DB) Basis(ctx context.Context) (string, error) {
 	var basis string
 	err := d.look(ctx, "read the basis", func(q *Queries) (err error) { basis, err = q.BasisGet(ctx); return err })
 	return basis, err
 }
 
-// look runs a read for writers, and retries it once if its connection was dead. Its errors never
-// count as a lost batch, because no visit was sent.
+// look runs the queries f on a connection for batches, and retries them once if the connection was dead. Its errors
+// never count as a lost batch, because f sends no visit.
 func (d *DB) look(ctx context.Context, what string, f func(q *Queries) error) error {
 	err := twice(ctx, d.writers, func(conn *pgxpool.Conn) error { return f(New(conn)) })
 	if FaultOf(err) == FaultUnknown {
@@ -313,8 +312,8 @@ func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 	return err
 }
 
-// A writer may keep the visits of a batch waiting for the sum of these two, as multiples of the
-// statement timeout: 25 s in the service.
+// A writer may keep the visits of a batch waiting for the sum of these two times. Both are multiples of the
+// statement timeout. In the service, the sum is 25 s.
 const (
 	// WritePatience bounds the time for writing a batch. It covers the time limits of all its
 	// statements together, so that the server gives up first and reports it.

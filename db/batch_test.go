@@ -94,7 +94,7 @@ func TestWritersAtOnceLoseNothing(t *testing.T) {
 	}
 }
 
-// TestBatchAcrossTheTurn has a transaction that commits.
+// For a transaction that commits, see TestBatchAcrossTheTurn.
 func TestDidCommitOfATransactionThatRollsBack(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -144,7 +144,7 @@ func TestInternAgreesWhoeverComesFirst(t *testing.T) {
 		WHERE starts_with(p.uri, s.uri || '/')`), "pages with the right site")
 }
 
-// Newcomers with and without a hint get their ranks in one common order, the order of arrival.
+// Newcomers with and without a hint get their ranks in one common order: the order of arrival.
 func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -170,7 +170,7 @@ func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 3))
 }
 
-// A batch of newcomers only leads to the same rows whether they are hinted or looked up.
+// A batch in which all visitors are newcomers leads to the same rows, whether the visitors are hinted or looked up.
 func TestNewcomersAloneComeOutTheSame(t *testing.T) {
 	t.Parallel()
 	var tables [2][]string
@@ -214,7 +214,7 @@ func TestProbeNeedsRoom(t *testing.T) {
 	require.NoError(t, dbtest.Open(t, url, db.Options{}).Probe(t.Context()))
 }
 
-// During the first and last stay seconds of a turn, no table is emptied.
+// During the first stay seconds of a turn, and during the last, no table is emptied.
 const (
 	turn = 180
 	stay = int(db.BatchIDsStay / 1e9)
@@ -229,8 +229,8 @@ func batchesAt(t *testing.T, conn *pgx.Conn) (set func(second int)) {
 	return func(second int) { exec(t, conn, `UPDATE clock SET seconds = $1`, second) }
 }
 
-// Each id is kept for at least a minute, and not much longer, whenever in its turn it was written and however often
-// the tables are emptied.
+// Each id is kept for at least a minute, and not much longer. It does not matter when in a turn the id was written,
+// or how often the tables are emptied.
 func TestIDsOfBatchesGo(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -308,8 +308,8 @@ func TestAbandonedBatchArrivesLate(t *testing.T) {
 	}
 }
 
-// The changes of the tables that change the basis, so that instances drop their caches. A basis that changed with
-// every visit would be exact, and useless.
+// Some changes of the tables change the basis, so that instances drop their caches. Other changes must not: a basis
+// that changed with every visit would be useless.
 func TestBasis(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -351,7 +351,7 @@ func TestBasis(t *testing.T) {
 			before := hot()
 
 			exec(t, conn, c.sql)
-			// the fields that a repeat needs
+			// like a batch for a repeated visit, which has no pairs
 			next := onDay(&db.Batch{ID: batchID(), Basis: remembered, Targets: db.TargetColumns{IDs: []int64{1}, Hot: []int64{1},
 				Newcomers: []int64{0}}}, today)
 			if !c.changes {
@@ -427,8 +427,8 @@ func TestListsGoInOneOrder(t *testing.T) {
 	assert.Empty(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM tops`))
 }
 
-// Two sessions count the inbox, because one has lost its lock without noticing. Both have read the same rows: the
-// second takes none, and a row is only taken if it is unchanged since it was read.
+// Two sessions count the inbox, because one of them has lost its lock without noticing. Both have read the same
+// rows. A row is taken only if it is unchanged since it was read, so the second session takes none.
 func TestInboxIsTakenAsItWasRead(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.Connect(t, dbtest.New(t))

@@ -42,7 +42,7 @@ type asked string
 
 const (
 	tables      asked = CellPlace       // the node with the cell's tables
-	coordinator asked = CellCoordinator // the node that creates and changes them
+	coordinator asked = CellCoordinator // the node that creates and changes the tables
 )
 
 // lookForCell makes connections go to the tables if the URL has cell=on.
@@ -64,9 +64,9 @@ func (s *sessions) lookForCell() error {
 	return nil
 }
 
-// lead makes connections go to the given place, whichever host the URL names. Only one host is
-// therefore tried, even if its name does not resolve. The time limit allows a node to create the
-// functions that it needs after the tables have moved to it.
+// lead makes connections go to the given place, whichever host the URL names. So the driver tries only one host of
+// the URL, and does not resolve its name. The time limit also leaves time for creating functions: a node does that
+// on the first connection after the tables have moved to it.
 func (c *cell) lead(cfg *pgx.ConnConfig, to asked) {
 	cfg.Fallbacks = slices.DeleteFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
 	cfg.ConnectTimeout = max(cfg.ConnectTimeout, connectTimeout)
@@ -96,8 +96,8 @@ func (e *placeError) Unwrap() error { return e.error }
 // node does not use up the time of the connection itself.
 const placeWithin = 3 * time.Second
 
-// place returns the address of a place, or the last known one if no node responds. The node at that
-// address checks whether the tables are still there.
+// place returns the address of a place, or its last known address if no node responds. The node at that address
+// checks whether the tables are still there.
 func (c *cell) place(ctx context.Context, of asked) string {
 	ctx, cancel := context.WithTimeout(ctx, placeWithin)
 	defer cancel()
@@ -159,7 +159,8 @@ func (s sessions) forSteps() sessions {
 	}, new(atomic.Pointer[string]), nil}
 }
 
-// stepConnector makes connections for steps of the schema, most of which are transactions.
+// stepConnector makes connections for steps of the schema. Most steps are transactions, which begin with
+// StepGivesWay.
 type stepConnector struct{ driver.Connector }
 
 type stepConn struct{ *stdlib.Conn }
@@ -222,7 +223,7 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 	if _, err = New(conn).CellPlace(ctx); err != nil && !errors.Is(err, ErrNoRows) {
 		return false, err
 	}
-	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // no node has tables restored by pg_restore yet
+	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // err: no node has the tables from a pg_restore yet
 		err := d.untilLocked(ctx, functionsAndViews, func() error {
 			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 				q := New(tx)
@@ -242,7 +243,7 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 			return false, err
 		}
 	}
-	// Before a session arrives at the tables: if they were on the coordinator once, it ends this session.
+	// The comments come first: if the tables once were on the coordinator, CellArrive may end this session.
 	if err := d.setComments(ctx, conn); err != nil {
 		return false, err
 	}

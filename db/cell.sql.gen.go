@@ -47,7 +47,7 @@ SELECT (to_regnamespace('cell') IS NOT NULL)::boolean AS is_cell
 
 // Queries of each connection to a cell, and of each step of its schema. For creating and moving
 // cells, see queries/cells/.
-// Whether this database is one of a cell.
+// Whether this database belongs to a cell.
 func (q *Queries) CellIs(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, CellIs)
 	var is_cell bool

@@ -21,7 +21,8 @@ import (
 	"footfall/status"
 )
 
-// Two cells on one node, which other nodes join. A cell has all functions of a database.
+// A cell on one node, which other nodes join, and then further cells. A cell can do everything that a single
+// database can do.
 func TestCellsOnOneNodeAndThree(t *testing.T) {
 	t.Parallel()
 	c := dbtest.NewCluster(t, 3)
@@ -41,7 +42,7 @@ func TestCellsOnOneNodeAndThree(t *testing.T) {
 	for n := 1; n < 3; n++ {
 		node, err := cells.ParseNode(c.Node(n))
 		require.NoError(t, err)
-		for range 2 { // the second time it exists
+		for range 2 { // the second time the node is already in the cluster
 			require.NoError(t, cluster.AddNode(t.Context(), node))
 		}
 	}
@@ -61,7 +62,7 @@ func TestCellsOnOneNodeAndThree(t *testing.T) {
 	countsWithFewRights(t, c, cluster)
 }
 
-// countsWithFewRights counts with a role without further rights.
+// countsWithFewRights counts with a role that has only the rights of footfall_app.
 func countsWithFewRights(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster) {
 	t.Helper()
 	cell, err := cluster.AddCell(t.Context(), "rights", cells.Node{})
@@ -110,7 +111,7 @@ func everyStatementPrepares(t *testing.T, conn *pgx.Conn) {
 	assert.Greater(t, found, 250)
 }
 
-// countsAndFails writes batches, and checks that failures have the same meaning as elsewhere.
+// countsAndFails writes batches, and checks that failures have the same meaning as in a single database.
 func countsAndFails(t *testing.T, d *db.DB, conn *pgx.Conn) {
 	t.Helper()
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2)))
@@ -130,7 +131,7 @@ func countsAndFails(t *testing.T, d *db.DB, conn *pgx.Conn) {
 	assert.Equal(t, []int64{2, 2, 1}, numbers(t, conn, 2))
 }
 
-// emptiesTables calls the functions that need the tables themselves.
+// emptiesTables calls the functions that need the underlying tables on the node.
 func emptiesTables(t *testing.T, d *db.DB, conn *pgx.Conn) {
 	t.Helper()
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('')), (29991231, sha256(''))`)
@@ -151,11 +152,13 @@ func emptiesTables(t *testing.T, d *db.DB, conn *pgx.Conn) {
 	assert.NotContains(t, names, "totals")
 }
 
-// daysGiveWay makes and drops days while other transactions count for the same visitors, and wait for each other.
-// None of these ever fails.
+// daysGiveWay makes and drops days while other transactions count for the same visitors and wait for each other.
+// The counting transactions never fail. Making or dropping a day fails only with FaultBusy, and succeeds in the
+// end.
 func daysGiveWay(t *testing.T, c *dbtest.Cluster, url string) {
 	t.Helper()
-	// In a deadlock the counting sessions would be the victims: no other session checks for one in time.
+	// In a deadlock, PostgreSQL would cancel a counting session, because no other session checks for deadlocks in
+	// time.
 	exec(t, c.Connect(url), `SET citus.enable_ddl_propagation = off;
 		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''10min''', current_database()); END $$`)
 	first := c.Connect(url)
@@ -199,8 +202,9 @@ func daysGiveWay(t *testing.T, c *dbtest.Cluster, url string) {
 	}
 }
 
-// stepsGiveWay applies the last steps again while visits are counted. It never waits long, and all nodes have its
-// changes. Step 22 finds its columns held_until and hashed_from in place.
+// stepsGiveWay applies the last steps again while visits are counted. The steps never make visits wait for long,
+// and all nodes get the changes. Two columns of step 22, held_until and hashed_from, are still there: the step must
+// accept that.
 func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	t.Helper()
 	coordinator, conn := dbtest.Connect(t, c.URL(0, "footfall_"+cell.Name)), c.Connect(cell.URL)
@@ -275,7 +279,8 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	require.Equal(t, []string{"functions and views"}, applied)
 }
 
-// moves moves a cell during writes. Each write ends as after a failover, and the tables agree with all results.
+// moves moves a cell during writes. Each write ends in the same way as after a failover, and the tables agree with
+// all results.
 func moves(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster, cell cells.Cell, d *db.DB) {
 	t.Helper()
 	before, reader := numbers(t, c.Connect(cell.URL), 2), c.Connect(cell.URL)
@@ -310,7 +315,8 @@ func moves(t *testing.T, c *dbtest.Cluster, cluster *cells.Cluster, cell cells.C
 		dbtest.Tick)
 }
 
-// arrivesInTheEnd moves a cell to a node where this takes longer than the limit for a statement.
+// arrivesInTheEnd checks that the first connection to a node may take longer than the limit for a statement: there
+// it creates the functions of the cell.
 func arrivesInTheEnd(t *testing.T, c *dbtest.Cluster, cell cells.Cell) {
 	t.Helper()
 	const limit = time.Second

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// longestNoted bounds each side of a noted change, in bytes.
+// longestNoted bounds the old and the new value of a noted change, in bytes each.
 const longestNoted = 4000
 
-// Note records a change of an app ("" for a change of no app) in the transaction that makes it: the
-// user, and the old and new values. The values must not contain passwords, keys, tokens or anything
-// that identifies a visitor.
+// Note records a change in the transaction that makes it: the app ("" if the change concerns no app), the user, and
+// the old and new values. The values must not contain passwords, keys, tokens or anything that identifies a
+// visitor.
 func (q *Queries) Note(ctx context.Context, who, app, what, was, is string) error {
 	p := ChangeAddParams{Who: who, App: &app, What: what, Was: noted(was), IsNow: noted(is)}
 	if app == "" {

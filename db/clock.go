@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	clockReadings = 5           // per measurement; the one with the shortest round trip is used
-	longestTrip   = time.Second // a slower reading is ignored: it may be off by half its round trip
+	clockReadings = 5           // per measurement; the reading with the shortest round trip is used
+	longestTrip   = time.Second // a slower reading is ignored: its error may be half of the round trip
 )
 
 // ClockMayDiffer is how far this machine's clock may be from the database's before a warning is

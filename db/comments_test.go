@@ -21,7 +21,7 @@ import (
 	"footfall/migrations"
 )
 
-// A database that 0.2.0 made gets the comments of this version, as a new one does.
+// A database that 0.2.0 made gets the comments of this version, as a new database does.
 func TestComments(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
@@ -34,7 +34,8 @@ func TestComments(t *testing.T) {
 	assert.Equal(t, written(t), comments(t, dbtest.Connect(t, dbtest.New(t))))
 }
 
-// A table that is locked for long keeps nobody else waiting, and gets its comments at the next start.
+// A table that is locked for a long time does not make other sessions wait for the comments. It gets its comments
+// at the next start.
 func TestCommentsOfALockedTable(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -69,7 +70,7 @@ func TestCommentsOfANewerVersionStay(t *testing.T) {
 	assert.Equal(t, "newer", comments(t, conn)["visits"])
 }
 
-// Each line of the file is a statement as Footfall reads it.
+// Each line of the file is a statement that setComments can read, a comment, or empty.
 func TestCommentsAreReadAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	rest := regexp.MustCompile(`(?m)^COMMENT ON (TABLE  \w+|COLUMN \w+\.\w+) +IS '([^'\n]|'')+';$`).ReplaceAllString(migrations.Comments, "")
@@ -115,7 +116,8 @@ func written(t *testing.T) map[string]string {
 	return all
 }
 
-// comments returns those of all tables and columns, by table or table.column. ”: none.
+// comments returns the comments of all tables and columns, by table or table.column. It is "" for those without a
+// comment.
 func comments(t *testing.T, conn *pgx.Conn) map[string]string {
 	t.Helper()
 	all := map[string]string{}

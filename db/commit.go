@@ -12,9 +12,9 @@ import (
 	"footfall/pause"
 )
 
-// commit adds COMMIT to the queued statements, sends them, and returns when the commit is confirmed.
-// After an error it rolls back. required is read after the statements have run: it is whether a
-// standby is required.
+// commit adds COMMIT to the queued statements, sends them, and returns when the commit is confirmed. After an error
+// it rolls back. *required is whether a standby is required. It is read after the queued statements have run,
+// because one of them may set it.
 func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, required *bool) error {
 	q.Queue(BatchCommit)
 	if err := conn.SendBatch(ctx, q).Close(); err != nil {
@@ -28,9 +28,9 @@ func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, requi
 	return d.confirm(ctx, conn)
 }
 
-// commitAsked is commit for a transaction that has not checked yet whether a standby is required. If
-// again is set, it checks once more after COMMIT even if none is required. A transaction without a
-// row in batches needs this because say_standby did not wait for it.
+// commitAsked is commit for a transaction that has not checked yet whether a standby is required. If again is set,
+// it repeats the check after COMMIT, even if no standby was required before. A transaction without a row in batches
+// needs this, because say_standby does not wait for such transactions.
 func (d *DB) commitAsked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, again bool) error {
 	required := again
 	q.Queue(StandbyRequire, d.options.RequireStandby).QueryRow(func(row pgx.Row) error {
@@ -41,7 +41,7 @@ func (d *DB) commitAsked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, 
 	return d.commit(ctx, conn, q, &required)
 }
 
-// failed rolls back after an error.
+// failed rolls back after err, and returns err. It marks err if nothing was sent.
 func failed(conn *pgxpool.Conn, err error) error {
 	rollback(conn.Conn())
 	if pgconn.SafeToRetry(err) {
@@ -86,12 +86,12 @@ func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err er
 	}
 }
 
-// BatchIDsStay is the minimum time for which a batch's id is kept. An abandoned batch that arrives
-// within this time is refused. The function empty_batches depends on it.
+// BatchIDsStay is the minimum time for which a batch's id is kept. An abandoned batch that arrives within this time
+// is refused. The SQL function empty_batches must keep ids for at least this time.
 const BatchIDsStay = time.Minute
 
-// EmptyBatches forgets the ids of old batches if it is time to, and reports whether it did. It does
-// not wait for locks.
+// EmptyBatches deletes the ids of old batches if it is time to, and reports whether it did. It does not wait for
+// locks.
 func (d *DB) EmptyBatches(ctx context.Context) (bool, error) {
 	return d.queries.BatchesEmpty(ctx)
 }

@@ -31,8 +31,8 @@ ON CONFLICT DO NOTHING
 `
 
 // Keys of days. They are used to hash the visitors of apps with daily visitors.
-// Stores the key of a day, unless another instance has. Fails with SQLSTATE FF003 if the day is
-// more than one day after the latest present day of any time zone.
+// Stores the key of a day, unless another instance has already stored one. Fails with SQLSTATE
+// FF003 if the day is more than one day after the latest present day of any time zone.
 func (q *Queries) DayKeyMake(ctx context.Context, day int32, key []byte) error {
 	_, err := q.db.Exec(ctx, DayKeyMake, day, key)
 	return err
@@ -55,8 +55,8 @@ const DayKeysForget = `-- name: DayKeysForget :exec
 SELECT forget_day_keys($1)
 `
 
-// Deletes the keys of days before this one that have ended in all time zones, and also removes them
-// from the table's file. Fails (FaultBusy) instead of waiting for long.
+// Deletes the keys of days that are before @before and have ended in all time zones. Also removes
+// these keys from the table's file. Fails (FaultBusy) instead of waiting for long.
 func (q *Queries) DayKeysForget(ctx context.Context, before int32) error {
 	_, err := q.db.Exec(ctx, DayKeysForget, before)
 	return err

@@ -65,7 +65,8 @@ func TestOneOfManyMakesADayAndDropsIt(t *testing.T) {
 	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.2')`, today)
 	_, err := retention.New(d.Tx()).DayDrop(t.Context(), today)
 	assert.Equal(t, db.FaultBusy, db.FaultOf(err), "on a day in use, lock_timeout applies before statement_timeout: %v", err)
-	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.3')`, today) // no session waits for it
+	// No session waits for the drop.
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.3')`, today)
 	require.NoError(t, counting.Commit(t.Context()))
 	oneOfMany(t, func() (bool, error) { return retention.New(d.Tx()).DayDrop(t.Context(), today) })
 	assert.Equal(t, []string{"visits_20190630"},
@@ -76,7 +77,7 @@ func TestOneOfManyMakesADayAndDropsIt(t *testing.T) {
 	assert.True(t, made, "it can be made again")
 }
 
-// Nor do granting rights to roles and counting.
+// Making a day and counting do not wait for each other. Neither do granting rights to roles and counting.
 func TestMakingADayAndCountingDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -130,8 +131,8 @@ func TestWhatIsNoDay(t *testing.T) {
 	}
 }
 
-// Batches of late visits take longer than the limit for waiting for a lock: dropping a day waits for the running
-// ones, and later ones wait for it.
+// A batch of late visits may take longer than the limit for waiting for a lock. So dropping a day waits for running
+// batches, and later batches wait for the drop.
 func TestDayIsDroppedBetweenLateVisits(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -203,7 +204,7 @@ func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
 	exec(t, conn, `CREATE TABLE visits_20190701 (page_id bigint)`)
 	exec(t, conn, `CREATE TABLE other (day_id integer) PARTITION BY LIST (day_id)`)
 	exec(t, conn, `CREATE TABLE visits_20190702 PARTITION OF other FOR VALUES IN (20190702)`)
-	// A partition made by hand, and named after another day.
+	// This partition is made by hand and named after another day.
 	exec(t, conn, `CREATE TABLE visits_20190703 PARTITION OF visits FOR VALUES IN (20190704)`)
 	for _, day := range []int32{20190701, 20190702, 20190703} {
 		dropped, err := retention.New(d.Tx()).DayDrop(t.Context(), day)
@@ -280,7 +281,7 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	assert.Equal(t, insufficientPrivilege, code(err))
 }
 
-// Services that start at the same time: one makes partitions while another one grants rights.
+// Two services start at the same time: one makes partitions while the other one grants rights.
 func TestGrantsDuringNewDays(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.New(t), db.Options{})
@@ -301,8 +302,8 @@ func TestGrantsDuringNewDays(t *testing.T) {
 	require.NoError(t, receive(t, granted, "the grants"))
 }
 
-// A session that reads the list of partitions for the first time, while one is attached, would miss this partition
-// for ever: PostgreSQL has already sent the notification.
+// A session may read the list of partitions for the first time while a partition is attached. It would miss this
+// partition for ever, because PostgreSQL has already sent the notification.
 func TestEverySessionKnowsANewDay(t *testing.T) {
 	t.Parallel()
 	m := newMeeting(t)
@@ -358,8 +359,8 @@ func newMeeting(t *testing.T) *meeting {
 	return &meeting{url, conn, time.Date(2019, 3, 2, 0, 0, 0, 0, time.UTC)}
 }
 
-// take makes the next day, with a visit. It returns the sessions that read in the meantime, except those that took so
-// long on a slow machine that the day would not wait for them.
+// take makes the next day, with a visit. It returns the sessions that read in the meantime. It leaves out sessions
+// that took so long on a slow machine that making the day would not wait for them.
 func (m *meeting) take(t *testing.T, makeDay func(day int32)) (day int32, read []*pgx.Conn) {
 	t.Helper()
 	day, m.next = visit.DayOf(m.next, time.UTC), m.next.AddDate(0, 0, 1)
@@ -441,8 +442,8 @@ func TestDeletedDayKeysLeaveNothingInTheFile(t *testing.T) {
 	assert.Equal(t, rewritten, path(), "nothing is written where nothing is to be deleted")
 }
 
-// A session that needs a key while others are deleted gets it, and instances that delete concurrently do not block
-// each other.
+// A session that needs a key gets it while other keys are deleted, and instances that delete keys concurrently do
+// not block each other.
 func TestDayKeysDuringTheirDeletion(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)

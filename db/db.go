@@ -23,23 +23,23 @@ import (
 const Schema = "footfall"
 
 const (
-	reporters   = 3 // for routing.ReportPlaces, and the place of strangers
+	reporters   = 3 // as many as routing.ReportPlaces, plus the one place for strangers
 	longWorkers = 2
 )
 
 // Options configure Open. A zero field means its default.
 type Options struct {
-	// Name is the sessions' application_name unless the URL has one. Default footfall.
+	// Name is the sessions' application_name unless the URL sets it. Default footfall.
 	Name string
 	// Readers bounds the connections for everything except batches. Default 8.
 	Readers int
-	// Writers bounds the connections for batches. Each lane of the recorder and the writer of chunks need one
-	// each. One more is needed to find out whether a batch committed after its connection was lost. Default 5.
+	// Writers bounds the connections for batches. Each lane of the recorder needs one, and so does the writer of
+	// chunks. One more is needed to find out whether a batch committed after its connection was lost. Default 5.
 	Writers int
 	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
-	// DeadAfter is how long the other end of a connection may be silent before either end closes it. Default 10
-	// s. With several servers, a silent server is left after at most 3 s.
+	// DeadAfter is how long one end of a connection may be silent before the other end closes it. Default 10 s.
+	// If the URL names several servers, the client leaves a silent server after at most 3 s.
 	DeadAfter time.Duration
 	// RequireStandby refuses to commit if COMMIT waits for no synchronous standby. A setting in the tables
 	// (SayStandby) takes precedence.
@@ -76,15 +76,15 @@ type Tx = DBTX
 // Tx returns the connection or transaction of q.
 func (q *Queries) Tx() Tx { return q.db }
 
-// DB is a database with Footfall's schema, or an empty one before its migration. Callers run queries with Read,
+// DB is a database with Footfall's schema, or an empty database before its migration. Callers run queries with Read,
 // InTx, Report or Snapshots, depending on the kind of work. A DB is safe for concurrent use.
 type DB struct {
-	queries  *Queries      // of the pool readers
+	queries  *Queries      // run on the pool readers
 	readers  *pgxpool.Pool // for everything but batches and reports
 	writers  *pgxpool.Pool // only for batches, so that they never wait for a reader's connection
-	reports  *pgxpool.Pool // for reports: few and read-only, so that counting keeps the machine
+	reports  *pgxpool.Pool // for reports: few and read-only, so that reports leave most of the machine to counting
 	long     *pgxpool.Pool // for transactions that take minutes, so that they never take a reader's connection
-	sessions sessions      // also for connections outside the pools: migrations, watchers, snapshots
+	sessions sessions      // makes connections, also those outside the pools: for migrations, watchers, snapshots
 
 	options     Options
 	clockOffset atomic.Int64 // how many nanoseconds LocalClock is ahead of the database's clock
@@ -100,13 +100,13 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		return nil, err
 	}
 	d := &DB{sessions: base, options: o}
-	var failed [4]error // not nil only for a pool without connections
+	var failed [4]error // not nil only if the size of a pool is not positive
 	timeout := milliseconds(o.StatementTimeout)
 	d.readers, failed[0] = base.pool(ctx, o.Readers, map[string]string{"statement_timeout": timeout})
 	d.writers, failed[1] = base.pool(ctx, o.Writers, map[string]string{
-		// A generic plan is made once: planning would cost as much as the rest of a small batch. It
-		// may be made on empty tables, where a scan looks cheaper than an index, so scans are off.
-		// The statements are written so that only the right plan is left.
+		// A generic plan is made once: planning each batch would cost as much as the rest of a small
+		// batch. The plan may be made while tables are empty, when a scan looks cheaper than an index.
+		// So scans are off, and the statements are written so that only the right plan remains.
 		"plan_cache_mode":                     "force_generic_plan",
 		"enable_seqscan":                      "off",
 		"enable_bitmapscan":                   "off",
@@ -134,7 +134,7 @@ func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, cfg)
 }
 
-// Close closes every connection. It waits for those that are in use.
+// Close closes every connection. It waits for connections that are in use.
 func (d *DB) Close() {
 	d.readers.Close()
 	d.writers.Close()
@@ -159,10 +159,9 @@ func (d *DB) Ping(ctx context.Context) error {
 	return err
 }
 
-// Read runs f. It retries f once if its connection was dead, as every idle connection is after a server
-// restart, so f must be safe to run twice. Without a deadline, queries of f keep running after ctx is canceled:
-// canceling one would close its connection, and if many callers left, others would have to wait for new
-// connections.
+// Read runs f. It retries f once if its connection was dead, as every idle connection is after a server restart. So
+// f must be safe to run twice. The deadline of ctx ends the queries of f, but canceling ctx does not: canceling a
+// query would close its connection, and if many callers left, others would have to wait for new connections.
 func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
 	return twice(ctx, d.readers, func(conn *pgxpool.Conn) error {
 		stays := context.WithoutCancel(ctx)
@@ -198,9 +197,9 @@ func (d *DB) Report(ctx context.Context, f func(tx Tx) error) error {
 	return twice(ctx, d.reports, func(conn *pgxpool.Conn) error { return f(conn) })
 }
 
-// twice runs f on a connection of the pool. It retries f once if the connection was dead (other idle ones may
-// be dead, too, so it resets the pool), or if a migration replaced functions at that moment. Other errors of f
-// are returned without a retry.
+// twice runs f on a connection of the pool. It retries f once if the connection was dead, or if a migration
+// replaced functions at that moment. If the connection was dead, it first resets the pool, because other idle
+// connections may be dead, too. Other errors of f are returned without a retry.
 func twice(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) error {
 	dead, err := once(ctx, pool, f)
 	switch {
@@ -213,7 +212,7 @@ func twice(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) e
 	return err
 }
 
-// once also reports whether there was no connection, or whether it was lost.
+// once runs f on a connection of the pool. dead is true if there was no connection, or if it was lost.
 func once(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) (dead bool, err error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -224,8 +223,9 @@ func once(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) er
 	return err != nil && conn.Conn().IsClosed(), err
 }
 
-// KeepDayKey stores the key of a day unless there is one. It returns when the day's key is on disk. A key
-// stored by another transaction may not be confirmed yet, so KeepDayKey always commits something.
+// KeepDayKey stores the key of a day, unless the day already has a key. It returns when the day's key is on disk.
+// For this, it always commits something: another transaction may have stored the key without being confirmed yet,
+// and when a later commit is on disk, all earlier ones are.
 func (d *DB) KeepDayKey(ctx context.Context, day int32, key []byte) error {
 	return d.inTx(ctx, d.writers, func(q *Queries) error {
 		if err := q.DayKeyMake(ctx, day, key); err != nil {
@@ -261,10 +261,10 @@ const (
 	Retaining     = "footfall.retain"
 )
 
-// Alone runs f unless another process or goroutine is doing the same work. It never waits for the lock. The
-// lock belongs to the session, because a transaction open as long as f would keep a snapshot: PostgreSQL would
-// then keep old versions of all sums, and every batch would read past them. If the connection is lost, another
-// process may start before f has returned.
+// Alone runs f unless another process or goroutine is doing the same work. mine reports whether f ran. Alone never
+// waits for the lock. The lock belongs to the session and not to a transaction, because a transaction that is open
+// as long as f runs would keep a snapshot: PostgreSQL would then keep old versions of all sums, and every batch
+// would read past them. If the connection is lost, another process may start the work before f has returned.
 func (d *DB) Alone(ctx context.Context, work string, f func() error) (mine bool, err error) {
 	conn, err := d.readers.Acquire(ctx)
 	if err != nil {

@@ -17,18 +17,18 @@ import (
 	"footfall/db/dbtest"
 )
 
-// deadSoon is the shortest patience with a silent network that TCP supports.
+// deadSoon has the shortest limit that TCP supports for detecting a silent network.
 var deadSoon = db.Options{DeadAfter: 2 * time.Second}
 
-// found is the time limit for both ends to notice, on a very slow machine. Without a limit of our own it takes a
-// quarter of an hour after sending, and two hours otherwise.
+// found is the time limit for both ends to notice, on a very slow machine. Without Footfall's own limits, noticing
+// would take a quarter of an hour after data was sent, and otherwise two hours.
 const found = 2 * time.Minute
 
 // far is a server that is reached over TCP.
 type far struct{ near, url string }
 
-// database makes a database with the schema, and returns two URLs: a near one, and one through a network that can
-// vanish.
+// database makes a database with the schema, and returns two URLs: near leads straight to the server, and through
+// leads through a network that can vanish.
 func (f far) database(t *testing.T, name string) (near string, h *dbtest.Network, through string) {
 	t.Helper()
 	exec(t, dbtest.Connect(t, f.near), `CREATE DATABASE `+name+` TEMPLATE template0 ENCODING 'UTF8'`)
@@ -79,7 +79,7 @@ func (f far) testClientVanishes(t *testing.T) {
 		})
 	})
 	watched := async(t, func() (err error) {
-		for range 1000 { // a slow machine may consider it dead before
+		for range 1000 { // on a slow machine the connection may be given up earlier
 			err = client.WatchApps(ctx, "", func(access *db.Access) {
 				if access != nil {
 					select {
@@ -114,8 +114,8 @@ func (f far) testClientVanishes(t *testing.T) {
 	eventually(t, func() bool { return query[int64](t, conn, sessions) == 0 }, "the end of the vanished client's sessions")
 }
 
-// Tests have less patience than the service, whose connections pass their limits to the server, and turn off JIT,
-// even if the server uses it for others. (The server shows the limits only on TCP.)
+// Other tests have other limits than the service. This test has the service's limits: connections pass them to the
+// server, and turn off JIT even if the server uses it for others. (The server shows the limits only on TCP.)
 func (f far) testPatience(t *testing.T) {
 	d, err := db.Open(t.Context(), f.url+"?sslmode=disable&options=-c%20jit%3Don", db.Options{})
 	require.NoError(t, err)

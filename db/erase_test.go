@@ -17,8 +17,8 @@ import (
 	"footfall/retention"
 )
 
-// Rows of a batch that was running, or had not started, when a visitor's targets were looked up are found under the
-// locks of their sites. Earlier rows are not read again.
+// A batch may be running, or may start later, when a visitor's targets are looked up. Its rows are found
+// afterwards, under the locks of their sites. Earlier rows are not read again.
 func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -39,7 +39,7 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	since := func() []int64 {
 		return query[[]int64](t, erasing.Conn(), `SELECT visitor_pages_since('{1}', ARRAY[$1::integer], $2, ARRAY[$3::inet])`, today, unseen, ip)
 	}
-	// An older transaction in another database can make it read more pages, never fewer.
+	// An older transaction in another database can make visitor_pages_since read more pages, never fewer.
 	assert.Subset(t, []int64{2}, since())
 	require.NoError(t, underWay.Commit(t.Context()))
 	assert.Contains(t, since(), int64(3))
@@ -53,8 +53,8 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	assert.ElementsMatch(t, []int64{2, 3, 4}, since())
 }
 
-// Ranks are erased in any order, some at a time, also at the edges of rows. Each is stored once, and no row is larger
-// than single rows for its ranks: 40 bytes each, filled up to a multiple of eight.
+// Ranks are erased in any order, a few at a time, also at the edges of rows. Each rank is stored once. No row is
+// larger than separate rows for its ranks would be: 40 bytes each, rounded up to a multiple of eight.
 func TestErasedRanks(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -81,7 +81,7 @@ func TestErasedRanks(t *testing.T) {
 		SELECT DISTINCT pg_column_size(e) <= 40 * least(2, (SELECT count(*) FROM unpack_ranks(e.part, e.place, e.places)))
 		FROM erased_visitors AS e`))
 
-	// Of two concurrent erasures, neither loses ranks of the other.
+	// Two concurrent erasures do not lose the ranks of each other.
 	first := begin(t, url, `SELECT erase_ranks('{1}', '{7}')`)
 	meeting := dbtest.Connect(t, url)
 	second := async(t, func() error {
@@ -94,8 +94,9 @@ func TestErasedRanks(t *testing.T) {
 	require.Equal(t, []int64{7, 9}, dbtest.Column[int64](t, conn, `SELECT rank FROM erased_ranks WHERE page_id = 1 ORDER BY 1`))
 }
 
-// A writer of people has copied a row of the previous period, and then locks the rows that lead there. A visit that
-// uses one of these locks it, and copies the first. One of both starts again, without an error.
+// A writer of people has copied a row of the previous period, and then locks the rows that lead to it. A concurrent
+// visit that uses the id of such a row locks that row, and then copies the row that the writer has copied. One of
+// them starts again, without an error.
 func TestPeopleAreWrittenDuringTheirCopying(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -125,7 +126,8 @@ func TestPeopleAreWrittenDuringTheirCopying(t *testing.T) {
 	}
 }
 
-// letGo does the daily deletions of a running service, after serveVisits. The connection is the owner's.
+// letGo does the daily deletions of a running service, after serveVisits. owner is a connection of the tables'
+// owner.
 func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx := t.Context()
 	exec(t, owner, `UPDATE apps SET retain_days = 10, forget_days = 10`)

@@ -18,7 +18,7 @@ const (
 	FaultNone Fault = iota
 	// FaultBusy: rolled back because of other transactions. Send the same batch again.
 	FaultBusy
-	// FaultHint: rolled back because a visitor with a hint was not new. Send it again without hints.
+	// FaultHint: rolled back because a visitor with a hint was not new. Send the batch again without hints.
 	FaultHint
 	// FaultID: rolled back because another batch has counted a visit with the same id. Look up the ids, and send the
 	// batch again without that visit.
@@ -27,14 +27,14 @@ const (
 	// database.
 	FaultStale
 	// FaultDay: rolled back because a site of the batch was counted on a later day, which happens when clocks differ.
-	// Send it again with that day.
+	// Send the batch again with the later day.
 	FaultDay
-	// FaultMoved: rolled back because the batch's position is no longer at its start. Another batch has counted the
-	// visits up to the present position, so do not send them again.
+	// FaultMoved: rolled back because a position is no longer where the batch starts. Another batch has counted the
+	// visits up to the present position, so do not send these visits again.
 	FaultMoved
 	// FaultLate: rolled back because a past day is closed. Send the batch as a late batch.
 	FaultLate
-	// FaultTooOld: rolled back because an app no longer keeps a past day. Send the batch without these visits.
+	// FaultTooOld: rolled back because an app no longer keeps a past day. Send the batch without visits of that day.
 	FaultTooOld
 	// FaultLocked: rolled back because an app is locked against visits of past days, for example while a visitor is
 	// erased. LockedApp returns the app.
@@ -44,19 +44,20 @@ const (
 	FaultAhead
 	// FaultNoDay: rolled back because the partition of a day is missing. Create it, and send the batch again.
 	FaultNoDay
-	// FaultData: rolled back or not sent because the tables do not accept some row, or its app was deleted or changed.
-	// Send the other rows without it.
+	// FaultData: rolled back or not sent because the tables do not accept a row, or because the row's app was deleted or
+	// changed. Send the other rows without this row.
 	FaultData
 	// FaultRefused: rolled back or never started, because the server has no space, is shutting down or cannot be
 	// reached, or because its schema no longer accepts batches of this version.
 	FaultRefused
-	// FaultUnknown: the connection was lost, and the batch may have committed or may still commit. Or it has committed,
-	// but the synchronous standby may not have it.
+	// FaultUnknown: the connection was lost, and the batch may have committed or may still commit. Or the batch has
+	// committed, but it may be missing on the synchronous standby.
 	FaultUnknown
 )
 
-// FaultOf classifies an error of this package. If the server reports an error, the batch has not committed. The result
-// is FaultUnknown only if the server reported no error, or reported one while closing the connection.
+// FaultOf classifies an error of this package. It returns FaultUnknown in three cases: the server reported no
+// error, it reported one while it closed the connection, or the batch has committed but may be missing on the
+// synchronous standby. After any other error of the server, the batch has not committed.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return FaultNone
@@ -80,7 +81,7 @@ func FaultOf(err error) Fault {
 	if fault, raised := faultsRaised[pg.Code]; raised {
 		return fault
 	}
-	switch class := pg.Code[:2]; { // in a cell, each name is followed by a number
+	switch class := pg.Code[:2]; { // in a cell, the names of tables and constraints are followed by a number
 	case pg.Code == "23505" && (strings.HasPrefix(pg.ConstraintName, "visitors_pkey") ||
 		strings.HasPrefix(pg.TableName, "visits_")): // partitions of visits
 		return FaultHint
@@ -133,7 +134,7 @@ func answerOf(err error) *pgconn.PgError {
 // IsDenied reports whether the session's role lacks the right to run the statement.
 func IsDenied(err error) bool { return answerOf(err).Code == "42501" }
 
-// Violates reports whether a constraint of the tables refused a row.
+// Violates reports whether this constraint of the tables refused a row.
 func Violates(err error, constraint string) bool {
 	return strings.HasPrefix(answerOf(err).ConstraintName, constraint) // followed by a number in a cell
 }
@@ -181,7 +182,7 @@ type notSentError struct{ err error }
 func (e *notSentError) Error() string { return e.err.Error() }
 func (e *notSentError) Unwrap() error { return e.err }
 
-// ErrNoRows is returned by a query for one row that finds none.
+// ErrNoRows is returned by a query for one row that finds no row.
 var ErrNoRows = pgx.ErrNoRows
 
 // String returns the fault's name in logs and metrics.

@@ -21,7 +21,7 @@ import (
 // lockCounters locks the counters of one target.
 const lockCounters = `SELECT FROM counters WHERE page_id = $1 FOR UPDATE`
 
-// write writes a batch that is expected to fail, and returns the kind of the fault.
+// write writes a batch, and returns the fault of its error.
 func write(t *testing.T, d *db.DB, b *db.Batch) db.Fault {
 	t.Helper()
 	var out db.Outcome
@@ -30,7 +30,7 @@ func write(t *testing.T, d *db.DB, b *db.Batch) db.Fault {
 	return db.FaultOf(err)
 }
 
-// If the wait of a batch for a lock is ended, by anyone, the batch has counted nothing.
+// If a batch waits for a lock and anything ends its wait, the batch has counted nothing.
 func TestFaultsOfAWait(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -54,8 +54,9 @@ func TestFaultsOfAWait(t *testing.T) {
 	assert.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2)), "the next takes a new connection")
 }
 
-// The batch holds 1 and waits for 2. The other transaction holds 3 and waits for 1. When 2 is released, the batch
-// completes the deadlock and is rolled back, because the other transaction checks for deadlocks only much later.
+// The batch holds the counters of target 1 and waits for those of 2. The other transaction holds 3 and waits for 1.
+// When 2 is released, the batch completes the deadlock. The batch is rolled back, because the other transaction
+// checks for deadlocks only much later.
 func TestFaultOfDeadlock(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -89,7 +90,8 @@ func TestFaultOfWrongHint(t *testing.T) {
 	assert.Equal(t, []int64{2, 1, 1}, numbers(t, conn, 2))
 }
 
-// Tables with a visit without a visitor are damaged: no further visit is counted, with or without a hint.
+// Tables with a visit whose visitor is missing are damaged: no further visit of this visitor is counted, with or
+// without a hint.
 func TestFaultOfVisitWithoutVisitor(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -176,7 +178,8 @@ func numbers(t *testing.T, conn *pgx.Conn, target int64) []int64 {
 	return query[[]int64](t, conn, `SELECT ARRAY[hot, pv, uv] FROM counters WHERE page_id = $1`, target)
 }
 
-// The error that ends a session does not tell whether it committed: the server may have written the commit before.
+// The error that ends a session does not show whether its transaction committed: the server may have written the
+// commit earlier.
 func TestFaultOfASessionThatEnded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -194,8 +197,8 @@ func TestFaultOfASessionThatEnded(t *testing.T) {
 	}
 }
 
-// A role or a database that is configured to commit without waiting for the disk, or the standby's disk, does not
-// affect batches.
+// If a role or a database is configured to commit without waiting for the disk, or for the standby's disk, batches
+// still wait.
 func TestBatchesWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -214,7 +217,7 @@ func TestBatchesWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// A caller that cannot read the rows it needs has sent nothing, and gets an error.
+// If the rows that a caller needs cannot be read, the fault is FaultRefused, because no visit was sent.
 func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.New(t), db.Options{})
@@ -232,7 +235,8 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-// Each SQLSTATE raised by the schema determines how to treat the batch. FF009 means that it waits for others.
+// Each SQLSTATE raised by the schema determines how to treat the batch. Only FF009 is a FaultRefused: COMMIT waits
+// for no standby, and the batch cannot change that.
 func TestRaisedFaults(t *testing.T) {
 	t.Parallel()
 	raised := regexp.MustCompile(`ERRCODE = '(FF\d+)'`)

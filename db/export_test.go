@@ -28,7 +28,7 @@ func (b *Batch) RecordArgs() []any { return b.recordArgs() }
 // Tx returns a connection of the readers' pool, for the queries of other packages.
 func (d *DB) Tx() Tx { return d.queries.db }
 
-// NewDialer returns a dialer with another clock.
+// NewDialer returns a dialer that uses now as its clock.
 func NewDialer(within time.Duration, now func() time.Time) *dialer {
 	d := newDialer(within, time.Minute)
 	d.now = now

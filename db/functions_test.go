@@ -67,7 +67,7 @@ func TestNewerFunctionsStay(t *testing.T) {
 	for present, applies := range map[string][]string{
 		fmt.Sprint(number+1, " of another commit"): nil,
 		fmt.Sprint(number-1, " of another commit"): both,
-		"": both, // as in docs/operating.md for the way back
+		"": both, // set by the downgrade in docs/operating.md
 	} {
 		exec(t, conn, `UPDATE footfall.schema_files SET hash = $1 WHERE name = 'functions'`, present)
 		before := dbtest.Column[string](t, conn, functionOIDs)
@@ -98,7 +98,7 @@ func standsWithATable(line string) bool {
 	return false
 }
 
-// A page in the spelling of browsers would not be found.
+// Reports refuse a page in the spelling of browsers, which no stored page has. The error shows the stored spelling.
 func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -167,7 +167,7 @@ var reports = []string{
 	`SELECT * FROM report.uniques_under('shop', 'example.com/', 20190601, 20190630)`,
 }
 
-// Neither reports nor the service are affected when functions are dropped and made again, and their roles get their
+// Dropping functions and making them again affects neither reports nor the service. The roles of both get their
 // rights again.
 func TestReportsAndBatchesDuringNewFunctions(t *testing.T) {
 	t.Parallel()
@@ -211,7 +211,7 @@ func TestReportsAndBatchesDuringNewFunctions(t *testing.T) {
 	assert.Equal(t, "example.com", query[string](t, reader, `SELECT site FROM report.sites`))
 }
 
-// New functions wait for a long report, without delaying others.
+// New functions wait for a long report, without delaying other reports.
 func TestNewFunctionsWaitForALongReport(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Accept writes visits to the inbox in one transaction, one row per app, and returns when that has
-// committed. id is a batch id: if the connection is lost, DidCommit reports whether it committed.
-// past has the past days of the visits. FaultOf classifies its errors. ErrAppChanged means that an
-// app was deleted, or that its counting settings changed.
+// Accept writes visits to the inbox in one transaction, one row per app, and returns when the transaction has
+// committed. id is a batch id: if the connection is lost, DidCommit reports whether the transaction committed. past
+// has the past days of the visits. FaultOf classifies the errors of Accept. ErrAppChanged means that an app was
+// deleted, or that its counting settings changed.
 func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, past PastDayColumns) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (d *DB) ReadInbox(ctx context.Context, f func(q *Queries) error) error {
 
 // Add adds a past day of an app unless it is already included.
 func (c *PastDayColumns) Add(app, day int32) {
-	for i, d := range slices.Backward(c.Days) { // usually the last one
+	for i, d := range slices.Backward(c.Days) { // usually it is the last one
 		if d == day && c.Apps[i] == app {
 			return
 		}

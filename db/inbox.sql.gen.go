@@ -15,7 +15,8 @@ const InboxBehind = `-- name: InboxBehind :one
 SELECT inbox_behind($1, $2)::bigint AS visits
 `
 
-// The number of accepted visits of an app that are not counted yet, without rows up to a number.
+// The number of accepted visits of an app that are not counted yet. Rows up to the row number @after are
+// left out.
 func (q *Queries) InboxBehind(ctx context.Context, app int32, after int64) (int64, error) {
 	row := q.db.QueryRow(ctx, InboxBehind, app, after)
 	var visits int64
@@ -27,7 +28,8 @@ const InboxHold = `-- name: InboxHold :exec
 SELECT pg_advisory_xact_lock(hashtext('footfall.inbox'))
 `
 
-// Waits until no transaction writes to the inbox, and blocks new ones until the end of the transaction.
+// Waits until no other transaction writes to the inbox, and blocks later writes until this transaction
+// ends.
 func (q *Queries) InboxHold(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, InboxHold)
 	return err
@@ -64,8 +66,9 @@ type InboxLookRow struct {
 	IsLocked bool
 }
 
-// The waiting rows after a number, by app: the number of visits, the first and last row, when the first
-// one arrived, and whether the app is locked, so that its visits cannot be counted now.
+// For each app, the waiting rows after a row number: how many visits they contain, the first and last
+// row, when the first row arrived, and whether the app is locked, so that its visits cannot be counted
+// now.
 func (q *Queries) InboxLook(ctx context.Context, after int64) ([]InboxLookRow, error) {
 	rows, err := q.db.Query(ctx, InboxLook, after)
 	if err != nil {
@@ -182,9 +185,10 @@ type InboxReadRow struct {
 	CountsSo   bool
 }
 
-// The next rows after a number, enough for about this number of visits, and at least one: of one app, or
-// (0) of all apps except some and the moved ones; and whether the app's settings for days and visitors
-// are still the same.
+// The next rows after a row number: as many as contain about @visits visits, but at least one. of_app
+// selects one app (0: all apps). Rows of the apps in but_for, and of apps that are being moved, are left
+// out. counts_so is true if the app still has the settings for days and visitors that the row was
+// written with.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.After,
@@ -236,9 +240,9 @@ type InboxTakeParams struct {
 	Untils  []int32
 }
 
-// Removes visits in the transaction that counts them: of each row those from one place to another, which
-// is the row's end except in the last row. The arrays are one table, in order of the numbers. Fails with
-// SQLSTATE FF004 unless all of these visits are present.
+// Removes visits in the transaction that counts them. Each row loses its visits from one place to
+// another. The second place is the end of the row, except in the last row. The arrays are one table, in
+// order of the numbers. Fails with SQLSTATE FF004 unless all of these visits are present.
 func (q *Queries) InboxTake(ctx context.Context, arg InboxTakeParams) error {
 	_, err := q.db.Exec(ctx, InboxTake, arg.Numbers, arg.Froms, arg.Untils)
 	return err
@@ -259,8 +263,8 @@ type InboxUncountedRow struct {
 	First  int64
 }
 
-// The number of visits of an app that wait in rows up to a number; the last one of these rows; and the
-// first waiting row of any app, which increases as rows are counted.
+// The number of visits of an app that wait in rows up to a row number; the last of these rows; and the
+// first waiting row of any app, whose number increases as rows are counted.
 func (q *Queries) InboxUncounted(ctx context.Context, app int32, until int64) (InboxUncountedRow, error) {
 	row := q.db.QueryRow(ctx, InboxUncounted, app, until)
 	var i InboxUncountedRow

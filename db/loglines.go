@@ -10,7 +10,7 @@ import (
 
 // LogLine is a line of an access log that a batch records as counted.
 type LogLine struct {
-	Hour *LogHour // nil: there is no line
+	Hour *LogHour // nil if there is no line
 	Hash uint64
 	At   int64 // seconds since 1970
 }
@@ -20,8 +20,9 @@ type LogHour struct {
 	App    int32
 	Server string
 	Hour   int32
-	// Version is the sum of the versions of the servers whose lines were compared. It rises with each
-	// line of this import that commits. The database refuses the batch with FaultMoved if it has another.
+	// Version is the sum of the hour's versions of the servers whose lines were compared. It rises with
+	// each line of this import that commits. The database refuses the batch with FaultMoved if the
+	// stored sum is different.
 	Version int64
 }
 

@@ -74,7 +74,7 @@ func visitBatch(ip string, targets ...int64) *db.Batch {
 	return onDay(b, today)
 }
 
-// onDay sets the day of a batch, and the site of its targets as in fixture.
+// onDay sets the day of a batch. It also sets the sites of the batch's targets as in fixture.
 func onDay(b *db.Batch, day int32) *db.Batch {
 	b.Targets.Sites, b.Targets.Days, b.Pairs.Days = nil, nil, nil
 	for _, target := range b.Targets.IDs {
@@ -99,7 +99,7 @@ func begin(t *testing.T, url, sql string, args ...any) pgx.Tx {
 	return tx
 }
 
-// async runs f concurrently. The test does not end before f.
+// async runs f concurrently. The test does not end before f has returned.
 func async[T any](t *testing.T, f func() T) <-chan T {
 	t.Helper()
 	result := make(chan T, 1)

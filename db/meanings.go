@@ -76,7 +76,7 @@ func NodePassword(warned error) error {
 	return errors.New(meaningOfNode(warned.Error()).sentence(warned.Error()))
 }
 
-// sentence includes the server's message.
+// sentence returns the meaning, the server's message, and the remedy.
 func (m meaning) sentence(said string) string {
 	text := fmt.Sprintf("%s (%s)", m.is, said)
 	if m.remedy != "" {
@@ -132,8 +132,8 @@ func Reason(err error) string {
 	return "the database does not answer"
 }
 
-// lacksTLS reports whether the server has no TLS and the URL requires it. By default the driver tries both,
-// and then another host may be the cause.
+// lacksTLS reports whether a connection failed because the server has no TLS and the URL requires it. It returns
+// false if the driver also tried a connection without TLS, as it does by default: then something else is the cause.
 func lacksTLS(e *pgconn.ConnectError) bool {
 	isPlain := func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil }
 	return e.Config.TLSConfig != nil && !slices.ContainsFunc(e.Config.Fallbacks, isPlain) &&

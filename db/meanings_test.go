@@ -48,7 +48,7 @@ func TestFailedStepShowsNoSQL(t *testing.T) {
 	assert.NotContains(t, err.Error(), "CREATE")
 }
 
-// A server that refuses permanently is not waited for. One that may start is.
+// RefusedForGood is true if waiting does not change the refusal. It is false if the server may still start.
 func TestRefusedForGood(t *testing.T) {
 	t.Parallel()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,8 +86,8 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
-// During a failover the remaining servers are standbys, which have no TLS. This is not a reason to give up, or to
-// require TLS.
+// During a failover the remaining servers are standbys, which have no TLS. The missing TLS is not a reason to give
+// up, and the message for users does not mention it.
 func TestFailoverIsNoFaultOfTLS(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, false)

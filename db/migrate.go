@@ -74,7 +74,7 @@ func (d *DB) applySteps(ctx context.Context, p *goose.Provider, version int64) (
 		}
 		err := d.untilLocked(ctx, step.Path, func() error {
 			_, err := p.ApplyVersion(ctx, step.Version, true)
-			return lastOf(err) // goose adds the text of the whole step
+			return lastOf(err) // without the text of the whole step, which goose adds
 		})
 		if err != nil {
 			return names, err
@@ -92,7 +92,7 @@ func newerSchema(current, newest int64) error {
 // lock, and needs only the rights of footfall_app.
 func (d *DB) CheckSchema(ctx context.Context) error { return d.checkSchema(ctx, "footfall_app") }
 
-// CheckReports is CheckSchema for read-only callers: its advice grants only the rights for reading.
+// CheckReports is CheckSchema for read-only callers: its errors suggest only the rights for reading.
 func (d *DB) CheckReports(ctx context.Context) error { return d.checkSchema(ctx, "footfall_report") }
 
 func (d *DB) checkSchema(ctx context.Context, needed string) error {
@@ -132,8 +132,8 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	return d.checkFunctions(ctx)
 }
 
-// unreadable describes the rights that a role lacks to read the schema. needed is the role that has
-// them.
+// unreadable returns the error for a role that may not read the schema. needed is the role that has the missing
+// rights.
 func unreadable(schema SchemaSeenRow, needed string) error {
 	const owner = "type `footfall migrate up` as the owner of the tables"
 	problem := fmt.Sprintf("the role %s may not read the schema's version", schema.Role)
@@ -160,15 +160,15 @@ func (d *DB) checkFunctions(ctx context.Context) error {
 	return nil
 }
 
-// GrantRoles creates the roles for serving and reading if this role may do so, grants them their
-// rights, and returns the missing roles.
+// GrantRoles creates the roles for serving and reading if the session's role may create roles, and grants them
+// their rights. It returns the roles that do not exist.
 func (d *DB) GrantRoles(ctx context.Context) (missing []string, err error) {
 	return d.queries.RolesGrant(ctx)
 }
 
-// MigrateDown reverts the newest applied step and returns its name. It refuses while an instance runs,
-// because that could not count without the step. It first drops functions and views, which may depend
-// on the step. MigrateUp creates them again.
+// MigrateDown reverts the newest applied step and returns its name. It refuses while an instance runs, because the
+// instance could not count without the step. It first drops functions and views, which may depend on the step.
+// MigrateUp creates them again.
 func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	var name string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
@@ -189,14 +189,14 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 			if err == nil {
 				name = result.Source.Path
 			}
-			return lastOf(err) // goose adds the text of the whole step
+			return lastOf(err) // without the text of the whole step, which goose adds
 		})
 	})
 	return name, err
 }
 
-// RefuseBesideInstances returns an error if services are still running on the connection's database
-// when the time within is over.
+// RefuseBesideInstances returns an error if services still run on the connection's database when the given time has
+// passed.
 func RefuseBesideInstances(ctx context.Context, conn *pgx.Conn, within time.Duration) error {
 	for began := time.Now(); ; {
 		instances, err := New(conn).StatusInstances(ctx)
@@ -310,8 +310,9 @@ func checkServer(conn *pgx.Conn) error {
 	return nil
 }
 
-// A migration that waits for a lock blocks every later session, even for locks that could be granted at
-// once. So it gives up after lockWait, lets the other sessions run for lockPause, and tries again.
+// While a migration waits for a lock, every later session that needs the same table waits behind it, even if the
+// session's lock could be granted. So a migration gives up after lockWait, lets the other sessions run for
+// lockPause, and tries again.
 const (
 	lockWait  = 100 * time.Millisecond
 	lockPause = 200 * time.Millisecond

@@ -24,8 +24,8 @@ type CommentsOutdatedParams struct {
 	Texts   []string
 }
 
-// The elements of the arrays, from 0, whose table or column has another comment. The arrays are one table; a column ” means the
-// table itself.
+// The indexes in the arrays, from 0, of tables and columns whose comment in the database differs. The arrays are one table. A
+// column ” means the table itself.
 func (q *Queries) CommentsOutdated(ctx context.Context, arg CommentsOutdatedParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, CommentsOutdated, arg.Tables, arg.Columns, arg.Texts)
 	if err != nil {
@@ -85,8 +85,8 @@ const FunctionsDrop = `-- name: FunctionsDrop :exec
 SELECT drop_functions()
 `
 
-// Drops everything created by the files of functions/ and report/. Fails (FaultBusy) while a report
-// uses one of the views, and if another object depends on one.
+// Drops everything created by the files of functions/ and report/. Fails (FaultBusy) while a report uses one of the views, or
+// if another object depends on one of them.
 func (q *Queries) FunctionsDrop(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, FunctionsDrop)
 	return err
@@ -195,9 +195,8 @@ type SchemaSeenRow struct {
 	Role     string
 }
 
-// Returns whether the table of versions exists, whether the session's role may read it, whether the
-// role exists that has this right, and whether the session's role is a member of it. The query
-// needs no rights.
+// Returns whether the table of versions exists, whether the session's role may read it, whether the role @granted exists, and
+// whether the session's role is a member of @granted. The role @granted may read the table. The query itself needs no rights.
 func (q *Queries) SchemaSeen(ctx context.Context, granted string) (SchemaSeenRow, error) {
 	row := q.db.QueryRow(ctx, SchemaSeen, granted)
 	var i SchemaSeenRow
@@ -216,8 +215,8 @@ SELECT pg_logical_emit_message(true, 'footfall', '')
 WHERE NOT pg_is_in_recovery()
 `
 
-// Commits a message that is in no table. Returns when it and all earlier commits are on disk, also
-// on the synchronous standby's. Does nothing on a standby.
+// Commits a message that is in no table. Returns when this commit and all earlier ones are on disk, also on the disk of the
+// synchronous standby. Does nothing on a standby.
 func (q *Queries) SessionCommit(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SessionCommit)
 	return err
@@ -318,8 +317,8 @@ SELECT pg_try_advisory_lock(hashtext($1::text))::boolean AS mine
 WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL
 `
 
-// Tries to get the lock for a kind of work, without waiting, and returns whether it did. The
-// session holds the lock until WorkEnd or its end, however long it is idle.
+// Tries to get the lock for a kind of work, without waiting, and returns whether it did. The session holds the lock until
+// WorkEnd or until the session ends, however long it is idle.
 func (q *Queries) WorkBegin(ctx context.Context, work string) (bool, error) {
 	row := q.db.QueryRow(ctx, WorkBegin, work)
 	var mine bool

@@ -55,7 +55,7 @@ func TestMigrationsGoUpAndDownAndUpAgain(t *testing.T) {
 	assert.Equal(t, applied, again)
 	assert.Equal(t, whole, catalog(t, conn))
 
-	// Each step down undoes exactly its own step up: n down and up again lead to the same catalog.
+	// Each step down undoes exactly the corresponding step up: n steps down and up again lead to the same catalog.
 	for n := 1; n < len(names); n += dbtest.LongOrShort(1, 3) {
 		for range n {
 			_, err := d.MigrateDown(t.Context())
@@ -93,8 +93,8 @@ func TestFiveInstancesMigrateAtOnce(t *testing.T) {
 	assert.Equal(t, catalog(t, dbtest.Connect(t, dbtest.New(t))), catalog(t, dbtest.Connect(t, url)))
 }
 
-// A step that has to wait for a long transaction does not delay others, and is applied after the transaction. The log
-// names the transaction. The same holds for reverting a step.
+// A step that has to wait for a long transaction does not delay other sessions, and is applied after the
+// transaction. The log names the waiting step. The same holds for reverting a step.
 func TestStepsWaitForALongTransaction(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -125,7 +125,7 @@ func TestStepsWaitForALongTransaction(t *testing.T) {
 	require.NoError(t, d.CheckSchema(t.Context()))
 }
 
-// A migration gives up in the end, with the reason.
+// A migration gives up after LockPatience, with the reason.
 func TestMigrationGivesUp(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -208,7 +208,7 @@ func catalog(t *testing.T, conn *pgx.Conn) []string {
 		SELECT format FROM lines ORDER BY 1`)
 }
 
-// The session of a stopped service ends a moment later, and reverting a step waits for that.
+// After a service has stopped, its session ends a moment later. Reverting a step waits for that.
 func TestStepIsTakenBackOnceServicesHaveEnded(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -233,10 +233,10 @@ func TestCheckSchema(t *testing.T) {
 	t.Parallel()
 	whole := dbtest.New(t)
 	for name, c := range map[string]struct {
-		role  string // of the check; "": the owner; "member of …": a new login
-		reads bool   // it only reads
+		role  string // the role that checks; "": the owner; "member of …": a new login with this role
+		reads bool   // whether the role only has to read
 		spoil func(t *testing.T, conn *pgx.Conn)
-		want  string // in the error; "": none
+		want  string // part of the error; "": no error
 	}{
 		"up to date":                 {},
 		"up to date, as the service": {role: "footfall_app"},

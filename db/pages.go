@@ -22,15 +22,15 @@ func (a App) CountsBy() CountsBy {
 // Interning is a request for the ids of an app's pages and their sites.
 type Interning struct {
 	App   int32
-	By    CountsBy // if the app's settings have changed, no page is found or created
+	By    CountsBy // the caller's copy; if the app's settings are different, no page is found or created
 	Pages []string
 	Sites []string // the site of each page
 
-	// Day and MaxToday limit how many pages and sites are created: at most MaxToday for the app on
-	// the day. 0: no limit.
+	// At most MaxToday pages and sites are created for the app on Day. There is no limit if MaxToday
+	// is 0.
 	Day      int32
 	MaxToday int64
-	Full     bool // the app has reached MaxToday: create none
+	Full     bool // the app has reached MaxToday, so nothing is created
 }
 
 // Errors of Intern that concern only the visits of this app.
@@ -39,9 +39,9 @@ var (
 	ErrAppChanged = errors.New("the app's time zone, visitor mode or IPv6 prefix changed after the visit was admitted")
 )
 
-// Intern returns the ids of the pages and sites by uri, and creates missing ones within the app's
-// limit of new pages per day. Pages beyond the limit get no id, and full reports that the limit is
-// reached. Intern counts no visits, so after an error no visit has been counted.
+// Intern returns the ids of the pages and sites by uri. It creates missing pages and sites within the app's limit
+// per day. Pages beyond the limit get no id, and full reports that the limit is reached. Intern counts no visits,
+// so after an error no visit has been counted.
 func (d *DB) Intern(ctx context.Context, in Interning) (ids map[string]int64, full bool, err error) {
 	ids = make(map[string]int64, 2*len(in.Pages))
 	if full, err = d.intern(ctx, &in, ids); FaultOf(err) == FaultUnknown {
@@ -120,7 +120,7 @@ type newPages struct{ pages, sites []string }
 
 func (n newPages) empty() bool { return len(n.pages) == 0 }
 
-// missing returns at most room pages and sites that have no id.
+// missing returns pages that have no id and their sites, at most room new ones together.
 func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 	chosen := map[string]bool{}
 	costs := func(uri string) int64 {
@@ -145,7 +145,7 @@ func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 	return n
 }
 
-// findPages adds the ids of existing pages and sites, if the app's settings are unchanged.
+// findPages adds the ids of existing pages and sites to the map ids. It fails if the app's settings have changed.
 func findPages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) error {
 	uris := append(append(make([]string, 0, len(in.Pages)+len(in.Sites)), in.Pages...), in.Sites...)
 	rows, err := q.PagesFind(ctx, PagesFindParams{

@@ -112,7 +112,7 @@ type CountsOfDayRow struct {
 	TodayPv  int64
 }
 
-// The same, with the numbers of a day (0: no row).
+// Like CountsGet, but also returns the numbers of a day (0 if the target has none).
 func (q *Queries) CountsOfDay(ctx context.Context, arg CountsOfDayParams) ([]CountsOfDayRow, error) {
 	rows, err := q.db.Query(ctx, CountsOfDay,
 		arg.Ip,
@@ -248,7 +248,7 @@ type PagesFindRow struct {
 // Targets: from uri to id and numbers.
 // The ids of an app's existing targets, and for each whether the app exists and has these settings for
 // days and visitors. The settings cannot change once there are targets, until the app is moved. Looks
-// up one target at a time, like visitors, because writers plan the query once.
+// up one target at a time, as VisitsRecord looks up visitors, because writers plan the query once.
 func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFindRow, error) {
 	rows, err := q.db.Query(ctx, PagesFind,
 		arg.AppID,
@@ -294,7 +294,7 @@ type PagesInternParams struct {
 	Sites []string
 }
 
-// Creates missing pages, whose sites must exist. In key order, as above.
+// Creates missing pages, whose sites must exist. In key order, like SitesIntern.
 func (q *Queries) PagesIntern(ctx context.Context, arg PagesInternParams) (int64, error) {
 	result, err := q.db.Exec(ctx, PagesIntern, arg.AppID, arg.Pages, arg.Sites)
 	if err != nil {
@@ -347,9 +347,9 @@ type PagesTallyLockRow struct {
 }
 
 // Locks an app's tally, so that only this transaction creates pages and tags of the app until it ends.
-// It must run before anything is created. Returns how many were created on the day. If another
-// instance's clock has already started a later day, that day applies. Fails with SQLSTATE FF003 if the
-// day has not started in any time zone.
+// It must run before anything is created. Returns how many pages and tags were created on the day. If
+// another instance's clock has already started a later day, that day applies. Fails with SQLSTATE
+// FF003 if the day has not started in any time zone.
 func (q *Queries) PagesTallyLock(ctx context.Context, appID int32, day int32) (PagesTallyLockRow, error) {
 	row := q.db.QueryRow(ctx, PagesTallyLock, appID, day)
 	var i PagesTallyLockRow

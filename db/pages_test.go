@@ -19,7 +19,8 @@ import (
 	"footfall/retention"
 )
 
-// Pages are listed in order of uri, part by part, even if the 200 characters in the index are equal.
+// Pages are listed in order of uri, a few at a time, even if the first 200 characters are equal, which are all that
+// the index has.
 func TestPagesAfterAreInOrder(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -139,9 +140,9 @@ func TestUniquesWhileADayIsDropped(t *testing.T) {
 	exec(t, conn, `SELECT drop_visits_day(20250901)`)
 }
 
-// A transaction may use one snapshot for all its queries, as in psql and export tools. Rows of a day that is dropped
-// in the meantime are missing in it, while other tables still list the day as kept. Numbers that cannot be counted
-// are estimated and marked as such, or refused.
+// A transaction may use one snapshot for all its queries, as in psql and export tools. If a day is dropped in the
+// meantime, the snapshot lacks the day's rows, although other tables in it still list the day as kept. Numbers that
+// cannot be counted are estimated and marked as such, or refused.
 func TestUniquesInASnapshotOfBeforeADayWasDropped(t *testing.T) {
 	t.Parallel()
 	for name, closed := range map[string]bool{"closed before": true, "closed since": false} {
@@ -233,8 +234,8 @@ func newHistories(t *testing.T) *histories {
 	return h
 }
 
-// check compares the sums of every range, which may start and end between days, for each single target and for all
-// together, and the links themselves with table came.
+// check compares the sums of every range with the table came, for each single target and for all together. A range
+// may start and end between days. It also compares the links themselves.
 func (h *histories) check(t *testing.T, when string) {
 	t.Helper()
 	exec(t, h.conn, `SET plan_cache_mode = force_generic_plan`) // else the sums are planned again for each range
@@ -268,7 +269,8 @@ func (h *histories) closeDays(t *testing.T, days []int32) {
 	exec(t, h.conn, `SELECT close_day(unnest($1::integer[]))`, days)
 }
 
-// pack packs atOnce rows at a time, a number of times or until none is left, and returns the number of rows.
+// pack packs atOnce rows at a time until none is left, at most the given number of times. It returns the number of
+// packed rows.
 func (h *histories) pack(t *testing.T, atOnce, times int) (packed int64) {
 	t.Helper()
 	from := int64(0)
@@ -284,7 +286,7 @@ func (h *histories) pack(t *testing.T, atOnce, times int) (packed int64) {
 	return packed
 }
 
-// After packing any rows in any number of steps, all ranges have the uniques of their rows, and all links can be
+// However many rows are packed in however many steps, the uniques of all ranges stay the same, and all links can be
 // read.
 func TestReturnsArePackedWithoutALoss(t *testing.T) {
 	t.Parallel()
@@ -308,14 +310,14 @@ func TestReturnsArePackedWithoutALoss(t *testing.T) {
 	assert.Empty(t, dbtest.Column[int32](t, h.conn, `SELECT day_id FROM open_returns`))
 	h.check(t, "all packed")
 
-	// Links of closed days can be raised and lowered, as a late visit requires: counting in any order leads to the
-	// same links.
+	// The counts of links of closed days can be raised and lowered, as a late visit requires. Visits in any order
+	// lead to the same links.
 	for range dbtest.LongOrShort(200, 40) {
 		h.countLate(t, int64(1+h.random.IntN(3)), h.random.IntN(60), daysOfReturns[h.random.IntN(len(daysOfReturns))])
 	}
 	h.check(t, "after late visits")
 
-	// Counts for a closed day that need more than one more bit.
+	// Counts of a closed day that need several more bits are packed, too.
 	exec(t, h.conn, `INSERT INTO open_returns VALUES (2, 20200304, 20190629, 1000), (2, 20200304, 20200303, 1), (2, 20190629, 20180629, 1)`)
 	before := dbtest.Column[string](t, h.conn,
 		`SELECT format('%s %s %s', day_id, previous_day, sum(visitors)) FROM returns WHERE page_id = 2 GROUP BY day_id, previous_day ORDER BY 1`)
@@ -329,8 +331,9 @@ func TestReturnsArePackedWithoutALoss(t *testing.T) {
 	assert.Empty(t, dbtest.Column[int64](t, h.conn, `SELECT page_id FROM packed_returns WHERE day_id = 20200304`))
 }
 
-// countLate counts a visitor of a target on a day, unless they are already counted: with p the visitor's day before
-// it and n the one after, the link from n to p becomes two.
+// countLate counts a visitor of a target on a day, unless they are already counted. If the visitor has a day p
+// before this day and a day n after it, the link from n to p becomes two links: from n to this day, and from this
+// day to p.
 func (h *histories) countLate(t *testing.T, page int64, visitor int, day int32) {
 	t.Helper()
 	days := dbtest.Column[int32](t, h.conn, `SELECT day_id FROM came WHERE page_id = $1 AND visitor = $2 ORDER BY 1`, page, visitor)
@@ -365,7 +368,8 @@ func (h *histories) countLate(t *testing.T, page int64, visitor int, day int32) 
 	exec(t, h.conn, `UPDATE counters SET hot = hot + 2, pv = pv + 1, uv = uv + $2 WHERE page_id = $1`, page, newVisitors)
 }
 
-// Packing and a late visit to the same day of a target take turns, because one would undo the other.
+// Packing and a late visit to the same day of a target take turns. Otherwise one would undo the change of the
+// other.
 func TestPackingWaitsForTheCounters(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -388,7 +392,8 @@ func TestPackingWaitsForTheCounters(t *testing.T) {
 	assert.Empty(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM open_returns`))
 }
 
-// Killed packing has changed nothing, and visits counted for the day in the meantime are packed with the rest.
+// If packing is killed, it has changed nothing. Visits that are counted for the day in the meantime are packed
+// later.
 func TestPackingIsKilled(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

@@ -38,8 +38,8 @@ func (w Way) Tags() string {
 	return strings.Join(w[len(w)-1].Tags, "\n")
 }
 
-// FindPeople returns the ways of the ids, in the same order. It copies rows of the previous period into the
-// present one, because their ids are in use.
+// FindPeople returns the ways of the ids, in the same order. It also copies the rows of the previous period on
+// these ways into the present period, because their ids are in use.
 func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
 	err = d.look(ctx, "find people", func(q *Queries) (err error) {
 		ways, err = q.findPeople(ctx, asked)
@@ -57,8 +57,8 @@ func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err e
 	return ways, err
 }
 
-// findPeople is FindPeople on one connection. It fails if rows cannot be copied: without the copy they would
-// be deleted too early.
+// findPeople is FindPeople on one connection. It fails if rows cannot be copied: rows without a copy would be
+// deleted too early.
 func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) {
 	ways, old, err := q.ways(ctx, asked)
 	if err == nil && len(old) > 0 {
@@ -68,8 +68,8 @@ func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) 
 	return ways, err
 }
 
-// peopleAtOnce bounds the ids per statement, so that it stays well below the statement timeout even if all
-// rows are read from disk.
+// peopleAtOnce bounds the ids per statement, so that the statement stays well below the statement timeout even if
+// all rows are read from disk.
 const peopleAtOnce = 2000
 
 // ways returns the ways of the ids, and all rows of ways that include a row of the previous period.
@@ -86,8 +86,8 @@ func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old []Ap
 		}
 	}
 	for i, way := range ways {
-		// Include the whole way: if a new period starts now, its rows of the present period become rows of the
-		// previous one.
+		// Include the whole way: if a new period starts now, the way's rows of the present period become rows of
+		// the previous one.
 		if slices.ContainsFunc(way, func(row PeopleFindRow) bool { return row.Closed }) {
 			for _, row := range way {
 				old = append(old, AppID{asked[i].App, row.ID})
@@ -107,20 +107,21 @@ func columnsOf(all []AppID) (apps []int32, ids []netip.Addr) {
 
 // PersonRow is the new state of an id's row in people.
 type PersonRow struct {
-	Is      netip.Addr // the id that it leads to, or the id itself
-	Height  int16      // of its row
+	Is      netip.Addr // the id that the row leads to; its own id if it is a person
+	Height  int16      // upper bound of the number of steps on a way to this id
 	Tags    []int32
 	Changed bool // the row must be written
-	Lowered bool // its height must be lowered, in whichever period the row is
+	Lowered bool // Height must be lowered in the table, whether the row is of the present or the previous period
 }
 
 // putTries bounds the attempts to write people when other transactions cause rollbacks.
 const putTries = 10
 
-// PutPeople lets put change or add rows of an app's ids, and writes the changed rows. put gets the rows of the
-// ids and of their ways, which are renewed. Its argument lead adds the rows that lead to the ids: every row of
-// height > 0, and at least one of height 0 for each id that has any. No other transaction writes the app's
-// people until put's changes are committed. put is called again after a deadlock.
+// PutPeople calls put, which may change or add rows of an app's ids, and then writes the changed rows. put gets the
+// rows of the ways of the ids. Rows of the previous period have been copied into the present one. If put calls
+// lead, the rows that lead to the ids are added: every row with a height above 0, and for each id that has rows of
+// height 0 at least one of them. No other transaction writes the app's people until the changes are committed. put
+// is called again after a deadlock.
 func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 	put func(rows map[netip.Addr]*PersonRow, lead func() error) error) error {
 	write := func(q *Queries) error {
@@ -158,23 +159,24 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 		if err := q.putPeople(ctx, app, rows); err != nil {
 			return err
 		}
-		return q.SessionCommit(ctx) // changes by others that were read here may not be confirmed yet
+		return q.SessionCommit(ctx) // even without a change here: rows written by others may not be confirmed yet
 	}
 	for try := 1; ; try++ {
 		err := d.inTx(ctx, d.writers, write)
 		if err == nil {
 			return nil
 		}
-		// A concurrent visit that uses an id and copies its way may hold a row that is copied here. It goes
-		// first.
+		// A concurrent visit copies the way of an id that it uses, and may hold a row that is to be copied here.
+		// The visit goes first.
 		if FaultOf(err) != FaultBusy || try >= putTries || !pause.Again(ctx, try) {
 			return fmt.Errorf("put people: %w", err)
 		}
 	}
 }
 
-// addLeading adds the rows that lead to ids, step by step, and locks them against being copied: later copies
-// have the new heights. This does not count as using the ids.
+// addLeading adds the rows that lead to ids, step by step. It also locks them, so that a concurrent visit copies
+// them only after this transaction, with the new heights. Rows of the previous period are not copied here, because
+// this is not a use of their ids.
 func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, rows map[netip.Addr]*PersonRow) error {
 	var leading []netip.Addr
 	for asked := ids; len(asked) > 0; {

@@ -17,8 +17,8 @@ WHERE a.visitor = 'id'
   AND (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id ORDER BY p.period, p.app_id, p.id LIMIT 1)
 `
 
-// The apps that have people. Visits of other apps need not be resolved. In key order, because
-// otherwise all rows of people might be read.
+// The apps that have people. For visits of other apps, no ids need to be looked up. Rows are requested
+// in key order, because otherwise all rows of people might be read.
 func (q *Queries) PeopleApps(ctx context.Context) ([]int32, error) {
 	rows, err := q.db.Query(ctx, PeopleApps)
 	if err != nil {
@@ -71,11 +71,12 @@ type PeopleFindRow struct {
 }
 
 // Visitor ids that belong to one person (table people).
-// The rows that lead from ids to persons: each with the id's place in the arrays (from 1), the step
-// (0: its own row), the id that it leads to (itself for a person), and whether it is of the previous
-// period. Ids without a row are left out. tags are the person's tags whose names the app counts: name,
-// \x1f, value. (Looking up tags for rows that have none would cost half as much as the rest.) In the
-// order of place and step.
+// The rows that lead from the given ids to persons, in order of place and hop. place is the place of
+// the given id in the arrays (from 1). hop counts the steps from the given id (0: its own row). person
+// is the id that the row leads to; the row of a person leads to itself. closed is true for a row of
+// the previous period. Given ids without a row are left out. tags are the person's tags whose names
+// the app counts: name, \x1f, value. (Looking up tags for rows that have none would cost half as much
+// as the rest.)
 func (q *Queries) PeopleFind(ctx context.Context, appIds []int32, ids []netip.Addr) ([]PeopleFindRow, error) {
 	rows, err := q.db.Query(ctx, PeopleFind, appIds, ids)
 	if err != nil {
@@ -115,8 +116,8 @@ ORDER BY p.id
 FOR UPDATE
 `
 
-// Prevents copies of rows of the previous period until the transaction ends. In the order in which
-// PeopleRenew locks them.
+// Locks rows of the previous period, so that PeopleRenew cannot copy them until the transaction ends.
+// Locks them in the same order as PeopleRenew.
 func (q *Queries) PeopleHold(ctx context.Context, appID int32, ids []netip.Addr) error {
 	_, err := q.db.Exec(ctx, PeopleHold, appID, ids)
 	return err
@@ -146,8 +147,9 @@ type PeopleLeadingRow struct {
 	Height int16
 }
 
-// The ids that lead directly to these ids of an app, by the valid rows: all that other ids may lead
-// to, and one other for each id that is not in the list of present ids. Reads all people of the app.
+// The ids that lead directly to these ids of an app, by the valid rows. Returns all ids with a height
+// above 0, to which other ids may lead. Of the ids with height 0 that are not in @there, it returns
+// one for each id that they lead to. Reads all people of the app.
 func (q *Queries) PeopleLeading(ctx context.Context, arg PeopleLeadingParams) ([]PeopleLeadingRow, error) {
 	rows, err := q.db.Query(ctx, PeopleLeading, arg.AppID, arg.Ids, arg.There)
 	if err != nil {
@@ -197,8 +199,9 @@ type PeopleLowerParams struct {
 	Heights []int16
 }
 
-// Lowers the heights of rows, in whichever period they are, because being the destination does not
-// count as using an id. The arrays are one table.
+// Lowers the heights of rows in both periods. Rows of the previous period are not copied to the
+// present one, because an id is not in use just because another id leads to it. The arrays are one
+// table.
 func (q *Queries) PeopleLower(ctx context.Context, arg PeopleLowerParams) error {
 	_, err := q.db.Exec(ctx, PeopleLower, arg.AppID, arg.Ids, arg.Heights)
 	return err

@@ -18,8 +18,8 @@ import (
 	"footfall/verify"
 )
 
-// loadVisitors makes visitors of targets 2 and 3, each with a visit today. The planner would prefer a scan even more
-// for the small number of short runs.
+// loadVisitors makes visitors of targets 2 and 3, each with a visit today. Short runs have fewer visitors, for
+// which the planner would prefer a scan even more.
 func loadVisitors(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	exec(t, conn, `
@@ -96,7 +96,7 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	}
 	d := dbtest.Open(t, url, db.Options{Writers: 1}) // so that every batch uses the same connection
 	var out db.Outcome
-	for range 10 { // PostgreSQL may keep a plan from the sixth on
+	for range 10 { // PostgreSQL may keep a plan from the sixth execution on
 		require.NoError(t, d.Write(t.Context(), visitBatch("192.0.2.1", 2), &out))
 	}
 	loadVisitorsAfter(t, conn)
@@ -118,7 +118,8 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	requireLooksUpByKey(t, plan)
 }
 
-// The ids of targets are looked up by key too, whatever the planner knew of pages when the statement was planned.
+// The ids of targets are also looked up by key, whatever the planner knew about the table pages when it planned the
+// statement.
 func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -152,7 +153,8 @@ func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 	assert.Equal(t, 1, lookups, plan)
 }
 
-// The pages and sites of a small app are listed without reading those of a large one, whose names sort first.
+// The pages and sites of a small app are listed without reading the pages and sites of a large app, whose names
+// sort first.
 func TestPlanOfPagesInOrder(t *testing.T) {
 	t.Parallel()
 	conn := dbtest.Connect(t, dbtest.New(t))
@@ -184,8 +186,8 @@ func TestPlanOfPagesInOrder(t *testing.T) {
 	}
 }
 
-// A visitor is looked up and erased at the targets of an app by the key of visitors: rows of other visitors are not
-// read, however many targets exist.
+// To look up or erase a visitor at the targets of an app, statements use the key of the table visitors. They do not
+// read rows of other visitors, however many targets exist.
 func TestPlanOfErasingAVisitor(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -205,15 +207,15 @@ func TestPlanOfErasingAVisitor(t *testing.T) {
 	explained[0].Plan.walk(func(n planNode) { assert.False(t, n.Relation == "visitors" && n.Type == "Seq Scan", plan) })
 
 	const erase = `SELECT erase_visitor(1, '{1}', '{10.1.0.1}')`
-	for range 7 { // after five, plans are kept
+	for range 7 { // after five executions, plans are kept
 		assert.LessOrEqual(t, readOf(t, conn, "visitors", erase), int64(30), "rows of the visitor at three targets")
 		assert.Zero(t, doneTo(t, conn, "days", "seq_tup_read", erase))
 	}
 	assert.EqualValues(t, 3, query[int64](t, conn, erase))
 }
 
-// A late visit to a closed day looks up the packed returns that it changes, whichever plans are disabled: no others
-// are read.
+// A late visit to a closed day reads only the packed returns that it changes, even if some kinds of plans are
+// disabled.
 func TestPackedReturnsAreLookedUpByKey(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -316,7 +318,7 @@ func doneTo(t *testing.T, conn *pgx.Conn, table, column, statement string) int64
 	return read() - before
 }
 
-// A query of a view for one target, by its uri, is not slowed down by other targets.
+// Other targets do not slow down a query of a view for one target by its uri.
 func TestViewsLookUpOneTarget(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -331,7 +333,8 @@ func TestViewsLookUpOneTarget(t *testing.T) {
 	assert.LessOrEqual(t, readOf(t, conn, "pages", folder), int64(30), "pages of one folder")
 }
 
-// A target's tags are read from its own rows of the range, whichever plan is used: other targets have the same tags.
+// Reading a target's tags reads only the rows of this target in the range, whichever plan is used, although other
+// targets have the same tags.
 func TestTagsAreReadFromTheirTarget(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -346,7 +349,7 @@ func TestTagsAreReadFromTheirTarget(t *testing.T) {
 		ORDER BY random();
 		INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, d, 99, 80, 0 FROM generate_series(20190601, 20190630) AS d`)
 	for _, statistics := range []string{"none", "analyzed"} {
-		for range 7 { // from the sixth time on a generic plan may be used
+		for range 7 { // from the sixth execution on, a generic plan may be used
 			const week = `SELECT FROM report.tags('shop', 'example.com', 'source', 20190608, 20190614, 10, 7)`
 			assert.LessOrEqual(t, readOf(t, conn, "tag_days", week), int64(1+2*7*75), "%s: rows of tag_days that were read, of 60,000", statistics)
 			const year = `SELECT FROM report.tags('shop', 'example.com', 'device', 20180701, 20190630)`
@@ -361,7 +364,7 @@ func TestTagsAreReadFromTheirTarget(t *testing.T) {
 	}
 }
 
-// For a day with a list of top pages only the list is read, whichever plan is used.
+// For a day with a list of top pages, only the list is read, whichever plan is used.
 func TestFirstPagesReadListedDaysFromTheirLists(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -382,8 +385,8 @@ func TestFirstPagesReadListedDaysFromTheirLists(t *testing.T) {
 	}
 }
 
-// If lists do not suffice, the top pages of all days are read from one row for each page. Days are only read for the
-// pages shown, however many days there are.
+// If lists do not suffice, the top pages of all days are read from one row for each page. Rows of days are read
+// only for the pages shown, however many days there are.
 func TestFirstPagesOfAllDaysAreReadFromTotals(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -412,8 +415,9 @@ func TestFirstPagesOfAllDaysAreReadFromTotals(t *testing.T) {
 	}
 }
 
-// The number of visitors of all pages of a site is read from the sums of the site, without reading visits. For other
-// groups a limited number of visits, or entries of sketches, is read before the query is refused.
+// The number of visitors of all pages of a site is read from the sums of the site, without reading visits. For
+// another group of pages, only a limited number of visits or entries of sketches is read before the query is
+// refused.
 func TestUniquesOfGroupsReadBoundedRows(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
@@ -455,8 +459,8 @@ func TestUniquesOfGroupsReadBoundedRows(t *testing.T) {
 	assert.InDelta(t, 100, query[int64](t, conn, `SELECT uniques FROM report.uniques_under('shop', 'example.com/a', 20190629, 20190629)`), 8)
 }
 
-// The parts that verify recomputes for a range of targets are read from the rows of this range, in each table. The
-// number of ranges grows with the data, so each range would otherwise also take longer.
+// verify recomputes a range of targets from the rows of this range only, in each table. Otherwise each range would
+// take longer as the data grows, while the number of ranges also grows.
 func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)

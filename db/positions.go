@@ -10,14 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Position names one part of a source of visits. The database stores how far it has been counted.
+// Position names one part of a source of visits. The database stores how far this part has been counted.
 type Position struct {
 	App          int32
 	Source, Part string
-	Row          int64 // row of the inbox, of any app; 0: another source
+	Row          int64 // for visits from the inbox: the number of their row, and App is 0; otherwise 0
 }
 
-// Compare orders positions as a batch moves them.
+// Compare orders positions in the order in which a batch moves them.
 func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part))
 }
@@ -28,15 +28,15 @@ type Move struct {
 	Position
 	From, To int64
 	Refused  []Refusal // messages between From and To that cannot be counted
-	// Uncounted has a byte for each item of a call between From and To: 1 if it is not counted, else
-	// 0.
+	// Uncounted has a byte for each item of a call between From and To: 1 if the item is not counted,
+	// else 0.
 	Uncounted []byte
 }
 
 // Refusal is a message of a queue that cannot be counted.
 type Refusal struct {
 	Position          int64
-	Reason, Beginning string // the start of its text; both are free of anything that identifies a visitor
+	Reason, Beginning string // Beginning is the start of the message; neither identifies a visitor
 }
 
 func (m *Move) queue(q *pgx.Batch) {
@@ -52,8 +52,8 @@ func (m *Move) queue(q *pgx.Batch) {
 	q.Queue(MessagesRefuse, m.App, m.Source, m.Part, positions, reasons, beginnings)
 }
 
-// OpenPosition returns a call's position and the content that it was first opened with. It creates a
-// missing position at 0 with this content.
+// OpenPosition returns a call's position, and the content with which the position was first opened. It creates a
+// missing position at 0 with the given content.
 func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row PositionOpenRow, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		row, err = New(conn).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
@@ -82,8 +82,8 @@ func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
 	return uncounted, nil
 }
 
-// PositionNext returns a position, or -1 if it no longer exists. The transaction that moved it may not
-// be confirmed yet, so PositionNext also commits something.
+// PositionNext returns a position, or -1 if it no longer exists. The transaction that moved the position may not be
+// confirmed yet. So PositionNext commits something, too: once that is confirmed, all earlier commits are.
 func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		q := New(conn)
@@ -101,7 +101,7 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err erro
 	return next, nil
 }
 
-// OpenQueue returns the position from which a part of a queue is read: first, if it has never been
+// OpenQueue returns the position from which to read a part of a queue. This is first if the part has never been
 // read.
 func (d *DB) OpenQueue(ctx context.Context, p Position, first int64) (next int64, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {

@@ -36,7 +36,8 @@ type LinesCountParams struct {
 }
 
 // Records lines of access logs as counted, in the transaction of the batch that counts them. Fails with
-// SQLSTATE FF004 if lines of these hours were counted or forgotten since the import decided.
+// SQLSTATE FF004 if lines of these hours were counted or forgotten after the import decided which lines
+// to count.
 func (q *Queries) LinesCount(ctx context.Context, arg LinesCountParams) error {
 	_, err := q.db.Exec(ctx, LinesCount,
 		arg.AppID,
@@ -63,7 +64,7 @@ type MessagesRefuseParams struct {
 }
 
 // Stores messages of a part of a queue that could not be counted, in the transaction that moves its
-// position past them. Keeps only the last ones.
+// position past them. Keeps only the last refused messages.
 func (q *Queries) MessagesRefuse(ctx context.Context, arg MessagesRefuseParams) error {
 	_, err := q.db.Exec(ctx, MessagesRefuse,
 		arg.AppID,
@@ -148,8 +149,8 @@ type PositionOpenRow struct {
 }
 
 // Positions: how far sources have been counted.
-// A call's position, and the content that it was created with. Creates a missing position at the start
-// of the call. Waits for a transaction that is moving it.
+// The position of a call, and the content that the position was created with. Creates a missing
+// position at the start of the call. Waits for a transaction that is moving the position.
 func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (PositionOpenRow, error) {
 	row := q.db.QueryRow(ctx, PositionOpen,
 		arg.AppID,
@@ -200,8 +201,7 @@ type QueuePositionOpenParams struct {
 	First  int64
 }
 
-// The position from which a part of a queue is read: the first message of the queue, if it has never
-// been read.
+// The position from which a part of a queue is read. It is @first if the part has never been read.
 func (q *Queries) QueuePositionOpen(ctx context.Context, arg QueuePositionOpenParams) (int64, error) {
 	row := q.db.QueryRow(ctx, QueuePositionOpen,
 		arg.AppID,

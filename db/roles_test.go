@@ -68,7 +68,7 @@ func code(err error) string {
 
 const insufficientPrivilege = "42501"
 
-// TestOwnerWhoMayNotMakeRoles has a service whose URL names the role.
+// For a service whose URL names the role, see TestOwnerWhoMayNotMakeRoles.
 func TestServiceCountsAsAMemberOfFootfallApp(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -77,7 +77,7 @@ func TestServiceCountsAsAMemberOfFootfallApp(t *testing.T) {
 	serveOn(t, dbtest.Open(t, withLogin(t, url, newLogin(t, conn, "footfall_app")), db.Options{}), conn)
 }
 
-// serveOn makes the calls of a running service. The connection is the owner's.
+// serveOn makes the calls of a running service. owner is a connection of the tables' owner.
 func serveOn(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx := t.Context()
 	require.NoError(t, d.Ping(ctx))
@@ -485,13 +485,13 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, again)
 	reader := dbtest.Connect(t, withRole(t, url, "footfall_report"))
-	dbtest.Column[string](t, reader, `SELECT name FROM report.names`) // made before the role existed
+	dbtest.Column[string](t, reader, `SELECT name FROM report.names`) // the view was made before the role existed
 
 	exec(t, owner, `INSERT INTO apps (name) VALUES ('shop')`)
 	exec(t, owner, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count}')`)
 	require.True(t, query[bool](t, owner, `SELECT make_visits_day($1)`, today))
 	serveOn(t, service, owner)
-	exec(t, owner, `DROP VIEW report.names`) // the schema could not be dropped with it
+	exec(t, owner, `DROP VIEW report.names`) // the last step down could not drop a schema with this view
 	steps := query[int](t, owner, `SELECT count(*) FROM goose_db_version WHERE version_id > 0`)
 	require.Positive(t, steps)
 	for range steps {

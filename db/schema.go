@@ -20,8 +20,8 @@ import (
 // functionsAndViews is the name that MigrateUp uses for the files of functions/ and report/.
 const functionsAndViews = "functions and views"
 
-// functionFiles returns the texts of all functions and views in the order of execution, and their
-// version: a number and a hash, like "1 6c0d…". The hash includes the comments of tables.
+// functionFiles returns the texts of all functions and views in the order of execution, and the version of these
+// texts. The version is a number that rises, and a hash, like "1 6c0d…". The hash includes the comments of tables.
 func functionFiles() (texts []string, hash string) {
 	sum := sha256.New()
 	for _, pattern := range []string{"functions/*.sql", "report/*.sql"} {
@@ -32,15 +32,14 @@ func functionFiles() (texts []string, hash string) {
 			texts = append(texts, string(text))
 		}
 	}
-	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes, migrations.Comments) // they belong to the functions
+	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes, migrations.Comments) // these are replaced together with the functions
 	steps, _ := fs.Glob(migrations.FS, "*.sql")
-	// Steps raise the number, too: views of a cell have the columns that existed when they were
-	// created.
+	// A new step also raises the number, because the views of a cell lack columns that are newer than these views.
 	return texts, fmt.Sprintf("%d %x", len(steps)+migrations.Functions, sum.Sum(nil))
 }
 
-// mayStay reports whether functions and views of the present version work with this program: they
-// are the same as needed, or newer, because older programs also work with newer functions.
+// mayStay reports whether the present functions and views work with this program. present and needed are versions
+// as returned by functionFiles. Newer functions may stay, too, because they also work with older programs.
 func mayStay(present, needed string) bool {
 	number := func(hash string) int {
 		digits, _, _ := strings.Cut(hash, " ")
@@ -53,7 +52,7 @@ func mayStay(present, needed string) bool {
 	return present == needed || number(present) > number(needed)
 }
 
-// functionsKey names the row of schema_files that has the version of functionFiles.
+// functionsKey names the row of schema_files that stores the version returned by functionFiles.
 const functionsKey = "functions"
 
 func stepHash(name string) (string, error) {
@@ -83,8 +82,7 @@ func (s *stepStore) Insert(ctx context.Context, conn database.DBTxConn, req data
 	return s.Store.Insert(ctx, conn, req)
 }
 
-// checkSteps returns an error unless a database at this version was made by the steps of this
-// program.
+// checkSteps returns an error if a step up to this version was applied with a text other than this program's.
 func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version int64) error {
 	files, err := schemaFiles(ctx, q)
 	if err != nil {
@@ -104,8 +102,8 @@ func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version 
 	return nil
 }
 
-// schemaFiles returns the hashes of the files from which the database was made, by name. The map is
-// nil if the table is missing.
+// schemaFiles returns the stored hashes of the files from which the database was made, by file name. The map is nil
+// if the table schema_files is missing.
 func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	rows, err := q.SchemaFiles(ctx)
 	if answerOf(err).Code == "42P01" { // no such table
@@ -118,9 +116,8 @@ func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	return files, err
 }
 
-// makeFunctions replaces all functions and views unless mayStay accepts the present ones. It does so
-// in one transaction that also grants the rights to them, so that no session ever finds them
-// missing.
+// makeFunctions replaces all functions and views, unless mayStay accepts the present ones. It does so in one
+// transaction, which also grants the rights to them, so that no session ever finds them missing.
 func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	texts, hash := functionFiles()
 	files, err := schemaFiles(ctx, New(conn))
@@ -142,8 +139,8 @@ func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err 
 	})
 }
 
-// dropThen drops all functions and views, and runs f in the same transaction. If a report uses one
-// of them, it rolls back and tries again, so that other reports need not wait.
+// dropThen drops all functions and views, and runs f in the same transaction. If a report uses a function or a
+// view, dropThen rolls back and tries again, so that other reports need not wait.
 func (d *DB) dropThen(ctx context.Context, conn *pgx.Conn, f func(tx pgx.Tx) error) error {
 	return d.untilLocked(ctx, functionsAndViews, func() error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {

@@ -171,11 +171,11 @@ var rules = []struct{ refusedBy, sql string }{
 	{"erased_visitors_part_from_zero", `INSERT INTO erased_visitors (page_id, part, place) VALUES (2, -1, 1)`},
 	{"erased_visitors_place_is_a_bit", `UPDATE erased_visitors SET place = -1`},
 	{"erased_visitors_place_is_a_bit", `UPDATE erased_visitors SET place = 256`},
-	{"22026", `UPDATE erased_visitors SET place = NULL, places = B'11'`}, // the type's own error
+	{"22026", `UPDATE erased_visitors SET place = NULL, places = B'11'`}, // an error of the type bit(256)
 	{"erased_visitors_one_or_several", `UPDATE erased_visitors SET place = NULL`},
 	{"erased_visitors_one_or_several", `UPDATE erased_visitors SET place = NULL, places = 1::bit(256)`},
 	{"erased_visitors_one_or_several", `UPDATE erased_visitors SET places = 3::bit(256)`},
-	{"erased_visitors_one_or_several", `SELECT erase_ranks('{2}', '{1}')`}, // repeated
+	{"erased_visitors_one_or_several", `SELECT erase_ranks('{2}', '{1}')`}, // a rank that is erased already
 	{"erased_visits_pkey", `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`},
 	{"erased_visits_days_run_forwards", `UPDATE erased_visits SET previous_day = day_id`},
 	{"erased_visits_are_some", `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190630, 0, 0)`},
@@ -229,22 +229,22 @@ var rules = []struct{ refusedBy, sql string }{
 
 	{"visits_pkey", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`},
 	{"visits_days_run_forwards", `UPDATE visits SET previous_day = day_id`},
-	// without a partition, and without a default one
+	// there is no partition for this day, and no default partition
 	{"23514", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190630, 0, '192.0.2.1')`},
 
 	{"batches_pkey", `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 2)`},
 	{"23514", `INSERT INTO batches (id, turn, schema_version) VALUES (gen_random_uuid(), 2, 2)`}, // there are only two turns
 	{"batches_by_this_version", `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 0)`},
-	{"23502", `INSERT INTO batches (id) VALUES (gen_random_uuid())`}, // as earlier versions do
+	{"23502", `INSERT INTO batches (id) VALUES (gen_random_uuid())`}, // earlier versions insert only the id
 
 	{"positions_pkey", `INSERT INTO positions (app_id, source, part) VALUES (1, 'calls', 'a')`},
 	{"positions_app_id_fkey", `INSERT INTO positions (app_id, source, part) VALUES (99, 'calls', 'a')`},
 	{"positions_next_from_zero", `UPDATE positions SET next = -1`},
 	{"positions_content_is_hash", `UPDATE positions SET content = '\x01'`},
-	{"positions_uncounted_up_to_next", `UPDATE positions SET uncounted = ''`}, // not a call
+	{"positions_uncounted_up_to_next", `UPDATE positions SET uncounted = ''`}, // the position is not of a call
 	{"positions_uncounted_up_to_next", `UPDATE positions SET content = sha256('')`},
-	{"positions_uncounted_up_to_next", `UPDATE positions SET content = sha256(''), uncounted = '0'`}, // it is at 0
-	{"FF004", `SELECT move_position(1, 'calls', 'a', 1, 2)`},                                         // it is at 0
+	{"positions_uncounted_up_to_next", `UPDATE positions SET content = sha256(''), uncounted = '0'`}, // the position is at 0
+	{"FF004", `SELECT move_position(1, 'calls', 'a', 1, 2)`},                                         // the position is at 0
 	{"FF004", `SELECT move_position(1, 'calls', 'a', 0, -1)`},
 
 	{"refused_pkey", `INSERT INTO refused (app_id, source, part, position, reason, beginning) VALUES (1, 'kafka', '0', 7, '', '')`},
@@ -253,7 +253,7 @@ var rules = []struct{ refusedBy, sql string }{
 
 	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, lines, hash, file, rules, counted) OVERRIDING SYSTEM VALUE
 		VALUES (1, 1, 0, 0, sha256('b'), '', '', 0)`},
-	// as 0.1.0 does
+	// 0.1.0 inserts rows like this one
 	{"logs_know_what_is_counted", `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips)
 		VALUES (1, 0, 0, 0, sha256('a'), '', '', '{}')`},
 	{"logs_counted_range", `UPDATE logs SET counted = -1`},
@@ -272,9 +272,9 @@ var rules = []struct{ refusedBy, sql string }{
 	{"read_logs_pkey", `INSERT INTO read_logs (app_id, options, inode, run) VALUES (1, sha256('a'), '1:1', 'a')`},
 	{"read_logs_app_id_fkey", `UPDATE read_logs SET app_id = 99`},
 	{"read_logs_options_are_a_hash", `UPDATE read_logs SET options = ''`},
-	{"FF004", `SELECT count_lines(1, '', '{1}', '{3}', '{2026-01-01}', ARRAY[sha256('b')])`},  // its version is 4
-	{"FF004", `SELECT count_lines(1, 'a', '{1}', '{3}', '{2026-01-01}', ARRAY[sha256('b')])`}, // server a was compared too
-	{"FF004", `SELECT count_lines(1, '', '{2}', '{1}', '{2026-01-01}', ARRAY[sha256('b')])`},  // it does not exist yet
+	{"FF004", `SELECT count_lines(1, '', '{1}', '{3}', '{2026-01-01}', ARRAY[sha256('b')])`},  // the version of the hour is 4
+	{"FF004", `SELECT count_lines(1, 'a', '{1}', '{3}', '{2026-01-01}', ARRAY[sha256('b')])`}, // the lines of '' count, too
+	{"FF004", `SELECT count_lines(1, '', '{2}', '{1}', '{2026-01-01}', ARRAY[sha256('b')])`},  // the hour does not exist yet
 	{"log_samples_pkey", `INSERT INTO log_samples (app_id, log_id, hour, sample) VALUES (1, 1, 1, repeat('a', 28)::bytea)`},
 	{"log_samples_log_id_fkey", `UPDATE log_samples SET log_id = 99`},
 	{"log_samples_are_of_20_bytes", `UPDATE log_samples SET sample = ''`},
@@ -300,7 +300,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"inbox_arrays_are_one_table", `UPDATE inbox SET ids = '{}'`},
 	{"inbox_pages_have_a_uri", `UPDATE inbox SET uris = '{}'`},
 
-	{"visit_ids_pkey", `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190630, 'a')`}, // also on another day
+	{"visit_ids_pkey", `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190630, 'a')`}, // an id is unique across days
 	{"visit_ids_length", `UPDATE visit_ids SET id = ''`},
 	{"visit_ids_length", `UPDATE visit_ids SET id = repeat('é', 33)`},
 
@@ -318,7 +318,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"packed_returns_are_some", `UPDATE packed_returns SET visitors = B''`},
 	{"packed_returns_are_some", `UPDATE packed_returns SET visitors = B'0'`},
 	{"packed_returns_are_some", `UPDATE packed_returns SET previous_days = B'11', visitors = B'1010'`}, // no visitor from one day before
-	{"packed_returns_are_some", `UPDATE packed_returns SET previous_days = B'11', visitors = B'0111'`}, // fewer than none
+	{"packed_returns_are_some", `UPDATE packed_returns SET previous_days = B'11', visitors = B'0111'`}, // a negative number
 	{"22023", `SELECT add_packed_returns('{1}', '{20190629}', '{20190629}', '{1}')`},
 	{"packed_returns_are_some", `SELECT add_packed_returns('{1, 1}', '{20190629, 20190629}', '{20190627, 20190626}', '{-1, 1}')`},
 	{"packed_returns_are_some", `SELECT add_packed_returns('{1}', '{20190629}', '{20190628}', '{-2}')`},
@@ -452,11 +452,11 @@ func TestConstraints(t *testing.T) {
 		})
 	}
 
-	// Each constraint is named by us, and tested. 22023 represents one of the constraints: PostgreSQL's own error
-	// comes before the check can fail.
+	// Each constraint has a name from us, and a line in rules under this name. The exception is apps_tz_is_known:
+	// PostgreSQL's own error 22023 comes before this check can fail.
 	tried := map[string]bool{"apps_tz_is_known": true}
 	for _, rule := range rules {
-		tried[strings.Replace(rule.refusedBy, "inbox_0_", "inbox_", 1)] = true // the partition's own name for it
+		tried[strings.Replace(rule.refusedBy, "inbox_0_", "inbox_", 1)] = true // a partition has its own name for the constraint
 	}
 	for _, name := range dbtest.Column[string](t, conn, `
 		SELECT c.conname FROM pg_constraint AS c JOIN pg_class AS t ON t.oid = c.conrelid

@@ -23,7 +23,7 @@ type sessions struct {
 	parsed   *pgxpool.Config
 	settings map[string]string
 	writers  *atomic.Pointer[string] // the address of the server to which writers connected last
-	cell     *cell                   // nil: the database does not belong to a cell
+	cell     *cell                   // nil unless the URL has cell=on
 }
 
 func newSessions(url string, o Options) (sessions, error) {
@@ -82,9 +82,8 @@ func (s sessions) pool(ctx context.Context, size int, settings map[string]string
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// with returns the configuration of a connection with additional settings. A statement sets them
-// instead of the startup message, because poolers pass on hardly any startup settings and refuse the
-// others.
+// with returns the configuration of a connection with additional settings. A statement sets them, and not the
+// startup message, because poolers pass on only a few settings of the startup message and refuse the others.
 func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 	settings := maps.Clone(s.settings)
 	maps.Copy(settings, more)
@@ -100,7 +99,7 @@ func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 		if err := errors.Join(errNames, errValues); err != nil {
 			return err
 		}
-		if s.cell != nil { // before statement_timeout: if the timeout interrupted it, each session would start it again and never finish
+		if s.cell != nil { // before statement_timeout is set, which would end a slow CellArrive in every session
 			if err := conn.ExecParams(ctx, CellArrive, nil, nil, nil, nil).Read().Err; err != nil {
 				return tellNoCell(err)
 			}
@@ -140,11 +139,11 @@ func (d *DB) CheckSessions(ctx context.Context) error {
 	}
 	conns = append(conns, own)
 	first, err := New(own).SessionProcess(ctx)
-	if err != nil || first == int64(own.PgConn().PID()) { // a pooler that reports its own process id
+	if err != nil || first == int64(own.PgConn().PID()) { // a direct connection: poolers report another process id
 		return err
 	}
-	// A pooler gives a session that is free between two statements of this connection to the next
-	// connection that needs one.
+	// Between two statements of the connection own, a pooler that shares sessions gives own's session
+	// to the next connection that needs one.
 	for range sessionProbes {
 		other, err := pgx.ConnectConfig(ctx, cfg)
 		if err != nil {
@@ -176,21 +175,21 @@ const defaultDeadAfter = 10 * time.Second
 // TCP_USER_TIMEOUT.
 const aliveProbes = 3
 
-// leaveAfter is how long a server may be silent before the client tries another one. It is long
-// enough for a restarting switch to lose a packet or two, and short compared to a failover.
+// leaveAfter is how long a server may be silent before the client tries another server. It is long enough to
+// survive the packet or two that a restarting network switch loses, and short compared to a failover.
 const leaveAfter = 3 * time.Second
 
-// keepAlives returns the keepalive settings that detect an end that has been silent for this long.
-// TCP counts in seconds.
+// keepAlives returns the keepalive settings that detect a connection whose other end has been silent for the given
+// time. They are at least a second, because TCP counts in seconds.
 func keepAlives(dead time.Duration) (idle, interval time.Duration) {
 	idle = max(dead/2, time.Second)
 	return idle, max((dead-idle)/aliveProbes, time.Second)
 }
 
-// keepAlive makes the server close a connection whose client has been silent for this long, because a
-// vanished client may hold locks. Keepalives are not enough: TCP sends none while data waits to be
-// acknowledged, and resends such data for a quarter of an hour. TCP_USER_TIMEOUT bounds that. None of
-// this affects a Unix socket, which cannot lose its other end.
+// keepAlive makes the server close a connection whose client has been silent for the given time, because a vanished
+// client may hold locks. Keepalives are not enough: TCP sends none while data waits to be acknowledged, and resends
+// such data for a quarter of an hour. TCP_USER_TIMEOUT bounds that time. None of this affects a Unix socket, which
+// cannot lose its other end.
 func keepAlive(settings map[string]string, dead time.Duration) {
 	idle, interval := keepAlives(dead)
 	settings["tcp_keepalives_idle"] = fmt.Sprint(int(idle.Seconds()))
@@ -215,8 +214,8 @@ func newDialer(within, dead time.Duration) *dialer {
 	}}
 }
 
-// passBy is how long a host that did not respond is skipped. Otherwise each new connection would wait
-// for it again, with TLS and without.
+// passBy is how long a host that did not respond is skipped. Otherwise each new connection would wait for this host
+// again, once with TLS and once without.
 const passBy = 2 * time.Second
 
 // DialContext connects to address, unless that host has just failed to respond.

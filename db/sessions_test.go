@@ -16,8 +16,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// Work that only one session may do can take hours: it excludes other sessions, however it ends, and holds no
-// snapshot in the meantime, because that would make each batch slower than the one before.
+// Work that only one session may do can take hours. It excludes other sessions until it ends, however that happens.
+// In the meantime it holds no snapshot, because a snapshot would make each batch slower than the one before.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -130,7 +130,7 @@ func TestSnapshotHolders(t *testing.T) {
 	look := func(login string) (found []db.SnapshotHoldersRow) {
 		holders, err := dbtest.Open(t, login, db.Options{}).Queries().SnapshotHolders(t.Context())
 		require.NoError(t, err)
-		for _, h := range holders { // there may be others, such as autovacuum
+		for _, h := range holders { // there may be other holders, such as autovacuum
 			if strings.Contains(h.Holder, holder) {
 				found = append(found, h)
 			}

@@ -30,8 +30,8 @@ func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, erro
 	return &Snapshots{conn}, nil
 }
 
-// Take runs f in a read-only transaction whose queries all see the same snapshot. Partitions of
-// visits cannot be dropped during the transaction. A waiting drop runs before the next snapshot is
+// Take runs f in a read-only transaction whose queries all see the same snapshot. Partitions of visits cannot be
+// dropped during the transaction. If a session is waiting to drop one, it does so before the next snapshot is
 // taken.
 func (s *Snapshots) Take(ctx context.Context, f func(tx Tx) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}

@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// With a synchronous standby, COMMIT returns once the standby also has the transaction on disk. It
-// also returns successfully if its wait is ended: by canceling it, which PostgreSQL reports as a
-// warning, or by emptying synchronous_standby_names, which it does not report. The transaction may
-// then exist only on one machine, and be lost with it. Sessions set synchronous_commit and
-// client_min_messages themselves, so that no configuration reload ends the wait or hides the warning.
+// With a synchronous standby, COMMIT returns once the standby also has the transaction on disk. COMMIT also
+// succeeds if something ends its wait early: canceling it, which PostgreSQL reports as a warning, or emptying
+// synchronous_standby_names, which PostgreSQL does not report. The transaction may then exist only on one machine,
+// and be lost with it. Sessions set synchronous_commit and client_min_messages themselves, so that no configuration
+// reload ends the wait or hides the warning.
 
 // ErrAlone is returned for a commit that may exist only on this server.
 var ErrAlone = errors.New("it was committed, but did not wait for the synchronous standby, which may not have it")
@@ -39,7 +39,7 @@ func hearWarnings(cfg *pgxpool.Config) {
 	}
 }
 
-// TakeWarning returns and removes the last warning of a connection. nil: there was none.
+// TakeWarning returns and removes the last warning of a connection, or nil if there was none.
 func TakeWarning(conn *pgx.Conn) error {
 	data := conn.PgConn().CustomData()
 	said, warned := data[warning]
@@ -50,9 +50,9 @@ func TakeWarning(conn *pgx.Conn) error {
 	return fmt.Errorf("the server warned: %v", said)
 }
 
-// SayStandby stores whether all writers require a synchronous standby from now on. Unless inAnyCase
-// is set, requiring one fails if COMMIT does not wait for one. A service sets inAnyCase to refuse
-// visits until a standby is available.
+// SayStandby stores whether all writers require a synchronous standby from now on. If required is set, it fails
+// unless COMMIT waits for a standby. inAnyCase skips this check: with it, a service refuses visits until a standby
+// is available.
 func (d *DB) SayStandby(ctx context.Context, required, inAnyCase bool) error {
 	say := func(q *Queries) error { return q.StandbySay(ctx, required) }
 	if inAnyCase {
@@ -114,7 +114,7 @@ func (d *DB) unconfirmed(why error) error {
 	return fmt.Errorf("%w: %w", errUnconfirmed, why)
 }
 
-// alone counts and logs a commit that returned too early.
+// alone counts and logs a commit that did not wait for the standby, and returns ErrAlone with the reason.
 func (d *DB) alone(why error) error {
 	d.commitsAlone.Add(1)
 	d.options.Log.Warn("a commit did not wait for the synchronous standby: do not cancel sessions that wait for it, "+
@@ -161,13 +161,13 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) er
 	return d.commitAsked(ctx, conn, new(pgx.Batch), true)
 }
 
-// requireStandby fails if a standby is required and COMMIT waits for none.
+// requireStandby returns whether a standby is required. It fails if one is required and COMMIT waits for none.
 func (d *DB) requireStandby(ctx context.Context, conn *pgxpool.Conn) (required bool, err error) {
 	return New(conn).StandbyRequire(ctx, d.options.RequireStandby)
 }
 
-// confirm returns when the session's last commit is also on the standby. After a warning it commits
-// again: when that commit is on the standby, all earlier ones are.
+// confirm returns when the session's last commit is also on the standby. After a warning it commits again: when the
+// second commit is on the standby, all earlier ones are.
 func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 	warned := TakeWarning(conn.Conn())
 	if warned == nil {
@@ -190,9 +190,9 @@ func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 // errCommitsNothing is returned for a server that accepts connections but does not commit.
 var errCommitsNothing = errors.New("does not commit in time: it waits for its synchronous standby, or for its disk")
 
-// mustCommit makes writers skip a server that cannot commit, for example a replaced primary that
-// still runs, and try the next host of the URL. If writers reach another server than before, all
-// other connections follow.
+// mustCommit makes writers skip a server that cannot commit, for example a replaced primary that still runs, and
+// try the next host of the URL. If writers reach another server than before, the connections of the other pools are
+// replaced, so that they follow.
 func (d *DB) mustCommit(cfg *pgxpool.Config) {
 	prepare := cfg.ConnConfig.AfterConnect
 	cfg.ConnConfig.AfterConnect = nil
@@ -232,7 +232,7 @@ func (s sessions) left(conn *pgconn.PgConn) bool {
 func (s sessions) followWriters(ctx context.Context, conn *pgconn.PgConn) error {
 	err := s.validate(ctx, conn)
 	if err == nil && s.left(conn) {
-		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, conn) // the only way to make the driver try the next host
+		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, conn) // only its error makes the driver try the next host
 	}
 	return err
 }

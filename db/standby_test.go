@@ -18,7 +18,7 @@ import (
 	"footfall/visit"
 )
 
-// acknowledged are the writes that are confirmed to a caller. n distinguishes repeated writes of a kind.
+// acknowledged are the writes that are confirmed to a caller. n distinguishes repetitions of the same write.
 var acknowledged = map[string]func(ctx context.Context, d *db.DB, n int) error{
 	"a batch": func(ctx context.Context, d *db.DB, n int) error {
 		return d.Write(ctx, visitBatch(fmt.Sprintf("192.0.2.%d", n), 1, 2), new(db.Outcome))
@@ -72,7 +72,8 @@ func (w *writing) begin(n int) map[string]<-chan error {
 	return results
 }
 
-// awaitWaiting waits until all writes wait for the standby in such a statement, and checks that none returns.
+// awaitWaiting waits until each write waits for the standby in a statement matching the pattern, and checks that no
+// write returns.
 func (w *writing) awaitWaiting(results map[string]<-chan error, statement string) (pids []int32) {
 	returned := ""
 	eventually(w.t, func() bool {
@@ -115,14 +116,14 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	well := func(name string, err error) { assert.NoError(t, err, name) }
 	alone := func(name string, err error) {
 		assert.ErrorIs(t, err, db.ErrAlone, name)
-		if name != "a new page" { // it counts nothing by itself
+		if name != "a new page" { // creating a page counts nothing
 			assert.Equal(t, db.FaultUnknown, db.FaultOf(err), name)
 		}
 	}
 	usual.each(usual.begin(1), well)
 	strict.each(strict.begin(2), well)
 
-	p.KillStandby() // and cancel the waiting commits
+	p.KillStandby() // first case: the waiting commits are canceled
 	results := usual.begin(3)
 	usual.end("cancel", usual.awaitWaiting(results, anything)...)
 	usual.end("cancel", usual.awaitWaiting(results, again)...)
@@ -139,7 +140,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 		ctx, end := context.WithTimeout(t.Context(), time.Second)
 		defer end()
 		return db.Reason(usual.d.Probe(ctx)) == "the database's commits wait for the synchronous standby, which does not answer"
-	}, "a reason") // and terminate the waiting sessions
+	}, "a reason") // second case: the waiting sessions are terminated
 	batch := visitBatch("203.0.113.1", 1, 2)
 	lost := map[string]<-chan error{"": async(t, func() error { return usual.d.Write(t.Context(), batch, new(db.Outcome)) })}
 	usual.end("terminate", usual.awaitWaiting(lost, anything)...)
@@ -153,7 +154,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	p.Rejoin()
 	assert.True(t, receive(t, committed, "whether it did commit"))
 
-	p.KillStandby() // and release the waiting commits
+	p.KillStandby() // third case: a setting releases the waiting commits
 	results = strict.begin(5)
 	strict.awaitWaiting(results, anything)
 	p.WaitFor("")
@@ -193,7 +194,8 @@ func (w *writing) reload(settings ...string) {
 	require.Positive(w.t, sessions)
 }
 
-// No change of settings lets running sessions acknowledge more than there is on two machines, or on the disk of one.
+// Whatever settings are changed, running sessions acknowledge a write only when it is on two machines, or on the
+// disk of one machine if no standby is configured.
 func TestReloadWeakensNoSession(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)
@@ -221,7 +223,7 @@ func TestReloadWeakensNoSession(t *testing.T) {
 	p.Restart(nil)
 	assert.Equal(t, before+2, dbtest.Column[int64](t, dbtest.Connect(t, p.Primary()), `SELECT sum(hot)::bigint FROM counters`)[0])
 
-	p.WaitFor("*") // although the server sends to none
+	p.WaitFor("*") // although the server sends its log to no standby
 	p.Kill()
 	p.Restart(map[string]string{"max_wal_senders": "0"})
 	d := dbtest.Open(t, p.URL(), db.Options{RequireStandby: true})
@@ -233,8 +235,8 @@ func TestReloadWeakensNoSession(t *testing.T) {
 	assert.Equal(t, db.Standby{Required: true, Lacking: true}, standby)
 }
 
-// The tables' requirement of a standby applies to all writers. The option of a process only applies if the tables
-// have none.
+// If the tables store whether a standby is required, this applies to all writers. The option of a process applies
+// only if the tables store nothing.
 func TestStandbyIsRequiredOfAll(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t) // on a server that waits for no standby
@@ -326,8 +328,8 @@ func TestLostConnectionIsNoCommitAlone(t *testing.T) {
 	assert.Zero(t, d.CommitsAlone())
 }
 
-// A requirement applies to every write acknowledged after it: setting it waits for running batches, which have read
-// it before.
+// A requirement applies to every write that is acknowledged after it was set. So setting it waits for running
+// batches, which have read the previous setting.
 func TestStandbyIsRequiredAfterBatches(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

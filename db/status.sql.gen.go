@@ -20,10 +20,10 @@ SELECT (NOT pg_is_in_recovery()
                         WHERE wait_event = 'SyncRep' AND query_start < now() - make_interval(secs => $1::double precision))))::boolean AS waits
 `
 
-// Whether COMMIT waits for a synchronous standby that does not respond: none follows, or sessions of
-// this role have waited for this number of seconds. Only a superuser or a member of pg_read_all_stats
-// can see which standby is synchronous. For other roles every follower counts, including base
-// backups.
+// Whether COMMIT waits for a synchronous standby that does not respond: no such standby is connected,
+// or a session of this role has waited for this number of seconds. Only a superuser or a member of
+// pg_read_all_stats can see which standby is synchronous. For other roles every follower counts,
+// including base backups.
 func (q *Queries) CommitsWait(ctx context.Context, seconds float64) (bool, error) {
 	row := q.db.QueryRow(ctx, CommitsWait, seconds)
 	var waits bool
@@ -77,7 +77,7 @@ WHERE l.locktype = 'advisory'
   AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
   AND l.classid::bigint = hashtext('footfall.apps')::bigint & 4294967295 -- an oid is unsigned, a hash is not
   AND l.objsubid = 2 -- a lock with two keys
-GROUP BY l.pid -- one that takes a change over holds two for a moment
+GROUP BY l.pid -- an instance that changes to a new epoch holds two locks for a moment
 ORDER BY since, l.pid
 `
 
@@ -131,8 +131,8 @@ type StatusServerRow struct {
 
 // The state of the service, also for instances. No query here reads a table of visits or visitors.
 // The server, its database, the standbys that COMMIT waits for, whether it is a standby itself, and
-// whether its memory is in huge pages. Before PostgreSQL 17 the latter is known only if huge_pages is
-// on or off.
+// whether its memory is in huge pages. Before PostgreSQL 17, the use of huge pages is known only if
+// huge_pages is on or off.
 func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 	row := q.db.QueryRow(ctx, StatusServer)
 	var i StatusServerRow

@@ -17,7 +17,7 @@ type Tag struct{ Name, Value string }
 // PackedTags are the tags of a batch's pairs in the format of tag_news.
 type PackedTags struct {
 	packed []byte
-	day    int32 // of the last pair
+	day    int32 // day of the pair that was added last
 }
 
 // Add adds the tag ids of a pair. Pairs must be added in order. pair is its index in the batch.
@@ -79,7 +79,7 @@ type NewTags struct {
 	Own    []Tag // the app's own names
 }
 
-// MakeTags creates missing tags and adds their ids. On a day it creates at most maxToday open tags,
+// MakeTags creates missing tags and adds them to the map ids. On a day it creates at most maxToday open tags,
 // at most maxToday of the app's own tags, and any number of closed tags. It counts no visits, so
 // after an error no visit has been counted.
 func (d *DB) MakeTags(ctx context.Context, app, day int32, missing NewTags, maxToday int64, ids map[Tag]int32) error {
@@ -139,9 +139,9 @@ func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool,
 // kilobytes.
 const foldedRows = 200
 
-// FoldTags adds the rows of tag_news to tag_days, including rows of other instances. It skips if
-// another instance is doing so. It also removes a damaged row, which would otherwise block all later
-// rows for ever, and returns an error about it.
+// FoldTags adds the rows of tag_news to tag_days, including rows of other instances. It does nothing if another
+// instance is already doing this. It also removes a damaged row, which would otherwise block all later rows for
+// ever, and returns an error about it.
 func (d *DB) FoldTags(ctx context.Context) (damaged error) {
 	for {
 		rows, err := d.foldTags(ctx, &damaged)
@@ -203,7 +203,7 @@ func SumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
 	return sums, damaged
 }
 
-// addTo adds the tags of a row, up to the first one that cannot be read.
+// addTo adds the tags of a row up to the first unreadable tag. whole reports whether all were readable.
 func (n *TagNews) addTo(added map[tagDay]tagSum) (whole bool) {
 	rest, broken := n.Tags, false
 	next := func() int64 {

@@ -105,7 +105,7 @@ type TagsFindRow struct {
 
 // Tags: from name and value to id, and the visitors counted with each.
 // The ids of an app's existing tags, each with its place in the arrays (from 1). Looks up one tag at
-// a time, like visitors, because writers plan the query once.
+// a time, as VisitsRecord looks up visitors, because writers plan the query once.
 func (q *Queries) TagsFind(ctx context.Context, arg TagsFindParams) ([]TagsFindRow, error) {
 	rows, err := q.db.Query(ctx, TagsFind, arg.Names, arg.TagValues, arg.AppID)
 	if err != nil {
@@ -180,8 +180,8 @@ type VisitsFindParams struct {
 	Ips   []netip.Addr
 }
 
-// The places (from 1) of the visitors that were counted at a target on a day. The arrays are one
-// table.
+// The arrays are one table of targets, days and visitors. Returns the places (from 1) of the rows
+// whose visitor was counted at the target on the day.
 func (q *Queries) VisitsFind(ctx context.Context, arg VisitsFindParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, VisitsFind, arg.Pages, arg.Days, arg.Ips)
 	if err != nil {

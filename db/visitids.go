@@ -14,7 +14,7 @@ type VisitIDColumns struct {
 	IDs  []string
 }
 
-// KnownVisitIDs returns the ids with which a visit was counted before.
+// KnownVisitIDs returns which of the ids belong to a visit that was counted before.
 func (d *DB) KnownVisitIDs(ctx context.Context, ids []VisitID) (counted map[VisitID]bool, err error) {
 	var of VisitIDColumns
 	for _, id := range ids {

@@ -23,7 +23,7 @@ ORDER BY v.app_id, v.id COLLATE "C"
 // Visit ids, with which visits may be sent again.
 // Stores visit ids in the transaction of the batch that counts the visits, without duplicates, and
 // in the same order in every batch. Violates the key if a visit with one of the ids was counted
-// before. Waits for a transaction that is counting one.
+// before. Waits for a transaction that is counting a visit with one of the ids.
 func (q *Queries) VisitIDsAdd(ctx context.Context, apps []int32, ids []string) error {
 	_, err := q.db.Exec(ctx, VisitIDsAdd, apps, ids)
 	return err

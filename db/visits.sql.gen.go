@@ -58,9 +58,9 @@ VALUES ($1, 3)
 //	BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 //
 // If the visits' sources have positions, PositionMove runs before CountersLock, once for each position. If
-// visits are of past days, PastDaysHold runs before that. If such visits are late, LateVisitsRecord replaces
+// visits are of past days, PastDaysHold runs before both. If such visits are late, LateVisitsRecord replaces
 // VisitsRecord. If all visitors are hinted to be new, NewVisitorsRecord does. If visits have ids, VisitIDsAdd
-// follows BatchBegin: the batch leaves out visits that are known to be counted before.
+// follows BatchBegin. The batch leaves out visits that are known to be counted already.
 //
 // CountersLock takes every row lock that the batch needs in one global order, so that no two batches can
 // deadlock. BatchCheck and VisitsRecord are separate statements after it, because they need snapshots taken
@@ -103,10 +103,10 @@ type BatchCheckRow struct {
 	Required   bool
 }
 
-// Fails with SQLSTATE FF001 if the batch's basis has changed (empty: it has none), with FF002 if a site of the
-// batch was counted on a later day than in the batch, with FF003 if such a day has not started in any time zone,
-// and like StandbyRequire with FF009. Returns the result of StandbyRequire. Functions are called only to raise
-// an error: calling them always would take most of the time.
+// Fails with SQLSTATE FF001 if the batch's basis has changed (an empty basis is not checked), with FF002 if a
+// site of the batch was already counted on a later day, with FF003 if a day of the batch has not started in any
+// time zone, and with FF009 like StandbyRequire. Returns the result of StandbyRequire. Functions are called only
+// to raise an error. Calling them for every batch would take most of the time.
 func (q *Queries) BatchCheck(ctx context.Context, arg BatchCheckParams) (BatchCheckRow, error) {
 	row := q.db.QueryRow(ctx, BatchCheck,
 		arg.Basis,
@@ -143,8 +143,8 @@ const BatchesEmpty = `-- name: BatchesEmpty :one
 SELECT empty_batches()::boolean AS emptied
 `
 
-// Deletes old batches that no client can ask about any more. False: there were none, or their table is in use.
-// Does not wait for locks.
+// Deletes old batches that no client can ask about any more. False: there were no such batches, or their table
+// is in use. Does not wait for locks.
 func (q *Queries) BatchesEmpty(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, BatchesEmpty)
 	var emptied bool
@@ -273,9 +273,10 @@ type LateVisitsRecordRow struct {
 	Counted  bool
 }
 
-// Does the work of VisitsRecord for visits of any days. The arguments are a row for each distinct pair and day
-// in the order of arrival, with the number of rows of the pair up to it, then the targets by day, and the tags
-// of the first table. Returns a row for each row of the first table.
+// Does the work of VisitsRecord for visits of any days. The first four arrays are a table with a row for each
+// distinct pair and day, in the order of arrival. turns counts the rows of the same pair up to this row. The
+// next four arrays are a table of the targets by day. tags and tag_sets are the tags of the first table. Returns
+// a row for each row of the first table.
 func (q *Queries) LateVisitsRecord(ctx context.Context, arg LateVisitsRecordParams) ([]LateVisitsRecordRow, error) {
 	rows, err := q.db.Query(ctx, LateVisitsRecord,
 		arg.Pages,
@@ -366,12 +367,12 @@ type NewVisitorsRecordParams struct {
 	Tags       []byte
 }
 
-// Does the work of VisitsRecord if all pairs of the batch are hinted. CountersLock has then counted them, and no
-// decision is left: it takes four fifths of the time. The first five arrays and tag_sets are one table with a
-// row for each pair, in key order: the last two columns are the place of the pair's target among the targets
-// (from 1), and how many newcomers arrived at the target after it. The other five arrays are a table of the
-// targets, in order of id. tags are the tags of the pairs. If a hint is wrong, an insert violates the key of
-// visitors or visits.
+// Does the work of VisitsRecord if all pairs of the batch are hinted. CountersLock has then already counted all
+// pairs, and no decision is left. So this takes only four fifths of the time of VisitsRecord. pages, ips, days,
+// places, later and tag_sets are one table with a row for each pair, in key order. places is the place of the
+// pair's target among the targets (from 1). later is how many newcomers arrived at the target after the pair's
+// visitor. The other five arrays are a table of the targets, in order of id. tags are the tags of the pairs. If
+// a hint is wrong, an insert violates the key of visitors or visits.
 //
 // Ranks come from an array, because a join of the two tables would give the planner a choice.
 func (q *Queries) NewVisitorsRecord(ctx context.Context, arg NewVisitorsRecordParams) error {
@@ -427,9 +428,9 @@ type PastDaysHoldParams struct {
 	Late bool
 }
 
-// Locks the past days and the apps of a batch. The arrays are one table. Fails with SQLSTATE FF005 if an app no
-// longer keeps the day, with FF003 if the day has not started in any time zone, with FF006 if it is closed,
-// unless late is true for a batch of late visits, and with FF007 if an app is locked.
+// Locks the past days and the apps of a batch. The arrays are one table. late is true for a batch of late
+// visits. Fails with SQLSTATE FF003 if a day has not started in any time zone, with FF005 if an app no longer
+// keeps a day, with FF006 if a day is closed and late is false, and with FF007 if an app is locked.
 func (q *Queries) PastDaysHold(ctx context.Context, arg PastDaysHoldParams) error {
 	_, err := q.db.Exec(ctx, PastDaysHold, arg.Apps, arg.Days, arg.Late)
 	return err
@@ -441,7 +442,7 @@ SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan'
 `
 
 // Makes the rest of the transaction use an index that has the requested order, even if another plan seems
-// cheaper, and sets its statement timeout.
+// cheaper. Also sets the transaction's statement timeout.
 func (q *Queries) ReadInOrder(ctx context.Context, timeout string) error {
 	_, err := q.db.Exec(ctx, ReadInOrder, timeout)
 	return err
@@ -506,7 +507,7 @@ SELECT CASE WHEN coalesce((SELECT nullif(value, 0) % 2 = 1 FROM epochs WHERE nam
 `
 
 // Returns whether a synchronous standby is required. @unsaid is the default if no setting is stored. Fails with
-// SQLSTATE FF009 if one is required and COMMIT waits for none.
+// SQLSTATE FF009 if a standby is required and COMMIT waits for none.
 func (q *Queries) StandbyRequire(ctx context.Context, unsaid bool) (bool, error) {
 	row := q.db.QueryRow(ctx, StandbyRequire, unsaid)
 	var required bool
@@ -716,7 +717,7 @@ type VisitsRecordRow struct {
 // whether the visitor is new to the target, and whether this was their first visit of the day.
 //
 // The statement is planned once, perhaps on empty tables, and the plan must suit large ones. So the planner gets
-// no choice: no two of the tables made here are joined with each other, and counters is updated through a
+// no choice: no two of the tables made from arrays are joined with each other, and counters is updated through a
 // conflict with its key. A visitor is looked up row by row, as a range of one address with the first row in
 // order, because only the primary key has this order. (With a plain equality on empty tables, the index of ranks
 // seems as cheap.) Writers' sessions disable other scans.

@@ -11,13 +11,14 @@ import (
 	"footfall/pause"
 )
 
-// Access decides which requests may count or read: all apps, and the keys and links that are not
-// revoked. It also has the offsets, which are numbers from elsewhere added to the counted ones.
+// Access has the data for deciding which requests may count or read: all apps, and the keys and links
+// that are not revoked. It also has the offsets, which are numbers from elsewhere. They are added to
+// the counted numbers.
 type Access struct {
 	Apps   []App
 	Keys   []KeysOpenRow
 	Shares []SharesOpenRow
-	// OffsetsEpoch is the version of the offsets. Offsets is empty if the reader already has this
+	// OffsetsEpoch is the version of the offsets. Offsets is empty if the caller already has this
 	// version.
 	OffsetsEpoch string
 	Offsets      []OffsetsAllRow
@@ -38,7 +39,7 @@ func (q *Queries) AccessGet(ctx context.Context, offsetsEpoch string) (*Access, 
 	if err != nil {
 		return nil, err
 	}
-	epoch, err := q.OffsetsEpoch(ctx) // read before the offsets, so that they are never older than their epoch
+	epoch, err := q.OffsetsEpoch(ctx) // read before the offsets, so that the offsets are never older than the epoch
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (q *Queries) AccessGet(ctx context.Context, offsetsEpoch string) (*Access, 
 // WatchApps calls publish with all apps and keys, now and after every change, until ctx ends or the
 // connection is lost. Then it calls publish(nil) and returns the reason. While it runs,
 // WaitForInstances waits until publish has returned for the latest change. offsetsEpoch is the
-// version of the offsets that the caller has; "": none.
+// version of the offsets that the caller has, or "" if it has no offsets.
 func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*Access)) (err error) {
 	defer func() { err = fmt.Errorf("watch apps: %w", err) }() // it never returns nil
 	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
@@ -94,9 +95,9 @@ func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*A
 	}
 }
 
-// A connection whose other end has vanished looks like an idle one. So the epoch is read every
-// watchEvery, and each read must finish within watchPatience. Together these are half of deadAfter:
-// when the server drops a vanished watcher, its instance has long stopped relying on it.
+// A connection whose other end has vanished looks like an idle one. So the epoch is read every watchEvery, and each
+// read must finish within watchPatience. Together these are half of deadAfter. So a watcher that has lost the
+// server stops using its apps long before the server drops its connection, and with it the lock.
 func watchEvery(deadAfter time.Duration) time.Duration    { return deadAfter / 5 }
 func watchPatience(deadAfter time.Duration) time.Duration { return deadAfter * 3 / 10 }
 
@@ -110,9 +111,9 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn, every time.Duration)
 	return err
 }
 
-// holdApps reads the apps and keys of an epoch and holds the lock of that epoch, which shows
-// WaitForInstances what this instance has seen. It takes the lock first: a transaction whose change
-// is missing from the result finds the lock and waits.
+// holdApps reads the apps and keys of an epoch. It holds the lock of that epoch, which shows WaitForInstances what
+// this instance has seen. held is an epoch whose lock is already held. The lock is taken before the apps are read:
+// if the result lacks a change, WaitForInstances finds the lock of the older epoch after that change, and waits.
 func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) (int32, *Access, error) {
 	for {
 		before, err := q.AppsEpoch(ctx)
@@ -144,7 +145,7 @@ func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) 
 	}
 }
 
-// ErrInstancesBehind is returned by WaitForInstances after its patience is over.
+// ErrInstancesBehind is returned by WaitForInstances if an instance is still behind when patience has passed.
 var ErrInstancesBehind = errors.New("a running instance has not applied the change yet")
 
 // WaitForInstances returns when every WatchApps, in this and other instances, has published the

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// soon is the patience with a watcher known to be stuck: its length decides nothing.
+	// soon is how long to wait for a watcher that is stuck in any case, so its length does not affect the result.
 	soon = 50 * time.Millisecond
-	// inTime is the patience with events that are due at once.
+	// inTime is how long to wait for events that are due at once.
 	inTime = time.Minute
 )
 
@@ -117,7 +117,7 @@ func TestWaitForInstancesWaitsForEveryOne(t *testing.T) {
 	require.NoError(t, d.WaitForInstances(t.Context(), inTime), "there is nothing left to wait for")
 }
 
-// A change while a watcher adopts an earlier one needs another round.
+// A change that is made while a watcher adopts an earlier change needs another round.
 func TestWaitForInstancesWaitsForTheNewestChange(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -162,8 +162,9 @@ func TestWaitForInstancesLeavesOutTheDead(t *testing.T) {
 	}
 }
 
-// A watcher whose server hangs, or whose connection is open only at its own end, notices this by itself before others
-// consider it gone: an instance may not use its memory after a command has returned that did not wait for it.
+// A watcher whose server hangs, or whose connection is open only at the watcher's end, notices this by itself
+// before other instances consider it gone. Otherwise it would use its apps from memory after a command has returned
+// without waiting for it.
 func TestWatcherFindsOutThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -184,7 +185,7 @@ func TestWatcherFindsOutThatNobodyAnswers(t *testing.T) {
 	})
 	eventually(t, func() bool { return len(watches) > 0 }, "the apps")
 	network.Freeze()
-	defer network.Thaw() // otherwise it could not be closed
+	defer network.Thaw() // otherwise the network could not be closed
 	receive(t, ends, "the news that it watches no longer")
 	network.Thaw()
 	require.Error(t, receive(t, ended, "the watcher's end"))
@@ -219,7 +220,8 @@ func TestMeasureClock(t *testing.T) {
 	require.InDelta(t, time.Hour.Seconds(), d.ClockOffset().Seconds(), 1)
 }
 
-// Writes that an instance with a clock ahead would spoil for years are refused. Past days are not.
+// Writes for future days are refused, because an instance whose clock is ahead would spoil the data for years.
+// Writes for past days are accepted.
 func TestDaysThatHaveNotCome(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -260,7 +262,8 @@ func TestDaysThatHaveNotCome(t *testing.T) {
 	}
 }
 
-// If the server's own clock was ahead, and is right again, sites continue counting.
+// If the server's own clock was ahead and is right again, sites that were counted on a future day continue
+// counting.
 func TestDayThatTheServerHasSeenCounts(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -270,7 +273,7 @@ func TestDayThatTheServerHasSeenCounts(t *testing.T) {
 	require.NoError(t, d.Write(t.Context(), onDay(visitBatch("192.0.2.1", 1, 2), 20991231), &db.Outcome{}))
 }
 
-// Whatever an instance's clock, the keys of days that still last somewhere are kept.
+// Whatever time an instance's clock shows, the instance deletes no key of a day that has not ended everywhere.
 func TestClockAheadDeletesNothing(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

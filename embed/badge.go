@@ -19,7 +19,7 @@ type Badge struct {
 	Site   bool   // the site's number, not the page's
 	Number string // hot, pv or uv
 	Count  bool   // each display counts as a visit
-	// Counted selects only counted numbers, without those from elsewhere.
+	// Counted is true if numbers imported from other counters are left out.
 	Counted bool
 
 	label string
@@ -37,9 +37,9 @@ const (
 	noNumber     = "–"
 )
 
-// ReadBadge parses the parameters of a badge. It keeps the default for a wrong value, so that the badge can still be drawn,
-// and returns the first error. It ignores other parameters: READMEs still contain the color, style and chart of former
-// versions.
+// ReadBadge parses the parameters of a badge. It keeps the default for a wrong value, so that the badge can still be drawn, and
+// returns the first error. It ignores other parameters: READMEs still contain the parameters color, style and chart of earlier
+// versions of Footfall.
 func ReadBadge(q url.Values) (b Badge, err error) {
 	wrong := func(name, format string, args ...any) {
 		if err == nil {
@@ -98,7 +98,7 @@ func (b Badge) Of(a visit.Answer) int64 {
 	return counts.Hot
 }
 
-// SVG draws the badge with a number; nil: none.
+// SVG draws the badge with a number, or with a dash if number is nil.
 func (b Badge) SVG(number *int64) []byte {
 	return []byte(draw.Badge{Label: b.label, Message: message(number)}.SVG())
 }

@@ -59,7 +59,7 @@ var Version = func() string {
 	return hex.EncodeToString(sum[:6])
 }()
 
-// Integrity is the hash with which browsers run only this version.
+// Integrity is the hash of Count for the attribute integrity. Browsers then run only this version.
 var Integrity = func() string {
 	sum := sha512.Sum384(Count.Plain)
 	return "sha384-" + base64.StdEncoding.EncodeToString(sum[:])

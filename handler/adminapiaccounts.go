@@ -68,7 +68,8 @@ func (s *service) startLink(c echo.Context, token string) string {
 	return s.origin(c.Request()) + "/start/" + token
 }
 
-// rightsOf reads an account's rights. A list replaces the earlier one: the account loses apps that the list no longer names.
+// rightsOf reads an account's rights. A list of apps replaces the earlier list: the account loses its rights to apps that the
+// new list does not name.
 func rightsOf(given admin.Given, had map[string]account.Right) (r account.Rights, err error) {
 	if owner, is := given["owner"]; is {
 		said := strings.Join(owner, " ")

@@ -117,7 +117,7 @@ func TestBelowAPath(t *testing.T) {
 		assert.Equal(t, "/numbers/", c.Path, c.Name)
 	}
 
-	// Every link from there stays below the path, and works.
+	// Every link from these pages stays below the path, and works.
 	seen := map[string]bool{}
 	for next := []string{"/numbers/", "/numbers/dash/shop", "/numbers/enter", shared, shared + "?embed", "/numbers/embed?app=shop"}; len(
 		next) > 0; next = next[1:] {

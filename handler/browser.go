@@ -11,8 +11,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// bearer returns the request's key. It ignores other schemes, which are meant for others, such as a proxy in front of the
-// service that asks for a password.
+// bearer returns the request's key. It ignores other authorization schemes, which are not for Footfall, but for example for a
+// proxy in front of the service that asks for a password.
 func bearer(h http.Header) string {
 	const scheme = "bearer "
 	value := h.Get(echo.HeaderAuthorization)
@@ -29,8 +29,8 @@ func bearer(h http.Header) string {
 const hiddenOrigin = "null"
 
 // origin returns the origin of the requesting page, or "" if the request is not from a page or the browser does not send it.
-// Images, frames and no-cors requests have no Origin header. For these, the browser sends a Referer, unless the page hides
-// it. Over TLS it also sends whether the page is of Footfall's own origin, even if the page hides the rest.
+// Images, frames and no-cors requests have no Origin header. For these, the browser sends a Referer, unless the page hides it.
+// Over TLS the browser also sends whether the page has Footfall's own origin, even if the page hides its address.
 func origin(h http.Header) string {
 	if value := h.Get(echo.HeaderOrigin); value != "" {
 		return value
@@ -102,8 +102,8 @@ var (
 	exposed      = []string{"Retry-After, " + skippedHeader + ", " + repeatedHeader}
 )
 
-// letRead lets the requesting page read the response (CORS) if the app counts its site, or if any app does when none is
-// named. The browser sends no cookies or passwords with such requests.
+// letRead lets the requesting page read the response (CORS) if the app counts the page's site. If the request names no app, any
+// app that counts the site is enough. The browser sends no cookies or passwords with such requests.
 func (s *service) letRead(c echo.Context, app string) (allowed bool) {
 	h := c.Response().Header()
 	h[echo.HeaderVary] = originVaries

@@ -31,14 +31,14 @@ type chromium struct {
 	last    int            // the number of the last command
 }
 
-// chromiums are the idle ones. nil: one that is to be started.
+// chromiums contains the idle browsers. nil stands for a browser that is not started yet.
 var chromiums = make(chan *chromium, chromiumsAtOnce)
 
 const chromiumsAtOnce = 2
 
 func TestMain(m *testing.M) { dbtest.Main(withChromiums{m}) }
 
-// withChromiums closes the idle ones after the tests.
+// withChromiums closes the idle browsers after the tests.
 type withChromiums struct{ *testing.M }
 
 func (m withChromiums) Run() int {
@@ -147,7 +147,7 @@ func (c *chromium) listen(answers io.ReadCloser) {
 	}
 }
 
-// end kills it, if it was started, and removes its folder. Its children may still write there until they exit.
+// end kills the browser, if it was started, and removes its folder. Its children may still write there until they exit.
 func (c *chromium) end() (err error) {
 	if c == nil {
 		return nil

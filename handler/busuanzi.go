@@ -134,7 +134,7 @@ func (b *busuanzi) original(c echo.Context) error {
 var callbackName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 
 // jsonp counts, and responds with a script that passes the numbers to the named callback function. The page is taken from the
-// browser's Referer, so that no page can read or count another.
+// browser's Referer, so that no page can read the numbers of another page, or count it.
 func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	callback := c.QueryParam(parameter)
 	if !callbackName.MatchString(callback) {
@@ -163,8 +163,8 @@ func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	return nil
 }
 
-// inForm writes a rejection in the client's own format: the failed member, and the reason as message. Errors about a field,
-// and other errors, have the format of /visit.
+// inForm writes a rejection in the client's own format: the failed member, and the reason as message. Only errors of the kind
+// Forbidden that are not about a field are rejections. Other errors have the format of /visit.
 func inForm(c echo.Context, err error, failed string) error {
 	refused, is := errors.AsType[*visit.Error](err)
 	if !is || refused.Kind != visit.Forbidden || refused.Field != "" {

@@ -135,7 +135,7 @@ func TestBusuanziCC(t *testing.T) {
 	assert.Equal(t, ccNumbers(2, 1, 2, 1, 2, 1), asJSON.body)
 	assert.Equal(t, ccNumbers(3, 1, 3, 1, 1, 1), call("https://example.com/more").body, "a caller that is not a page")
 
-	// On the next day, numbers from elsewhere are not today's.
+	// On the next day, offsets are not part of today's numbers.
 	e.Clock.Set(noon.AddDate(0, 0, 1))
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.SetOffsets(ctx, "shop", []admin.Offset{{URI: "https://example.com/hello", Hot: 1000, PV: 200, UV: 100}}, false)
@@ -182,7 +182,7 @@ func TestBusuanziCC(t *testing.T) {
 	assert.Equal(t, before, e.rows())
 }
 
-// TestBusuanziFindsTheApp by the site only, because these protocols name no app.
+// TestBusuanziFindsTheApp checks that the app is found by the page's site, because these protocols name no app.
 func TestBusuanziFindsTheApp(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

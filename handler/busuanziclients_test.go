@@ -157,7 +157,8 @@ func TestBusuanziInChromium(t *testing.T) {
 	assert.Empty(t, b.spoken)
 }
 
-// tryOriginal runs busuanzi's own script, which calls a host that no longer exists. Here it is the service.
+// tryOriginal runs busuanzi's own script, which calls a host that no longer exists. Here the service responds under that host's
+// name.
 func tryOriginal(t *testing.T, w *internet, b *devtools, script string, page func(string, ...string) string) {
 	if script == "" {
 		return

@@ -171,8 +171,8 @@ func (p *Proxies) TrustNetworks() bool {
 	return slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return !network.IsSingleIP() })
 }
 
-// names returns the signed-in user that a trusted proxy sends in the header, or "". It ignores several lines, because not all
-// of them are from the proxy.
+// names returns the signed-in user that a trusted proxy sends in the header, or "". It ignores a header with several lines,
+// because not all of them are from the proxy.
 func (p *Proxies) names(r *http.Request, header string) string {
 	if header == "" || !p.sent(r) {
 		return ""
@@ -206,9 +206,9 @@ func (p *Proxies) trusts(address netip.Addr) bool {
 	return p != nil && slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
-// named returns the client according to the header lines: the last address that is not a trusted proxy, or else the first
-// one. Each proxy appends the address of its peer, so the client itself wrote everything before its address. That part is
-// ignored.
+// named returns the client according to the header lines: the last address that is not a trusted proxy or, if there is none,
+// the first address. Each proxy appends the address of its peer. So everything before the client's address was written by the
+// client itself, and is ignored.
 func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
 	if len(lines) == 1 && trimBlanks(lines[0]) == "" {
 		return peer, nil
@@ -233,7 +233,7 @@ func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
 	return found, nil
 }
 
-// refusal does not quote the header, which may contain anything.
+// refusal returns an error about the header. It does not quote the header, which may contain anything.
 func (p *Proxies) refusal(problem string) error {
 	return visit.Errorf(visit.Invalid, "ip", "the header %s of the trusted proxy %s: fix the proxy's configuration", p.header, problem)
 }

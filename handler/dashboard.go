@@ -92,7 +92,7 @@ func (d *dashboard) known(handle func(c echo.Context, reader *account.Account) e
 	})
 }
 
-// notFoundPage shows a page if a browser requests an unknown address, and reports whether it has. Programs get the usual
+// notFoundPage shows a page if a browser requests an unknown address, and reports whether it did so. Programs get the usual
 // error instead.
 func (s *service) notFoundPage(c echo.Context, err error) bool {
 	if !s.Dashboard || !showsPages(c.Request()) || !errors.Is(err, echo.ErrNotFound) {
@@ -221,8 +221,8 @@ func (d *dashboard) embed(c echo.Context) error {
 	})
 }
 
-// mayLook returns an app that the reader may see, and the dashboard for its pages. Other readers get the sign-in page,
-// whether the app exists or not, and of is nil.
+// mayLook returns an app that the reader may see, and the dashboard for the app's pages. Otherwise it responds with the sign-in
+// page, whether the app exists or not, and returns nil for of.
 func (d *dashboard) mayLook(c echo.Context, name string) (in *dashboard, of *counter.Reading, app web.App, err error) {
 	r := c.Request()
 	reader, err := d.signedIn(c)
@@ -294,7 +294,7 @@ func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, e
 	return writePage(c, http.StatusOK, "private, no-cache", p)
 }
 
-// showFile sends a panel's rows as a file to readers with a shared link, and redirects others to the report with the same
+// showFile sends a panel's rows as a file to readers with a shared link. It redirects other readers to the report with the same
 // rows.
 func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url.Values) error {
 	var kind report.Report

@@ -212,8 +212,8 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	}
 }
 
-// The files of a panel are reports for everyone who may see the app, and for no other caller. Their former addresses
-// redirect there. With a link they are below the link.
+// The files of a panel are reports for everyone who may see the app, and for no other caller. Their former addresses redirect
+// to the reports. With a shared link, the addresses of the files are below the link.
 func TestFilesAreReports(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

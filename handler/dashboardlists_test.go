@@ -24,7 +24,7 @@ import (
 	"footfall/report"
 )
 
-// manyPages adds n pages to hhui.top, which has one. Each number orders them differently.
+// manyPages adds pages to hhui.top, which has one page, so that it has n. Each number orders the pages differently.
 func (e *edge) manyPages(n int) {
 	e.t.Helper()
 	_, err := e.Conn(e.t).Exec(e.t.Context(), `

@@ -200,7 +200,7 @@ func pagesOn(body string) (pages []string) {
 	return pages
 }
 
-// Tags that the app does not count and has no values for are not offered. Its own tags are.
+// Tags that the app does not count and has no values for are not offered. The app's own tags are offered.
 func TestTagsThatAreNotCountedAreNotOffered(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

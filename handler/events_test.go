@@ -87,7 +87,7 @@ func TestEvents(t *testing.T) {
 		require.Equal(t, http.StatusOK, e.ask(http.MethodGet, "/visit?app=shop&event="+name).status)
 	}
 
-	// The reports list them next to the sites.
+	// The reports list events next to the sites.
 	assert.Equal(t, `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3}]}`, e.get("/api/apps/demo/days?uri=(events)/signup").body)
 	assert.Contains(t, e.get("/api/apps/demo/ranks?uri=(events)/signup&rank=2").body, `"192.0.2.1"`)
 	sites := e.shown("/dash/demo?panel=sites&format=csv&range=today")
@@ -297,8 +297,8 @@ func TestEventsOfASite(t *testing.T) {
 	}
 }
 
-// Events are stored as pages of a site. Their list, and the page of one, have their own wording: events are not
-// opened, and no source leads to them.
+// Events are stored as pages of a site. The list of events, and the page of one event, use other words than pages: events are
+// not opened, and no source leads to them.
 func TestEventsHaveWordsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

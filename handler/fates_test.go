@@ -143,8 +143,8 @@ func TestNotKnownWhetherCounted(t *testing.T) {
 	}
 }
 
-// The same in the middle of a call: visits counted before are answered, and for the others the response distinguishes
-// those that may have been counted from those that were not.
+// The database goes away in the middle of a call: visits counted before are answered, and for the others the response
+// distinguishes those that may have been counted from those that were not.
 func TestNotKnownInTheMiddleOfACall(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{"app=demo", "app=demo&answers=none"} {
@@ -225,8 +225,8 @@ func TestRepeatedWithNumbersThatCannotBeRead(t *testing.T) {
 	isOf(t, e.visits("app=demo", oneOfPastDay, keyed...), "repeated", `"hot":2`)
 }
 
-// A repeated call reports the outcome of each visit, whatever settings changed in the meantime: the visits that it
-// has counted are repeated, and no others.
+// A repeated call reports the outcome of each visit, whatever settings changed in the meantime: the visits that it has counted
+// are repeated, and no other visits.
 func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -356,8 +356,8 @@ func (e *edge) waiting() string {
 	return value
 }
 
-// Callers close their connections while their visits are being counted, or their queries answered: the visits count,
-// others in the same batch are answered, and nothing is logged.
+// Callers close their connections while their visits are being counted, or their queries answered: the visits count, other
+// visits in the same batch are answered, and nothing is logged.
 func TestCallersWhoClose(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -387,7 +387,7 @@ func TestCallersWhoClose(t *testing.T) {
 	assert.Empty(t, e.log.String())
 }
 
-// Two reports are running, which use all connections for reports. Others wait for a while, and get 503. Visits are
+// Two reports are running, which use all connections for reports. Other reports wait for a while, and get 503. Visits are
 // counted in the meantime.
 func TestMoreReportsThanConnections(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,8 @@ type body struct {
 	list  string // name of the list that replaces the fields of a single visit; "": none
 }
 
-// 16 KiB fit one URI even if each of its 2,048 bytes is written as \u00xx. 4 MiB fit many URIs that are not.
+// A body of 16 KiB has room for one URI, even if each of its 2,048 bytes is written as \u00xx. A body of 4 MiB has room for
+// many URIs without such escapes.
 var (
 	oneVisit = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" instead of "uri"; optionally the visitor's "ip":"…" or ` +
 		`"visitor":"…", and "at":"…", "language":"…", "country":"…", "agent":"…" and "tags":{"plan":"…"}, if the app or your key ` +
@@ -40,7 +41,7 @@ var (
 // answerLater is the only value of answer: the response confirms that the visit is accepted, without numbers.
 const answerLater = "later"
 
-// withoutOffsets is the only value of offsets: the response has only counted numbers, without those from elsewhere.
+// withoutOffsets is the only value of offsets: the response has only counted numbers.
 const withoutOffsets = "no"
 
 type field struct {
@@ -53,7 +54,7 @@ type fields struct {
 
 	tags tag.Set
 	list []string // uris or ids
-	// parseErr is the first error in a field other than app. An unknown app is reported before it.
+	// parseErr is the first error in a field other than app. An unknown app is reported before this error.
 	parseErr error
 }
 

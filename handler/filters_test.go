@@ -194,7 +194,7 @@ func TestFiltersNamePossibleConditions(t *testing.T) {
 	}
 }
 
-// Without filters rows store no tags of visits, and those stored before are emptied.
+// If filters are off, rows store no tags of visits, and tags that were stored before are deleted.
 func TestFiltersAreOff(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

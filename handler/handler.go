@@ -25,7 +25,7 @@ import (
 type Options struct {
 	Log     *slog.Logger         // default: discards everything
 	Metrics *prometheus.Registry // shown at /metrics, with the metrics of the public server; default: an empty one
-	// Stopping is closed when the service starts to shut down. From then on /readyz reports it.
+	// Stopping is closed when the service starts to shut down. From then on /readyz reports the shutdown.
 	Stopping <-chan struct{}
 	// Proxies are trusted to name the client. Default: none.
 	Proxies *Proxies

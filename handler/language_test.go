@@ -139,8 +139,8 @@ func TestPagesAreInTheLanguageOfTheReader(t *testing.T) {
 	}
 }
 
-// The language in the address goes before the account's, and that before the browser's. All links on a page with a
-// language in its address keep it.
+// The language in the address takes precedence over the account's language, which takes precedence over the browser's. If the
+// address of a page has a language, all links on the page keep it.
 func TestLanguageIsKept(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -62,7 +62,7 @@ func leanError(status int, message string) []byte {
 	return fmt.Appendf(nil, `{"code":%d,"error":%s}`, status, text)
 }
 
-// themePage is a request of a page, with the app that counts the page's site.
+// themePage is a request from a page, with the app that counts the page's site.
 type themePage struct {
 	echo.Context
 	*leancloud
@@ -138,7 +138,8 @@ func (p *themePage) records() error {
 	return respond(p, http.StatusOK, append(out, "]}"...))
 }
 
-// add counts the first visit to a page that found no record, if its time is 1.
+// add handles a new record, which a theme creates if it found none for its page. If the record's time is 1, add counts the
+// first visit to the page.
 func (p *themePage) add() error {
 	key, count, title, err := readRecord(p.body())
 	if err == nil && count {

@@ -117,7 +117,7 @@ func TestLeanCloud(t *testing.T) {
 	assert.Equal(t, "example.com/b/ 2", th.hots()[4])
 	assert.Len(t, th.hots(), 5)
 
-	// Numbers from elsewhere are included.
+	// Offsets are included.
 	th.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.SetOffsets(ctx, "shop", []admin.Offset{{URI: "https://example.com/c/", Hot: 1000}}, false)
 		return err
@@ -258,7 +258,7 @@ func blogs(t *testing.T) http.Handler {
 	})
 }
 
-// newBlogs serves at count.example, for the blogs of an app. Their visitors have the address returned by comes.
+// newBlogs serves at count.example, for the blogs of an app. Their visitors have the address that is stored in from.
 func newBlogs(t *testing.T, names ...string) (w *internet, from *atomic.Value) {
 	t.Helper()
 	pages := blogs(t)

@@ -58,7 +58,7 @@ func longPage(i int) string {
 	return fmt.Sprintf("2019-05-%02d,/%s%d,1", 1+i%28, strings.Repeat("a", 1000), i)
 }
 
-// upload sends such a form to the settings of shop, and returns the response.
+// upload sends a form with a file to the settings of shop, and returns the response.
 func (p *person) upload(ctx context.Context, body []byte, contentType string) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.public+"/settings/shop", bytes.NewReader(body))
 	if err != nil {

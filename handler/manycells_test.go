@@ -112,7 +112,8 @@ func newCells(t *testing.T) (c *cellsOfTest, away *dbtest.Network) {
 	return c, away
 }
 
-// One service serves the apps of several databases, each in its own, and a failing cell does not affect the others.
+// One service serves the apps of several databases, each in its own database, and a failing cell does not affect the other
+// cells.
 func TestManyCells(t *testing.T) {
 	t.Parallel()
 	c, network := newCells(t)
@@ -162,7 +163,7 @@ func TestManyCells(t *testing.T) {
 	require.NoError(t, blogs.Admin.DeleteApp(t.Context(), "twice"))
 	c.eventually("one is left", func() bool { return c.visit("twice", "twice.example").status == 200 })
 
-	// Pages of others that name no app, links and origins.
+	// Requests that name no app (from pages made for other services), shared links, and origins.
 	busuanzi := c.ask(http.MethodGet, "/busuanzi?url=http://store.example/2", "Origin", "http://store.example")
 	assert.Equal(t, 200, busuanzi.status, busuanzi.body)
 	assert.Equal(t, "http://store.example", busuanzi.header.Get("Access-Control-Allow-Origin"))
@@ -233,7 +234,7 @@ func TestManyCells(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, c.get("/counts?app=store&uri=http://store.example/&with=today").status)
 	assert.Contains(t, increment().body, `{"code":503,"error":"`)
 
-	// A service that starts now knows the cells of the apps that are recorded.
+	// A service that starts now knows the cells of the apps that the home database has recorded.
 	end()
 	c.set(func() { c.missing["shops"], c.leadFor = true, 0 })
 	c.options.Busuanzi = "store"

@@ -14,8 +14,8 @@ import (
 	"footfall/counter/app"
 )
 
-// All-time totals and ranks include numbers from elsewhere in every response, and offsets=no leaves them out. Days
-// and ranges are as counted.
+// All-time totals and ranks include offsets in every response, and offsets=no leaves them out. The numbers of days and ranges
+// are as counted.
 func TestOffsetsOverHTTP(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -634,7 +634,8 @@ func (c *checker) checkReached(t *testing.T) {
 	}
 }
 
-// Validators such as redocly's have more requirements for a document. The license is the owner's decision.
+// Validators such as redocly's require more of a document than the OpenAPI standard, such as descriptions of tags and 4xx
+// responses. This test checks these requirements.
 func TestDocumentIsWhatValidatorsWant(t *testing.T) {
 	t.Parallel()
 	d := readDocument(t)

@@ -52,7 +52,7 @@ func (e *edge) put(body string, headers ...string) (said []string) {
 	return said
 }
 
-// A caller with the right to write links can do so, and one with the right to read sees them.
+// A caller with the right to write links can do so, and a caller with the right to read sees the links.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	e, headers := peopleEdge(t)

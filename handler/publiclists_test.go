@@ -29,7 +29,7 @@ func (e *edge) here(n int64) {
 		dbtest.Tick)
 }
 
-// A request may select today's and present numbers.
+// A request may select today's numbers, and the number of visitors at this moment.
 func TestCountsOfTheMoment(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

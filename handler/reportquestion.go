@@ -175,7 +175,7 @@ func (q *question) look(k report.Report) report.Look {
 	return l
 }
 
-// compared returns the days that are compared with the preceding ones. It is empty if Before is 0.
+// compared returns the days of the range that are compared with earlier days. It is empty if Before is 0.
 func (q *question) compared(l report.Look) visit.Range {
 	for _, name := range []string{"compared_from", "compared_to"} {
 		if l.Before == 0 && q.value(name) != "" {

@@ -106,8 +106,8 @@ func partOfJSON(made *report.Rows, written int) []byte {
 	return body
 }
 
-// send writes a body with its hash as ETag, or 304 if the caller already has it. With pack, the body is compressed if the
-// caller accepts that. The ETag is weak then, because it is the same for both encodings.
+// send writes a body with its hash as ETag, or 304 if the caller already has the body. If pack is true, the body is compressed
+// for callers that accept this. The ETag is then weak, because it is the same for both encodings.
 func send(c echo.Context, kind, cache string, body []byte, pack bool) error {
 	h := c.Response().Header()
 	sum := sha256.Sum256(body)

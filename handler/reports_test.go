@@ -322,8 +322,8 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 	}
 }
 
-// After hashing, the visitors of deleted pages from before and after it cannot be counted together: lists have a
-// dash, and a query only for these pages is refused with the reason.
+// Visitors of deleted pages from before and after hashing cannot be counted together: lists have a dash, and a query only for
+// these pages is refused with the reason.
 func TestDeletedPagesAcrossHashing(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

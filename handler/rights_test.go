@@ -37,8 +37,8 @@ type request struct {
 	body         string
 }
 
-// The callers, by name. Keys are of the app shop unless their name has another app. Callers that are refused come
-// first, because the others delete things.
+// The callers, by name. Keys are of the app shop unless their name has another app. Callers that are refused come first,
+// because the other callers delete things.
 const (
 	strangers = "nobody link wrong-cookie ended-session old-session"
 	badKeys   = "wrong-key other-read other-assert other-admin"

@@ -145,7 +145,8 @@ func (s *service) echo(m *metrics) http.Handler {
 	return e
 }
 
-// knownMethods are the methods that Echo would reject itself on routes without them.
+// knownMethods are the methods that Echo itself would reject if a route did not register them. Every route registers all of
+// them, so that guard writes the error.
 var knownMethods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 	http.MethodConnect, http.MethodOptions, http.MethodTrace,

@@ -798,8 +798,8 @@ func tryFailures(t *testing.T, w *internet, b *devtools, page func(string, ...st
 	b.console = nil
 }
 
-// The script sends the source of a visitor, once for each loaded page, and only the origin of that page's address.
-// The Referer of its own call is not used.
+// The script sends the source of a visitor once for each loaded page: only the origin of the page with the link. The Referer of
+// the script's own call is not used.
 func TestChromiumSaysWhereReadersComeFrom(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))

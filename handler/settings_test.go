@@ -300,7 +300,7 @@ func (e *edge) hashesWhereNobodyWaits(page string, who *person) {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// TestSettingsOfTheService changes accounts, keys of all apps and the own password.
+// TestSettingsOfTheService changes accounts, keys for all apps, and a user's own password.
 func TestSettingsOfTheService(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

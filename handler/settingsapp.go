@@ -18,7 +18,7 @@ import (
 	"footfall/web"
 )
 
-// doInApp executes a form of an app's page, and returns the address to redirect to ("": show the page with the result).
+// doInApp executes a form of an app's page. It returns the address to redirect to, or "" to show the page with the result.
 func (p *changing) doInApp() (then string, err error) {
 	ctx, one := atLength(p.c), strings.TrimSpace(p.form.Get("one"))
 	thing := admin.ThingNamed(p.form.Get("of"))
@@ -64,8 +64,8 @@ func (p *changing) doInApp() (then string, err error) {
 	return "", visit.Errorf(visit.Invalid, "form", "it names no action that this page has: reload the page, and try again")
 }
 
-// set changes only the settings that differ from the values the form was shown with, so that concurrent changes by others are
-// kept.
+// set changes the settings whose submitted values differ from the values that the form was shown with. It leaves other settings
+// unchanged, so that concurrent changes by other users are kept.
 func (p *changing) set() (then string, err error) {
 	given := admin.Given{}
 	for _, setting := range app.AllSettings {
@@ -175,8 +175,8 @@ type group struct {
 	names     []string
 }
 
-// Site owners look for groups first. moreGroups are under "More". An app without hosts has unlistedHosts at the top, others have a
-// list of hosts there.
+// groups are the settings that site owners look for first. moreGroups are under "More". An app without hosts has unlistedHosts
+// at the top, other apps have a list of hosts there.
 var (
 	unlistedHosts = group{"unlisted", "Hosts", []string{"site"}}
 	groups        = []group{

@@ -139,7 +139,7 @@ func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
 	return fields
 }
 
-// showService makes the service's page. Owners see everything, others see their own settings and apps.
+// showService makes the service's page. Owners see everything, other users see their own settings and apps.
 func (p *changing) showService() error {
 	ctx := p.c.Request().Context()
 	p.page.Title = "Settings"

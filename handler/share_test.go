@@ -120,7 +120,7 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 	}
 }
 
-// A link to a site shows neither the tags of visits to other sites, nor whether these had any.
+// A link to a site shows neither the tags of visits to other sites, nor whether these visits had tags.
 func TestSharedSitesKnowNoTagsOfOthers(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

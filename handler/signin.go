@@ -24,7 +24,7 @@ const (
 	asAccount     = "account"          // context key of the signed-in account
 	sessionCookie = "footfall_session" // contains the session's token
 	linkCookie    = "footfall_link"    // contains the token of an opened link
-	deviceCookie  = "footfall_device_" // prefix; the id of an account follows, on which the browser has signed in before
+	deviceCookie  = "footfall_device_" // prefix; followed by the ID of an account that the browser has signed in to
 	linkFor       = time.Hour          // short, so that the next user of a shared machine does not find the link
 	formBytes     = 16 << 10
 )
@@ -48,8 +48,8 @@ func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
 }
 
 // session returns the token of the browser's session. Over https, a cookie with the plain name is accepted only for sessions
-// that Footfall 0.2.0 created. A sibling host can set a cookie of that name, but needs a session of that kind, and these
-// expire within 30 days.
+// that Footfall 0.2.0 created. A sibling host can set a cookie of that name, but would need the token of such a session, and
+// these sessions expire within 30 days.
 func (s *service) session(c echo.Context) string {
 	session := s.cookie(c, sessionCookie)
 	if former := plainCookie(c, sessionCookie); session == "" && account.IsFormerSession(former) {

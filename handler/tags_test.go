@@ -41,7 +41,7 @@ func TestVisitsBringTags(t *testing.T) {
 	a := e.askWith("", http.MethodGet, "/badge/shop.svg?uri=http://example.com/&count=1", "User-Agent", camo, "Referer",
 		"https://forge.example/readme")
 	assert.Contains(t, a.body, "<title>visits: 1</title>")
-	// A browser's headers give its own visitor's tags, but not those of visitors that a backend names.
+	// A browser's headers give the tags of its own visitor, but not the tags of visitors that a backend names.
 	e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://example.com/", "Accept-Language", "de-AT,en;q=0.5",
 		"User-Agent", "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
 		"Sec-CH-UA", `"Chromium";v="140", "Brave";v="140"`, "Sec-CH-UA-Mobile", "?0", "Sec-CH-UA-Platform", `"Windows"`)
@@ -139,7 +139,7 @@ func TestCallersWhoAssertPassTags(t *testing.T) {
 		ORDER BY 1`), "and none of the page")
 }
 
-// A country header counts only if a trusted proxy has sent it, for every visitor behind the proxy.
+// A country header counts for every visitor behind a proxy, but only if the proxy is trusted and has sent the header.
 func TestCountryOfATrustedProxy(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -16,9 +16,9 @@ import (
 // clientHeaders are the headers in which proxies usually name the client.
 var clientHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "True-Client-Ip", "Cf-Connecting-Ip"}
 
-// isUnlisted reports whether a visit counted for client most likely came through a proxy that should be trusted. Either its
-// peer is on this machine or a private network, is not trusted, and sends such a header. Or the peer is trusted, but sends
-// another header than the configured one. Then all visitors behind the proxy count as one. Peers elsewhere may send any
+// isUnlisted reports whether a visit counted for client most likely came through a proxy that should be trusted. There are two
+// cases: a peer on this machine or a private network is not trusted, but sends one of clientHeaders; or a trusted peer sends
+// another header than the configured one. In both cases, all visitors behind the proxy count as one. Other peers may send any
 // header.
 func (p *Proxies) isUnlisted(r *http.Request, client netip.Addr) bool {
 	if p.trusts(client) {

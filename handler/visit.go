@@ -110,7 +110,7 @@ func writeNumbers(c echo.Context, a visit.Answer) error {
 	return respond(c, status, *buffer)
 }
 
-// appendAnswer appends the same as encoding/json, in a tenth of the time.
+// appendAnswer appends an answer as JSON: the same text as encoding/json, in a tenth of the time.
 func appendAnswer(out []byte, a visit.Answer) []byte {
 	switch {
 	case a.Untold:

@@ -303,8 +303,8 @@ func TestRepeatedVisits(t *testing.T) {
 	assert.Equal(t, 2, e.hotOf())
 }
 
-// The service fails in the middle of a call: the response has the counted visits, and the rest counts when the call
-// is sent again.
+// The service fails in the middle of a call: the response has the counted visits, and the other visits count when the call is
+// sent again.
 func TestManyVisitsFailInTheMiddle(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

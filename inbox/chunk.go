@@ -13,13 +13,13 @@ import (
 )
 
 var (
-	// errReadAnew: rows have changed since they were read, or their app's settings have.
+	// errReadAnew is returned if rows, or the settings of their app, have changed since the rows were read.
 	errReadAnew = errors.New("rows of the inbox must be read again")
-	// errAside: waiting visits of the app cannot be counted for now.
+	// errAside is returned if the waiting visits of the app cannot be counted for now.
 	errAside = errors.New("visits of the app are skipped for now")
 )
 
-// row is a row of the inbox. next is the number of its visits that are already in chunks.
+// row is a row of the inbox. next is the number of the row's visits that are already in chunks.
 type row struct {
 	db.InboxReadRow
 	position *record.Position
@@ -34,7 +34,7 @@ type entry struct {
 	dropped string // why it is not counted; "": it is counted
 }
 
-// record counts rows that were read for one app, or (0) for all apps.
+// record counts rows that were read for one app or, if of is 0, for all apps.
 func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
 	for {
 		chunk := d.chunkOf(of, rows)
@@ -48,8 +48,8 @@ func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
 	}
 }
 
-// chunkOf returns the next entries of some rows. In a burst of visits it returns few, because responses
-// wait while they are counted.
+// chunkOf returns the next entries of some rows. During a burst of visits it returns few entries, because the responses to new
+// visits wait while a chunk is counted.
 func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 	most := d.recorder.ChunkVisits()
 	if d.small {

@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// lookEvery is the maximum interval between looks at the table without a signal from the writer:
-	// another instance may have written visits, or may have been killed while it counted.
+	// lookEvery is the maximum interval between reads of the table if the writer sends no signal: another instance may have
+	// written visits, or may have been killed while it counted.
 	lookEvery = time.Second
 	// restFor is the pause between two rounds, so that each round has more than a few visits.
 	restFor = 100 * time.Millisecond
 	// readVisits is roughly the number of visits per read.
 	readVisits = 8000
-	// restsAtMost bounds how long visits of an app that cannot be counted wait for a retry, as a
-	// multiple of the statement timeout. Each retry may delay other apps by up to one timeout.
+	// restsAtMost bounds the time until the visits of an app that could not be counted are retried, as a multiple of the
+	// statement timeout. Each retry may delay other apps by up to one timeout.
 	restsAtMost = 6
-	// In a burst of new visits each chunk first waits, up to yieldAtMost, until they are accepted, and
-	// has only 1/burstPart of its normal size. Once the oldest visit has waited longer than burst,
-	// chunks no longer wait, so that counting keeps up as far as possible.
+	// During a burst of new visits each chunk first waits, up to yieldAtMost, until the new visits are accepted, and has only
+	// 1/burstPart of its normal size. Once the oldest visit has waited longer than burst, chunks no longer wait, so that
+	// counting keeps up as far as possible.
 	burst       = time.Minute
 	burstPart   = 8
 	yieldAtMost = time.Second
 	yieldLooks  = 5 * time.Millisecond
 )
 
-// drainer counts the visits in the inbox. One goroutine uses it, except for its view.
+// drainer counts the visits in the inbox. Only its view may be used by several goroutines.
 type drainer struct {
 	db       *db.DB
 	recorder *record.Recorder
@@ -76,8 +76,8 @@ func (d *drainer) run(ctx context.Context) {
 	}
 }
 
-// drain counts the visits that are due for a retry, one app at a time, and then all others. If the
-// connection is lost whose lock excludes other instances, each visit still counts only once.
+// drain counts the visits that are due for a retry, one app at a time, and then all others. If this instance loses the
+// connection whose lock excludes other instances, each visit still counts only once.
 func (d *drainer) drain(ctx context.Context) error {
 	for app, r := range d.aside {
 		if time.Now().Before(r.until) {
@@ -90,8 +90,8 @@ func (d *drainer) drain(ctx context.Context) error {
 	return d.count(ctx, 0)
 }
 
-// count counts the waiting visits of one app, or (0) of all apps that are not set aside. It regularly
-// starts again from the first row, because a row with a smaller number may have committed since.
+// count counts the waiting visits of one app or, if of is 0, of all apps that are not set aside. It regularly starts again from
+// the first row, because a row with a smaller number may have committed since.
 func (d *drainer) count(ctx context.Context, of int32) error {
 	var began time.Time
 	var after int64
@@ -123,7 +123,7 @@ func (d *drainer) count(ctx context.Context, of int32) error {
 	return ctx.Err()
 }
 
-// read reads the next rows after a number.
+// read reads the next rows, whose numbers are greater than after.
 func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error) {
 	generation, err := d.recorder.Reading(ctx)
 	if err != nil {
@@ -147,8 +147,8 @@ func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error
 	return rows, err
 }
 
-// putAside sets an app's visits aside: for a second, and then each time for as long as they have
-// already been set aside. why is nil if the app is locked, which is normal.
+// putAside sets an app's visits aside: the first time for a second, and then each time for as long as they have already been
+// set aside. why is nil if the app is locked: this is normal and is not logged.
 func (d *drainer) putAside(app int32, why error) {
 	now := time.Now()
 	r, again := d.aside[app]
@@ -163,8 +163,8 @@ func (d *drainer) putAside(app int32, why error) {
 	}
 }
 
-// yield waits while visits are waiting to be written to the inbox or to be counted by lanes. It
-// returns whether the burst continues.
+// yield waits while visits are waiting to be written to the inbox, or to be counted directly by the recorder. It returns
+// whether the burst continues.
 func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 	if d.writer == nil || d.metrics.age() > burst {
 		return false

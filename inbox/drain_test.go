@@ -14,7 +14,7 @@ import (
 	"footfall/record"
 )
 
-// New visits have precedence over waiting ones, but only to a limit.
+// New visits have precedence over waiting ones, but only up to a limit.
 func TestDrainingMakesRoom(t *testing.T) {
 	t.Parallel()
 	few, many := make([]record.Visit, gatheredMany-1), make([]record.Visit, gatheredMany)

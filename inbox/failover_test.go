@@ -16,9 +16,9 @@ import (
 	"footfall/visit"
 )
 
-// A visit is only in the inbox of the primary, as if its commit had been cancelled while the standby was away. It has
-// been read, and is being counted, when the primary dies. On the new primary another visit gets its number: that
-// visit counts, once, and the lost one does not replace it.
+// A visit is only in the inbox of the primary, as if its commit had been cancelled while the standby was away. It has been
+// read, and is being counted, when the primary dies. On the new primary another visit gets the same number. This visit counts
+// once, and the lost visit is not counted in its place.
 func TestInboxIsReadAgainAfterAFailover(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)

@@ -22,7 +22,7 @@ import (
 // Options configure Open. A zero field means its default.
 type Options struct {
 	Log     *slog.Logger
-	Metrics prometheus.Registerer // default: nowhere
+	Metrics prometheus.Registerer // default: the metrics are not registered
 	// Limit is the maximum number of waiting visits. Default 10 million.
 	Limit int64
 }

@@ -12,8 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// metrics are an inbox's metrics. The ones about waiting visits describe the table, and so are the
-// same for every instance.
+// metrics are an inbox's metrics. waiting and oldest describe the table, so every instance reports the same values.
 type metrics struct {
 	accepted *prometheus.CounterVec // by outcome
 	drained  *prometheus.CounterVec // by outcome
@@ -49,7 +48,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// outcome counts a visit by its result.
+// outcome adds a visit to accepted, with the outcome of accepting it.
 func (m *metrics) outcome(err error) {
 	var verr *visit.Error
 	switch {

@@ -11,11 +11,11 @@ import (
 	"footfall/visit"
 )
 
-// settleWithin bounds how long settling continues without progress, here or by another instance.
+// settleWithin is how long settleAll continues without progress by this or another instance.
 const settleWithin = time.Minute
 
-// settleAll counts all visits of an app that were accepted before the call, alternating with other
-// instances that do so, and returns their number.
+// settleAll counts all visits of an app that were accepted before the call, and returns their number. Other instances may count
+// some of them in between.
 func (d *drainer) settleAll(ctx context.Context, app int32) (waited int64, err error) {
 	until := int64(math.MaxInt64)
 	var left db.InboxUncountedRow

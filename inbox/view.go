@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// putsEnd is the time after which a row's number has committed or never will. Exceptions (a hanging
-	// session) are found within wholeEvery.
+	// putsEnd is the time after which a row has committed under its number, or never will. Rows that commit even later (a
+	// hanging session) are found within wholeEvery.
 	putsEnd    = 30 * time.Second
 	wholeEvery = time.Minute
-	// looksTake limits the time for looking to one part in looksTake.
+	// looksTake limits looking at the table to 1/looksTake of the time.
 	looksTake = 20
 )
 
@@ -84,7 +84,7 @@ func (v *view) look(ctx context.Context) error {
 	return nil
 }
 
-// from returns the number after which to read the rows of an app, or (0) of all apps except butFor.
+// from returns the number after which to read the rows of an app or, if app is 0, of all apps except butFor.
 func (v *view) from(app int32, butFor map[int32]*rest) int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -20,21 +20,21 @@ import (
 const (
 	// waitingAtMost bounds the visits that wait to be written, and thus the memory.
 	waitingAtMost = 50_000
-	// The writer is busy if gatheredMany visits or more have gathered during one write within
-	// thickFor, or if a write takes longer than writeShould. Counting, which can wait, then yields.
+	// The writer is busy if it took gatheredMany or more visits at once within the last thickFor, or if a write takes longer
+	// than writeShould. Counting, which can wait, then yields.
 	gatheredMany = 32
 	thickFor     = 100 * time.Millisecond
 	writeShould  = 20 * time.Millisecond
-	// rowVisits bounds a row, so that reading it needs little memory.
+	// rowVisits is the maximum number of visits in a row, so that reading a row needs little memory.
 	rowVisits = 2000
 	// Visits of locked apps may use 1/asideShare of the inbox's limit.
 	asideShare = 4
-	// busyTries bounds how often visits are sent that are rolled back because of other transactions.
+	// busyTries is the maximum number of attempts to write visits that are rolled back because of other transactions.
 	busyTries = 20
 )
 
-// gathering holds visits that will be written together. The writer's lock guards visits until the
-// writer's goroutine takes them. Then they belong to it until done is closed.
+// gathering holds visits that will be written together. The writer's lock guards visits until the writer's goroutine takes
+// them. From then until done is closed, visits and errs belong to this goroutine.
 type gathering struct {
 	visits []record.Visit
 	errs   []error
@@ -51,7 +51,7 @@ type writer struct {
 	// written is the number of visits that this instance has written. rest is the number of waiting
 	// visits at the last look, minus written at that time.
 	rest, written atomic.Int64
-	// refused has the locked apps while their waiting visits use up their share.
+	// refused contains the locked apps if their waiting visits use up the share of locked apps.
 	refused atomic.Pointer[[]int32]
 
 	mu      sync.Mutex // guards the following fields
@@ -98,8 +98,8 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	return w.next, len(w.next.visits) - 1, nil
 }
 
-// saw updates rest and refused after a look at the table. written is the value before the look.
-// Visits of locked apps beyond their share do not reduce the room for others.
+// saw updates rest and refused after a look at the table. written is the value of w.written before the look. Visits of locked
+// apps beyond their share do not reduce the room for others.
 func (w *writer) saw(apps []db.InboxLookRow, written int64) {
 	var waiting, aside int64
 	var locked []int32

@@ -12,7 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// looks returns a look at visits of another app, and at those of app 7, which is locked if it has some.
+// looks returns the result of a look at the inbox: visits of app 5, and visits of app 7, which is locked if it has any.
 func looks(visits, locked int64) []db.InboxLookRow {
 	return []db.InboxLookRow{{AppID: 5, Visits: visits}, {AppID: 7, Visits: locked, IsLocked: locked > 0}}
 }

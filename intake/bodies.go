@@ -15,13 +15,13 @@ const (
 	// mostReceived limits the memory of all bodies while they are received, compressed or not. Together with the
 	// unpacked texts, of MostBytes for each of callsAtOnce calls, this is 64 MB.
 	mostReceived = 32 << 20
-	// A body has bodyGrace to arrive, and another second for each slowest bytes received.
+	// A body must arrive within bodyGrace, plus one second for every slowest bytes that have arrived.
 	bodyGrace = 5 * time.Second
 	slowest   = 16 << 10
 	// bodyWithin limits the total time, so that the call is answered before its connection is closed.
 	bodyWithin = 30 * time.Second
-	// bodyQuick is how long a body surely keeps its memory. A body that takes longer is aborted if others need the
-	// memory.
+	// bodyQuick is how long a body may keep its memory in any case. A body that takes longer is aborted if other bodies need
+	// the memory.
 	bodyQuick = time.Second
 	// Size limits of the parts in which a body is read. Memory is only taken for bytes that arrive.
 	leastPart = 4 << 10

@@ -53,7 +53,7 @@ func (c *counting) count(ctx context.Context) error {
 	return c.failure(err)
 }
 
-// failure returns the error for the whole call, or nil if the results say more.
+// failure returns the error for the whole call, or nil if the results of the items say more.
 func (c *counting) failure(err error) error {
 	if _, ok := errors.AsType[*visit.Error](err); !ok {
 		c.internal = errors.Join(c.internal, err)
@@ -87,7 +87,8 @@ func (c *counting) again() string {
 	return "query /counts, or send those that have an id again"
 }
 
-// Read implements feed.Source. It already decides about the entries: a call is not decided again if its app changes.
+// Read implements feed.Source. It also decides about the entries. They are not decided again if the app changes during the
+// call.
 func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	if c.at == len(c.results) {
 		return nil, io.EOF
@@ -158,8 +159,8 @@ func (c *counting) onResult(e *entry, got record.Result) {
 	}
 }
 
-// Unaccepted implements feed.Source. With a position in the database it stops the feed, so that the position does not
-// pass the entry.
+// Unaccepted implements feed.Source. If the call has a key, its position is stored in the database. Unaccepted then stops the
+// feed, so that the position does not pass the entry.
 func (c *counting) Unaccepted(e *entry, err error) error {
 	c.internal = errors.Join(c.internal, err)
 	c.Recorder().NotCounted(err)
@@ -196,8 +197,9 @@ func (c *counting) Settled(entries []*entry) {
 	}
 }
 
-// findPassed determines the outcome of items that the position has passed. An item counted then is repeated, even if
-// the app's settings, days or sites have changed since. An item that was not counted then is not counted now.
+// findPassed determines the outcome of items that the position had already passed, because the same call was sent before or at
+// the same time. An item that was counted by the other call is Repeated, even if the app's settings, days or sites have changed
+// since. An item that was not counted by the other call is not counted now, either.
 func (c *counting) findPassed(ctx context.Context) error {
 	if len(c.passed) == 0 {
 		return nil

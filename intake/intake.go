@@ -48,8 +48,8 @@ type Call struct {
 	Gzip      bool   // the body is compressed
 	Key       string // makes the call repeatable; "": none
 	SumsOnly  bool   // the caller does not need each visit's numbers
-	// Turns limits the calls that one of several databases counts at once, so that a database that does not respond
-	// leaves capacity to the others. It is nil for a single database.
+	// Turns limits how many calls for the same database are counted at once if there are several databases, so that a database
+	// that does not respond leaves capacity to the others. It is nil for a single database.
 	Turns chan struct{}
 }
 

@@ -143,7 +143,7 @@ func TestReadItems(t *testing.T) {
 	}
 }
 
-// An error in one visit is reported with it, and the others are read.
+// An error in one visit is reported in that visit's result, and the other visits are read.
 func TestWrongItems(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -185,7 +185,7 @@ func TestWrongItems(t *testing.T) {
 	}
 }
 
-// The error for an unreadable body has the position.
+// The error for an unreadable body names the position of the problem.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

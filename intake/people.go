@@ -25,7 +25,7 @@ type Loading struct {
 	Items        atomic.Int64 // written, or already stored
 }
 
-// Run reads all lines. If it returns an error, some may be written.
+// Run reads all lines. If it returns an error, some links may be written.
 func (l *Loading) Run(ctx context.Context) error {
 	from := bufio.NewReaderSize(l.From, longestLine)
 	for end := false; !end; {

@@ -17,8 +17,9 @@ import (
 	"footfall/migrations"
 )
 
-// Existing databases depend on the released steps: these do not change, new ones follow them, and changed functions
-// and views have a higher number. While CHANGELOG has no unreleased part, the file `released` covers everything.
+// Existing databases depend on the released steps: released steps do not change, new steps follow after them, and changed
+// functions and views have a higher version. If CHANGELOG has no unreleased part, the file `released` lists all steps and
+// functions.
 func TestReleased(t *testing.T) {
 	t.Parallel()
 	line := func(name string, patterns ...string) string {
@@ -28,7 +29,7 @@ func TestReleased(t *testing.T) {
 			require.NoError(t, err)
 			for _, path := range paths {
 				text := read(t, path)
-				fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // as the database hashes functions
+				fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text) // the same hash as in the database's schema_files
 			}
 		}
 		return fmt.Sprintf("%x  %s", sum.Sum(nil), name)

@@ -20,7 +20,7 @@ WHERE name = @name
 FOR UPDATE;
 
 -- name: AppShare :one
--- The same, but new pages do not have to wait.
+-- One app by name. Changes of it wait until the transaction ends, but first visits to new pages do not.
 SELECT *
 FROM apps
 WHERE name = @name
@@ -32,13 +32,13 @@ SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = @app_id) OR inbox_behind
         OR (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = @app_id ORDER BY p.period, p.app_id, p.id LIMIT 1) IS NOT NULL)::boolean AS counts;
 
 -- name: AppAdd :execrows
--- Adds an app with the settings of a new one, unless the name is taken.
+-- Adds an app with default settings, unless the name is taken.
 INSERT INTO apps (name)
 VALUES (@name)
 ON CONFLICT (name) DO NOTHING;
 
 -- name: BrowsersTell :exec
--- Refuses instances from now on that do not support visitors by address and browser.
+-- From now on, refuses instances that do not support visitors by address and browser.
 SELECT tell_browsers();
 
 -- name: AppSet :exec
@@ -74,13 +74,14 @@ FROM apps
 WHERE NOT filters;
 
 -- name: BasisRaise :exec
--- Invalidates the caches of all instances: no batch commits that was made before.
+-- Invalidates the caches of all instances. A batch that was made with the earlier basis can no longer
+-- commit.
 UPDATE epochs
 SET value = value + 1
 WHERE name = 'erasures';
 
 -- Instances that cache apps hold a shared lock on the epoch that they have read. A command that changes
--- apps waits until no instance holds an older one. If an instance dies, its lock is released.
+-- apps waits until no instance holds an older epoch. If an instance dies, its lock is released.
 
 -- name: AppsListen :exec
 -- Subscribes to changes of apps.
@@ -107,15 +108,15 @@ ORDER BY name;
 -- Names that refer to cells (functions/elsewhere.sql).
 
 -- name: NameClaim :one
--- Makes a name refer to a cell, unless it already refers to another one. '': the app is here and not in a
--- cell. Returns the cell that it refers to.
+-- Makes a name refer to a cell, unless the name already refers to another cell or belongs to an app here.
+-- Returns the cell that the name refers to, or '' if the app is here.
 SELECT claim_app(@name, @cell)::text AS cell;
 
 -- name: NameLetGo :exec
--- Frees a name that has referred to a cell for this number of seconds.
+-- Frees a name that has referred to a cell for at least this number of seconds.
 SELECT let_go_app(@name, @cell, make_interval(secs => @seconds));
 
 -- name: NameLead :one
--- Makes a name that refers to a cell refer to another cell, and to an app added at that time. Returns
--- whether it did.
+-- Makes a name that refers to @from_cell refer to @to_cell, and to the app there that was added at @began
+-- (null: unchanged). Returns whether the name referred to @from_cell.
 SELECT coalesce(lead_app(@name, @from_cell, @to_cell, sqlc.narg('began')::timestamptz), false)::boolean AS led;

@@ -2,7 +2,7 @@
 -- cells, see queries/cells/.
 
 -- name: CellIs :one
--- Whether this database is one of a cell.
+-- Whether this database belongs to a cell.
 SELECT (to_regnamespace('cell') IS NOT NULL)::boolean AS is_cell;
 
 -- name: CellPlace :one

@@ -1,8 +1,8 @@
 -- Keys of days. They are used to hash the visitors of apps with daily visitors.
 
 -- name: DayKeyMake :exec
--- Stores the key of a day, unless another instance has. Fails with SQLSTATE FF003 if the day is
--- more than one day after the latest present day of any time zone.
+-- Stores the key of a day, unless another instance has already stored one. Fails with SQLSTATE
+-- FF003 if the day is more than one day after the latest present day of any time zone.
 INSERT INTO day_keys (day_id, key)
 VALUES (require_day_near(@day, 1), @key)
 ON CONFLICT DO NOTHING;
@@ -19,6 +19,6 @@ SELECT coalesce(min(day_id), 0)::integer AS day
 FROM day_keys;
 
 -- name: DayKeysForget :exec
--- Deletes the keys of days before this one that have ended in all time zones, and also removes them
--- from the table's file. Fails (FaultBusy) instead of waiting for long.
+-- Deletes the keys of days that are before @before and have ended in all time zones. Also removes
+-- these keys from the table's file. Fails (FaultBusy) instead of waiting for long.
 SELECT forget_day_keys(@before);

@@ -7,8 +7,9 @@ SELECT put_in_inbox(@app, @tz, @visitor, @ipv6_prefix::smallint, @uris::text[], 
                     @new_pages::integer[], @ips::inet[], sqlc.narg(ids)::text[], sqlc.narg(tag_sets)::text[], sqlc.narg(tag_places)::smallint[]);
 
 -- name: InboxLook :many
--- The waiting rows after a number, by app: the number of visits, the first and last row, when the first
--- one arrived, and whether the app is locked, so that its visits cannot be counted now.
+-- For each app, the waiting rows after a row number: how many visits they contain, the first and last
+-- row, when the first row arrived, and whether the app is locked, so that its visits cannot be counted
+-- now.
 SELECT w.app_id, w.visits::bigint AS visits, w.first::bigint AS first, w.last::bigint AS last, f.received_at AS oldest,
        (w.app_id IN (
            SELECT l.objid::bigint
@@ -30,9 +31,10 @@ JOIN inbox AS f ON f.number = w.first
 ORDER BY w.app_id;
 
 -- name: InboxRead :many
--- The next rows after a number, enough for about this number of visits, and at least one: of one app, or
--- (0) of all apps except some and the moved ones; and whether the app's settings for days and visitors
--- are still the same.
+-- The next rows after a row number: as many as contain about @visits visits, but at least one. of_app
+-- selects one app (0: all apps). Rows of the apps in but_for, and of apps that are being moved, are left
+-- out. counts_so is true if the app still has the settings for days and visitors that the row was
+-- written with.
 SELECT r.number, r.counted, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        coalesce(r.tag_sets, '{}')::text[]       AS tag_sets,
@@ -54,18 +56,19 @@ WHERE r.before < @visits::bigint
 ORDER BY r.number;
 
 -- name: InboxTake :exec
--- Removes visits in the transaction that counts them: of each row those from one place to another, which
--- is the row's end except in the last row. The arrays are one table, in order of the numbers. Fails with
--- SQLSTATE FF004 unless all of these visits are present.
+-- Removes visits in the transaction that counts them. Each row loses its visits from one place to
+-- another. The second place is the end of the row, except in the last row. The arrays are one table, in
+-- order of the numbers. Fails with SQLSTATE FF004 unless all of these visits are present.
 SELECT take_from_inbox(@numbers::bigint[], @froms::integer[], @untils::integer[]);
 
 -- name: InboxBehind :one
--- The number of accepted visits of an app that are not counted yet, without rows up to a number.
+-- The number of accepted visits of an app that are not counted yet. Rows up to the row number @after are
+-- left out.
 SELECT inbox_behind(@app, @after)::bigint AS visits;
 
 -- name: InboxUncounted :one
--- The number of visits of an app that wait in rows up to a number; the last one of these rows; and the
--- first waiting row of any app, which increases as rows are counted.
+-- The number of visits of an app that wait in rows up to a row number; the last of these rows; and the
+-- first waiting row of any app, whose number increases as rows are counted.
 SELECT coalesce(sum(i.visits - i.counted), 0)::bigint              AS visits,
        coalesce(max(i.number), 0)::bigint                          AS last,
        coalesce((SELECT min(f.number) FROM inbox AS f), 0)::bigint AS first
@@ -74,5 +77,6 @@ WHERE i.app_id = @app
   AND i.number <= @until;
 
 -- name: InboxHold :exec
--- Waits until no transaction writes to the inbox, and blocks new ones until the end of the transaction.
+-- Waits until no other transaction writes to the inbox, and blocks later writes until this transaction
+-- ends.
 SELECT pg_advisory_xact_lock(hashtext('footfall.inbox'));

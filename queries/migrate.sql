@@ -10,8 +10,8 @@ SELECT pg_advisory_lock(hashtext('footfall.migrate'));
 SELECT set_config('lock_timeout', @after::text, false);
 
 -- name: WorkBegin :one
--- Tries to get the lock for a kind of work, without waiting, and returns whether it did. The
--- session holds the lock until WorkEnd or its end, however long it is idle.
+-- Tries to get the lock for a kind of work, without waiting, and returns whether it did. The session holds the lock until
+-- WorkEnd or until the session ends, however long it is idle.
 SELECT pg_try_advisory_lock(hashtext(@work::text))::boolean AS mine
 WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL;
 
@@ -20,9 +20,8 @@ WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL;
 SELECT pg_advisory_unlock(hashtext(@work::text));
 
 -- name: SchemaSeen :one
--- Returns whether the table of versions exists, whether the session's role may read it, whether the
--- role exists that has this right, and whether the session's role is a member of it. The query
--- needs no rights.
+-- Returns whether the table of versions exists, whether the session's role may read it, whether the role @granted exists, and
+-- whether the session's role is a member of @granted. The role @granted may read the table. The query itself needs no rights.
 SELECT count(*) > 0 AS there,
        EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = @granted::text) AS granted,
        EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = @granted::text AND pg_has_role(r.oid, 'USAGE')) AS member,
@@ -55,8 +54,8 @@ ON CONFLICT (name) DO UPDATE
 SELECT set_config('check_function_bodies', 'off', true);
 
 -- name: FunctionsDrop :exec
--- Drops everything created by the files of functions/ and report/. Fails (FaultBusy) while a report
--- uses one of the views, and if another object depends on one.
+-- Drops everything created by the files of functions/ and report/. Fails (FaultBusy) while a report uses one of the views, or
+-- if another object depends on one of them.
 SELECT drop_functions();
 
 -- name: FunctionsNote :exec
@@ -64,8 +63,8 @@ SELECT drop_functions();
 SELECT note_functions(@hash);
 
 -- name: CommentsOutdated :many
--- The elements of the arrays, from 0, whose table or column has another comment. The arrays are one table; a column '' means the
--- table itself.
+-- The indexes in the arrays, from 0, of tables and columns whose comment in the database differs. The arrays are one table. A
+-- column '' means the table itself.
 SELECT (c.place - 1)::integer AS place
 FROM (SELECT generate_subscripts(@tables::text[], 1) AS place, unnest(@tables::text[]) AS of_table,
              unnest(@columns::text[]) AS of_column, unnest(@texts::text[]) AS comment) AS c
@@ -107,8 +106,8 @@ UNION ALL
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);
 
 -- name: SessionCommit :exec
--- Commits a message that is in no table. Returns when it and all earlier commits are on disk, also
--- on the synchronous standby's. Does nothing on a standby.
+-- Commits a message that is in no table. Returns when this commit and all earlier ones are on disk, also on the disk of the
+-- synchronous standby. Does nothing on a standby.
 SELECT pg_logical_emit_message(true, 'footfall', '')
 WHERE NOT pg_is_in_recovery();
 

@@ -3,7 +3,7 @@
 -- name: PagesFind :many
 -- The ids of an app's existing targets, and for each whether the app exists and has these settings for
 -- days and visitors. The settings cannot change once there are targets, until the app is moved. Looks
--- up one target at a time, like visitors, because writers plan the query once.
+-- up one target at a time, as VisitsRecord looks up visitors, because writers plan the query once.
 SELECT asked.uri::text AS uri, found.id,
        EXISTS (
            SELECT
@@ -27,9 +27,9 @@ CROSS JOIN LATERAL (
 
 -- name: PagesTallyLock :one
 -- Locks an app's tally, so that only this transaction creates pages and tags of the app until it ends.
--- It must run before anything is created. Returns how many were created on the day. If another
--- instance's clock has already started a later day, that day applies. Fails with SQLSTATE FF003 if the
--- day has not started in any time zone.
+-- It must run before anything is created. Returns how many pages and tags were created on the day. If
+-- another instance's clock has already started a later day, that day applies. Fails with SQLSTATE
+-- FF003 if the day has not started in any time zone.
 INSERT INTO page_tallies AS t (app_id, day_id, today)
 VALUES (@app_id, require_day_near(@day, 0), 0)
 ON CONFLICT (app_id) DO UPDATE
@@ -65,7 +65,7 @@ ORDER BY page_key(asked.uri)
 ON CONFLICT (app_id, key) DO NOTHING;
 
 -- name: PagesIntern :execrows
--- Creates missing pages, whose sites must exist. In key order, as above.
+-- Creates missing pages, whose sites must exist. In key order, like SitesIntern.
 INSERT INTO pages (app_id, site_id, uri)
 SELECT @app_id,
        (SELECT s.id FROM pages AS s WHERE s.app_id = @app_id AND s.key = page_key(asked.site)),
@@ -88,7 +88,7 @@ WHERE p.app_id = @app_id
   AND p.key IN (SELECT page_key(unnest(@uris::text[])));
 
 -- name: CountsOfDay :many
--- The same, with the numbers of a day (0: no row).
+-- Like CountsGet, but also returns the numbers of a day (0 if the target has none).
 SELECT p.uri, c.pv, c.uv, c.hot,
        coalesce((SELECT v.rank FROM visitors AS v WHERE v.page_id = p.id AND v.ip = sqlc.narg(ip)::inet), 0)::bigint AS rank,
        coalesce(d.hot, 0)::bigint AS today_hot, coalesce(d.pv, 0)::bigint AS today_pv

@@ -1,11 +1,12 @@
 -- Visitor ids that belong to one person (table people).
 
 -- name: PeopleFind :many
--- The rows that lead from ids to persons: each with the id's place in the arrays (from 1), the step
--- (0: its own row), the id that it leads to (itself for a person), and whether it is of the previous
--- period. Ids without a row are left out. tags are the person's tags whose names the app counts: name,
--- \x1f, value. (Looking up tags for rows that have none would cost half as much as the rest.) In the
--- order of place and step.
+-- The rows that lead from the given ids to persons, in order of place and hop. place is the place of
+-- the given id in the arrays (from 1). hop counts the steps from the given id (0: its own row). person
+-- is the id that the row leads to; the row of a person leads to itself. closed is true for a row of
+-- the previous period. Given ids without a row are left out. tags are the person's tags whose names
+-- the app counts: name, \x1f, value. (Looking up tags for rows that have none would cost half as much
+-- as the rest.)
 SELECT f.place::integer     AS place,
        f.hop::integer       AS hop,
        f.id::inet           AS id,
@@ -36,8 +37,8 @@ FOR KEY SHARE OF p
 ON CONFLICT (period, app_id, id) DO NOTHING;
 
 -- name: PeopleApps :many
--- The apps that have people. Visits of other apps need not be resolved. In key order, because
--- otherwise all rows of people might be read.
+-- The apps that have people. For visits of other apps, no ids need to be looked up. Rows are requested
+-- in key order, because otherwise all rows of people might be read.
 SELECT a.id
 FROM apps AS a
 WHERE a.visitor = 'id'
@@ -70,8 +71,9 @@ ON CONFLICT (period, app_id, id) DO UPDATE
     WHERE (p.height, p.person, p.tag_ids) IS DISTINCT FROM (excluded.height, excluded.person, excluded.tag_ids);
 
 -- name: PeopleLeading :many
--- The ids that lead directly to these ids of an app, by the valid rows: all that other ids may lead
--- to, and one other for each id that is not in the list of present ids. Reads all people of the app.
+-- The ids that lead directly to these ids of an app, by the valid rows. Returns all ids with a height
+-- above 0, to which other ids may lead. Of the ids with height 0 that are not in @there, it returns
+-- one for each id that they lead to. Reads all people of the app.
 SELECT min(p.id)::inet     AS id,
        p.person::inet      AS person,
        p.height::smallint  AS height
@@ -83,8 +85,8 @@ WHERE p.app_id = @app_id
 GROUP BY p.person, p.height, CASE WHEN p.height > 0 THEN p.id END;
 
 -- name: PeopleHold :exec
--- Prevents copies of rows of the previous period until the transaction ends. In the order in which
--- PeopleRenew locks them.
+-- Locks rows of the previous period, so that PeopleRenew cannot copy them until the transaction ends.
+-- Locks them in the same order as PeopleRenew.
 SELECT
 FROM people AS p
 WHERE p.period = (SELECT 1 - people_period())
@@ -94,8 +96,9 @@ ORDER BY p.id
 FOR UPDATE;
 
 -- name: PeopleLower :exec
--- Lowers the heights of rows, in whichever period they are, because being the destination does not
--- count as using an id. The arrays are one table.
+-- Lowers the heights of rows in both periods. Rows of the previous period are not copied to the
+-- present one, because an id is not in use just because another id leads to it. The arrays are one
+-- table.
 UPDATE people AS p
 SET height = r.height
 FROM (

@@ -1,8 +1,8 @@
 -- Positions: how far sources have been counted.
 
 -- name: PositionOpen :one
--- A call's position, and the content that it was created with. Creates a missing position at the start
--- of the call. Waits for a transaction that is moving it.
+-- The position of a call, and the content that the position was created with. Creates a missing
+-- position at the start of the call. Waits for a transaction that is moving the position.
 INSERT INTO positions AS p (app_id, source, part, content, uncounted)
 VALUES (@app_id, @source, @part, @content, '')
 ON CONFLICT (app_id, source, part) DO UPDATE
@@ -33,8 +33,7 @@ WHERE app_id = @app_id
 SELECT move_position(@app_id, @source, @part, @from_next, @to_next, @uncounted);
 
 -- name: QueuePositionOpen :one
--- The position from which a part of a queue is read: the first message of the queue, if it has never
--- been read.
+-- The position from which a part of a queue is read. It is @first if the part has never been read.
 INSERT INTO positions AS p (app_id, source, part, next)
 VALUES (@app_id, @source, @part, @first)
 ON CONFLICT (app_id, source, part) DO UPDATE
@@ -43,7 +42,7 @@ RETURNING next;
 
 -- name: MessagesRefuse :exec
 -- Stores messages of a part of a queue that could not be counted, in the transaction that moves its
--- position past them. Keeps only the last ones.
+-- position past them. Keeps only the last refused messages.
 SELECT refuse_messages(@app_id, @source, @part, @positions::bigint[], @reasons::text[], @beginnings::text[]);
 
 -- name: RefusedForget :one
@@ -60,5 +59,6 @@ SELECT read_anew();
 
 -- name: LinesCount :exec
 -- Records lines of access logs as counted, in the transaction of the batch that counts them. Fails with
--- SQLSTATE FF004 if lines of these hours were counted or forgotten since the import decided.
+-- SQLSTATE FF004 if lines of these hours were counted or forgotten after the import decided which lines
+-- to count.
 SELECT count_lines(@app_id, @server, @hours::integer[], @expected::bigint[], @latest::timestamptz[], @hashes::bytea[]);

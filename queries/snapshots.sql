@@ -1,10 +1,10 @@
 -- Snapshots: how to take one for reading, and who holds an old one.
 
 -- name: SnapshotGate :exec
--- Waits for a transaction that drops a day of visits, and blocks new ones until the transaction
--- ends. Both locks must come before the statement that takes the snapshot: otherwise a day might be
--- dropped that the snapshot shows as kept. This is a table lock, because a query for an advisory
--- lock would take the snapshot.
+-- Waits for a transaction that drops a day of visits, and blocks later drops until this transaction
+-- ends. SnapshotGate and SnapshotHold must run before the statement that takes the snapshot:
+-- otherwise a day might be dropped that the snapshot shows as kept. This is a table lock, because a
+-- query for an advisory lock would take the snapshot.
 LOCK TABLE closed_days IN ROW SHARE MODE;
 
 -- name: SnapshotHold :exec

@@ -2,8 +2,8 @@
 
 -- name: StatusServer :one
 -- The server, its database, the standbys that COMMIT waits for, whether it is a standby itself, and
--- whether its memory is in huge pages. Before PostgreSQL 17 the latter is known only if huge_pages is
--- on or off.
+-- whether its memory is in huge pages. Before PostgreSQL 17, the use of huge pages is known only if
+-- huge_pages is on or off.
 SELECT current_setting('server_version')::text             AS version,
        current_database()::text                           AS database,
        pg_database_size(current_database())::bigint       AS bytes,
@@ -12,10 +12,10 @@ SELECT current_setting('server_version')::text             AS version,
        pg_is_in_recovery()                                AS is_standby;
 
 -- name: CommitsWait :one
--- Whether COMMIT waits for a synchronous standby that does not respond: none follows, or sessions of
--- this role have waited for this number of seconds. Only a superuser or a member of pg_read_all_stats
--- can see which standby is synchronous. For other roles every follower counts, including base
--- backups.
+-- Whether COMMIT waits for a synchronous standby that does not respond: no such standby is connected,
+-- or a session of this role has waited for this number of seconds. Only a superuser or a member of
+-- pg_read_all_stats can see which standby is synchronous. For other roles every follower counts,
+-- including base backups.
 SELECT (NOT pg_is_in_recovery()
         AND current_setting('synchronous_standby_names') <> ''
         AND current_setting('max_wal_senders') <> '0'
@@ -37,7 +37,7 @@ WHERE l.locktype = 'advisory'
   AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
   AND l.classid::bigint = hashtext('footfall.apps')::bigint & 4294967295 -- an oid is unsigned, a hash is not
   AND l.objsubid = 2 -- a lock with two keys
-GROUP BY l.pid -- one that takes a change over holds two for a moment
+GROUP BY l.pid -- an instance that changes to a new epoch holds two locks for a moment
 ORDER BY since, l.pid;
 
 -- name: StatusDaily :one

@@ -2,7 +2,7 @@
 
 -- name: TagsFind :many
 -- The ids of an app's existing tags, each with its place in the arrays (from 1). Looks up one tag at
--- a time, like visitors, because writers plan the query once.
+-- a time, as VisitsRecord looks up visitors, because writers plan the query once.
 SELECT asked.place::integer AS place, found.id
 FROM (
     SELECT unnest(@names::text[])                 AS name,
@@ -25,8 +25,8 @@ SELECT @app_id, unnest(@names::text[]), unnest(@tag_values::text[])
 ON CONFLICT (app_id, name, value) DO NOTHING;
 
 -- name: VisitsFind :many
--- The places (from 1) of the visitors that were counted at a target on a day. The arrays are one
--- table.
+-- The arrays are one table of targets, days and visitors. Returns the places (from 1) of the rows
+-- whose visitor was counted at the target on the day.
 SELECT asked.place::integer AS place
 FROM (
     SELECT unnest(@pages::bigint[])                 AS page_id,

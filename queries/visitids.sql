@@ -3,7 +3,7 @@
 -- name: VisitIDsAdd :exec
 -- Stores visit ids in the transaction of the batch that counts the visits, without duplicates, and
 -- in the same order in every batch. Violates the key if a visit with one of the ids was counted
--- before. Waits for a transaction that is counting one.
+-- before. Waits for a transaction that is counting a visit with one of the ids.
 INSERT INTO visit_ids (app_id, day_id, id)
 SELECT v.app_id, (SELECT today('UTC')) AS day_id, v.id
 FROM (

@@ -3,9 +3,9 @@
 --   BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 --
 -- If the visits' sources have positions, PositionMove runs before CountersLock, once for each position. If
--- visits are of past days, PastDaysHold runs before that. If such visits are late, LateVisitsRecord replaces
+-- visits are of past days, PastDaysHold runs before both. If such visits are late, LateVisitsRecord replaces
 -- VisitsRecord. If all visitors are hinted to be new, NewVisitorsRecord does. If visits have ids, VisitIDsAdd
--- follows BatchBegin: the batch leaves out visits that are known to be counted before.
+-- follows BatchBegin. The batch leaves out visits that are known to be counted already.
 --
 -- CountersLock takes every row lock that the batch needs in one global order, so that no two batches can
 -- deadlock. BatchCheck and VisitsRecord are separate statements after it, because they need snapshots taken
@@ -27,7 +27,7 @@ COMMIT;
 
 -- name: StandbyRequire :one
 -- Returns whether a synchronous standby is required. @unsaid is the default if no setting is stored. Fails with
--- SQLSTATE FF009 if one is required and COMMIT waits for none.
+-- SQLSTATE FF009 if a standby is required and COMMIT waits for none.
 SELECT CASE WHEN coalesce((SELECT nullif(value, 0) % 2 = 1 FROM epochs WHERE name = 'standby'), @unsaid::boolean)
             THEN require_standby() IS NOT NULL
             ELSE false
@@ -56,8 +56,8 @@ SELECT bool_and(abandoned)::boolean AS abandoned
 FROM claimed;
 
 -- name: BatchesEmpty :one
--- Deletes old batches that no client can ask about any more. False: there were none, or their table is in use.
--- Does not wait for locks.
+-- Deletes old batches that no client can ask about any more. False: there were no such batches, or their table
+-- is in use. Does not wait for locks.
 SELECT empty_batches()::boolean AS emptied;
 
 -- name: CountersLock :many
@@ -81,10 +81,10 @@ SELECT b.basis::text AS basis
 FROM bases AS b;
 
 -- name: BatchCheck :one
--- Fails with SQLSTATE FF001 if the batch's basis has changed (empty: it has none), with FF002 if a site of the
--- batch was counted on a later day than in the batch, with FF003 if such a day has not started in any time zone,
--- and like StandbyRequire with FF009. Returns the result of StandbyRequire. Functions are called only to raise
--- an error: calling them always would take most of the time.
+-- Fails with SQLSTATE FF001 if the batch's basis has changed (an empty basis is not checked), with FF002 if a
+-- site of the batch was already counted on a later day, with FF003 if a day of the batch has not started in any
+-- time zone, and with FF009 like StandbyRequire. Returns the result of StandbyRequire. Functions are called only
+-- to raise an error. Calling them for every batch would take most of the time.
 SELECT CASE WHEN @basis::text <> '' AND b.basis IS DISTINCT FROM @basis
             THEN require_basis(@basis)
        END AS basis_holds,
@@ -125,7 +125,7 @@ CROSS JOIN LATERAL (
 -- whether the visitor is new to the target, and whether this was their first visit of the day.
 --
 -- The statement is planned once, perhaps on empty tables, and the plan must suit large ones. So the planner gets
--- no choice: no two of the tables made here are joined with each other, and counters is updated through a
+-- no choice: no two of the tables made from arrays are joined with each other, and counters is updated through a
 -- conflict with its key. A visitor is looked up row by row, as a range of one address with the first row in
 -- order, because only the primary key has this order. (With a plain equality on empty tables, the index of ranks
 -- seems as cheap.) Writers' sessions disable other scans.
@@ -237,12 +237,12 @@ SELECT place::integer    AS place,
 FROM decided;
 
 -- name: NewVisitorsRecord :exec
--- Does the work of VisitsRecord if all pairs of the batch are hinted. CountersLock has then counted them, and no
--- decision is left: it takes four fifths of the time. The first five arrays and tag_sets are one table with a
--- row for each pair, in key order: the last two columns are the place of the pair's target among the targets
--- (from 1), and how many newcomers arrived at the target after it. The other five arrays are a table of the
--- targets, in order of id. tags are the tags of the pairs. If a hint is wrong, an insert violates the key of
--- visitors or visits.
+-- Does the work of VisitsRecord if all pairs of the batch are hinted. CountersLock has then already counted all
+-- pairs, and no decision is left. So this takes only four fifths of the time of VisitsRecord. pages, ips, days,
+-- places, later and tag_sets are one table with a row for each pair, in key order. places is the place of the
+-- pair's target among the targets (from 1). later is how many newcomers arrived at the target after the pair's
+-- visitor. The other five arrays are a table of the targets, in order of id. tags are the tags of the pairs. If
+-- a hint is wrong, an insert violates the key of visitors or visits.
 --
 -- Ranks come from an array, because a join of the two tables would give the planner a choice.
 WITH last_ranks AS MATERIALIZED (
@@ -283,9 +283,9 @@ FROM (
 ) AS p;
 
 -- name: PastDaysHold :exec
--- Locks the past days and the apps of a batch. The arrays are one table. Fails with SQLSTATE FF005 if an app no
--- longer keeps the day, with FF003 if the day has not started in any time zone, with FF006 if it is closed,
--- unless late is true for a batch of late visits, and with FF007 if an app is locked.
+-- Locks the past days and the apps of a batch. The arrays are one table. late is true for a batch of late
+-- visits. Fails with SQLSTATE FF003 if a day has not started in any time zone, with FF005 if an app no longer
+-- keeps a day, with FF006 if a day is closed and late is false, and with FF007 if an app is locked.
 SELECT require_past_days(@apps::integer[], @days::integer[], @late::boolean);
 
 -- name: PastDaysAreLate :one
@@ -306,9 +306,10 @@ SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (@days::intege
         ))::boolean AS late;
 
 -- name: LateVisitsRecord :many
--- Does the work of VisitsRecord for visits of any days. The arguments are a row for each distinct pair and day
--- in the order of arrival, with the number of rows of the pair up to it, then the targets by day, and the tags
--- of the first table. Returns a row for each row of the first table.
+-- Does the work of VisitsRecord for visits of any days. The first four arrays are a table with a row for each
+-- distinct pair and day, in the order of arrival. turns counts the rows of the same pair up to this row. The
+-- next four arrays are a table of the targets by day. tags and tag_sets are the tags of the first table. Returns
+-- a row for each row of the first table.
 SELECT l.place::integer    AS place,
        l.rank::bigint      AS rank,
        l.newcomer::boolean AS newcomer,
@@ -342,7 +343,7 @@ FROM counters;
 
 -- name: ReadInOrder :exec
 -- Makes the rest of the transaction use an index that has the requested order, even if another plan seems
--- cheaper, and sets its statement timeout.
+-- cheaper. Also sets the transaction's statement timeout.
 SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
        set_config('statement_timeout', @timeout::text, true);
 

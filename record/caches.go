@@ -13,26 +13,26 @@ import (
 	"footfall/pause"
 )
 
-// caches provides the present generation, and creates a new one after that was dropped. Its methods
-// may be called concurrently.
+// caches provides the present generation. After a generation was dropped, it creates a new one. Its
+// methods may be called concurrently.
 type caches struct {
 	db      *db.DB
 	log     *slog.Logger
 	options Options
 	metrics *metrics
 
-	filterFull sync.Once // logs only once that the filter's memory is too small
+	filterFull sync.Once // limits the warning that the filter's memory is too small to one
 
-	current atomic.Pointer[generation] // nil: the last one was dropped; set while making is held
+	current atomic.Pointer[generation] // nil if there is none yet or the last one was dropped; set while making is held
 	making  sync.Mutex                 // held while a generation is created or dropped
 
 	// Guarded by making.
 	made       uint64             // number of generations created so far
 	filter     *filter            // the last generation's filter
-	filterOf   string             // the version of the visitors that filter was filled with: the second word of a basis
+	filterOf   string             // the second word of the basis for which filter was created: the version of the visitors
 	stopFilter context.CancelFunc // stops filling the filter
 
-	ctx    context.Context // ends with cancel
+	ctx    context.Context // canceled by close
 	cancel context.CancelFunc
 	warms  sync.WaitGroup // the goroutines that warm filters
 }
@@ -79,9 +79,9 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	return now, nil
 }
 
-// filterOn returns the filter for a new generation. It keeps the previous filter unless the tables
-// may have visitors that it does not include. Erased visitors may remain in it: this only costs a
-// look-up.
+// filterOn returns the filter for a new generation. It returns the previous filter, unless the
+// tables may have visitors that this filter does not contain. The filter may still contain erased
+// visitors: if they return, they are looked up needlessly.
 func (c *caches) filterOn(basis string) *filter {
 	_, visitors, _ := strings.Cut(basis, " ")
 	if !c.options.Filter || c.filter != nil && c.filterOf == visitors {
@@ -98,7 +98,7 @@ func (c *caches) filterOn(basis string) *filter {
 	return filter
 }
 
-// drop ends a generation if it is still the present one.
+// drop drops the generation was if it is still the present one.
 func (c *caches) drop(was *generation) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -109,16 +109,17 @@ func (c *caches) drop(was *generation) {
 	c.metrics.dropped.Inc()
 }
 
-// A filter that replaces another one waits for warmPause before it reads the tables, because
-// another import often follows. After an error it waits for warmPause, and after each further error
-// twice as long, up to warmPauseMax.
+// A filter that replaces another one waits for warmPause before it reads the tables: often an
+// import caused the replacement, and further imports follow. After the first error it waits for
+// warmPause again, and after each further error twice as long as before, up to warmPauseMax.
 const (
 	warmPause    = time.Second
 	warmPauseMax = time.Minute
-	warmDoubling = 6 // attempts until warmPauseMax is reached
+	warmDoubling = 6 // number of doublings until warmPauseMax is reached
 )
 
-// warm fills a filter, and retries until it succeeds.
+// warm fills a filter, and retries until it succeeds or ctx is canceled. first means that the
+// filter does not replace another one.
 func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 	if !first {
 		if pause.For(ctx, warmPause) != nil {

@@ -14,13 +14,14 @@ const (
 	// chunkTakes is about how long a chunk may hold its locks, which block other writers that count
 	// for the same sites.
 	chunkTakes = 25 * time.Millisecond
-	// longChunkTakes is the limit while no other writer counts for these sites. Larger chunks need
-	// less time per visit. The first other writer after a pause may have to wait this long.
+	// longChunkTakes replaces chunkTakes while no other writer counts for the chunk's sites,
+	// because larger chunks need less time per visit. The next other writer may have to wait this
+	// long once.
 	longChunkTakes = 100 * time.Millisecond
-	// longChunksAfter is how long no other writer must have counted before chunks become long
-	// again.
+	// longChunksAfter is how long all other writers must not have counted for a chunk's sites
+	// before chunks become long again.
 	longChunksAfter = 10 * time.Second
-	// Bounds of a chunk, in visits, and the size of the first one.
+	// Minimum, first and maximum size of a chunk, in visits.
 	chunkLeast = 100
 	chunkFirst = 500
 	chunkMost  = 4000
@@ -36,8 +37,9 @@ type Result struct {
 var (
 	// ErrNotReached: not counted because an earlier visit failed.
 	ErrNotReached = visit.Errorf(visit.Unavailable, "", "not counted: send again")
-	// ErrMoved: not counted because another writer has moved the position. Everything up to the new
-	// position, which FindPosition returns, is counted. Rows of the inbox must be read again.
+	// ErrMoved: not counted because another writer has moved the position, or because the caches
+	// were dropped after an inbox row was read. Call FindPosition to read the new position: the
+	// visits before it are already counted. Inbox rows must be read again.
 	ErrMoved = errors.New("the position has moved")
 	// ErrNumbersLost: counted, but the connection was lost before the response with the numbers
 	// arrived.
@@ -45,11 +47,11 @@ var (
 )
 
 // RecordChunk counts the visits of steps together, outside of the lanes, and returns the result of
-// each step. They are counted in one transaction with the positions, unless some of them cannot be
-// counted. After the first visit that is not counted, no further visit is counted, so that sending
-// the rest again keeps the order. Visits may be of any sites and past days, in any order. Visits in
-// order of time, with fastVisits or more per day, are counted fastest. It takes no context for the
-// same reason as Record.
+// each step. One transaction counts all visits and moves the positions, unless some visits cannot
+// be counted. After the first visit that is not counted, no further visit is counted, so that
+// sending the rest again keeps the order. Visits may be of any sites and past days, in any order.
+// Visits in order of time, with fastVisits or more per day, are counted fastest. RecordChunk takes
+// no context for the same reason as Record.
 func (r *Recorder) RecordChunk(steps []Step) []Result {
 	entries, results := r.chunks.write(steps), make([]Result, len(steps))
 	for i := range entries {
@@ -65,8 +67,8 @@ func (r *Recorder) RecordChunk(steps []Step) []Result {
 	return results
 }
 
-// NotCounted updates the metrics for a visit of a chunk that was not counted, or may not have been,
-// and that this instance does not retry.
+// NotCounted adds a visit of a chunk to the metrics as refused or lost. Call it if the visit was
+// not counted, or may not have been, and this instance does not retry it.
 func (r *Recorder) NotCounted(why error) { r.metrics.notCounted(why) }
 
 // ChunkVisits returns the best size of the next chunk: the number of visits that can be written in
@@ -77,13 +79,13 @@ func (r *Recorder) ChunkVisits() int { return int(r.chunks.best.Load()) }
 type chunks struct {
 	metrics *metrics
 
-	best atomic.Int64 // the result of size
+	best atomic.Int64 // the last result of size
 	now  func() time.Time
 
 	mu     sync.Mutex // guards the following fields; held while a chunk is written
 	writer *writer
 	pace   pace
-	left   map[int64]int64 // each site's hot after the last chunk
+	left   map[int64]int64 // hot of each site after its visits in the last chunk
 	others time.Time       // when another writer was last found to have counted for a chunk's sites
 	closed bool
 }
@@ -102,8 +104,8 @@ func (c *chunks) write(steps []Step) []entry {
 	entries := make([]entry, len(steps))
 	all := make([]*entry, len(entries))
 	visits := 0
-	repeats := false // some step is before its position
-	nowhere := true  // there is nothing to write
+	repeats := false // a position is already past its step
+	nowhere := true  // no step has a visit or a stored position
 	read := uint64(0)
 	for i := range steps {
 		e, step := &entries[i], &steps[i]
@@ -124,8 +126,8 @@ func (c *chunks) write(steps []Step) []entry {
 		j.failAll(visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again"))
 		return entries
 	}
-	// A caller may send steps again because it did not get the response. Their position is already
-	// past them, so they must not count from there.
+	// A caller that did not get the response may send the same steps again. The position is already
+	// past these steps, so they must not be counted again.
 	if repeats {
 		j.failAll(ErrMoved)
 		return entries
@@ -159,8 +161,8 @@ func (c *chunks) size() int64 {
 	return min(max(int64(takes/each), chunkLeast), chunkMost)
 }
 
-// findOthers checks whether other writers have counted for a chunk's sites: lanes, other instances
-// and imports all increase hot.
+// findOthers checks whether other writers (lanes, other instances, imports) have counted for a
+// chunk's sites. It notices this because every visit increases the site's hot.
 func (c *chunks) findOthers(entries []entry) {
 	if c.left == nil || len(c.left) > leftMost {
 		c.left = map[int64]int64{}
@@ -178,7 +180,7 @@ func (c *chunks) findOthers(entries []entry) {
 	}
 }
 
-// close refuses new chunks, and returns when the present one has been written.
+// close refuses new chunks, and returns when the present chunk has been written.
 func (c *chunks) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,9 +188,9 @@ func (c *chunks) close() {
 	c.writer.learning.Wait()
 }
 
-// announce prepares a batch of a chunk before it is sent. The positions move with the batch. Its
-// pairs are added to the filter now, so that lanes get no hints for them. If the batch fails, this
-// only costs look-ups.
+// announce adds the moves of the positions to a chunk's batch before it is sent. It also adds the
+// batch's pairs to the filter before the commit, so that lanes get no hints for these pairs. If the
+// batch fails, the only cost is that these pairs are later looked up needlessly.
 func (w *writer) announce(sent []*entry) {
 	move(&w.draft.batch, sent)
 	p := &w.draft.batch.Pairs
@@ -197,8 +199,8 @@ func (w *writer) announce(sent []*entry) {
 	}
 }
 
-// chunkCommitted is called when a batch of a chunk has committed. The caches are updated while the
-// next chunk is prepared: that is sent only after this one's results.
+// chunkCommitted is called when a batch of a chunk has committed. It updates the caches in the
+// background, while the caller prepares the next chunk. The next attempt waits for the update.
 func (w *writer) chunkCommitted(sent []*entry) {
 	movePositions(sent)
 	g := w.generation

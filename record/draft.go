@@ -40,7 +40,7 @@ type dayOfPair struct {
 type draftTarget struct {
 	id     int64
 	site   int64 // the page's site; 0 if the target is a site itself
-	day    int32 // the day of its visits
+	day    int32 // the day of its visits; in a late draft, the last day that is not When Past, or 0
 	hot    int64 // visits in the draft
 	hinted int64 // pairs in the draft that the filter reports as new
 	sums   db.Sums
@@ -54,10 +54,11 @@ type draftPair struct {
 }
 
 const (
-	// notSent marks a pair that is left out of the batch because the memory has it as counted on the
-	// entry's day.
+	// notSent is the place of a pair that is left out of the batch, because according to the memory
+	// it was already counted on the entry's day.
 	notSent = -1
-	// noPair marks a pair that was found in the memory before the entry was accepted.
+	// noPair is the index of a pair that is not in the draft at all, because lookUp has found it in
+	// the memory.
 	noPair = -1
 )
 
@@ -68,7 +69,7 @@ type entryPlaces struct{ siteTarget, sitePair, pageTarget, pagePair int32 }
 type lookUps struct {
 	needed int // no reason: they are looked up
 	batch  int // the same pair is already in the draft
-	memory int // the memory has it as counted on this day
+	memory int // according to the memory, the pair was already counted on this day
 	filter int // the filter reports the visitor as new
 }
 
@@ -76,9 +77,10 @@ func newDraft() draft {
 	return draft{targetAt: map[int64]int32{}, pairAt: map[dayOfPair]int32{}, rowAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
 }
 
-// fill takes as many of the first entries as fit into one transaction, and returns their number.
-// Unless the draft is late, each target has one day in it, so that entries from before and after
-// midnight are not mixed. Repeated entries are left out. hintsAllowed enables the filter.
+// fill takes as many of the first entries as fit into one transaction, and returns their count.
+// Unless the draft is late, it has only one day for each target, so that entries from before and
+// after midnight are not mixed. Repeated entries are left out. hintsAllowed enables the filter's
+// hints.
 func (d *draft) fill(entries []*entry, g *generation, late, hintsAllowed bool) int {
 	d.clear(g.basis)
 	d.batch.Late = late
@@ -141,7 +143,7 @@ func (d *draft) target(id, site int64, e *entry) int32 {
 	if d.batch.Late {
 		d.addToDay(id, site, day)
 		if e.When == Past {
-			day = 0 // it need not be the site's last day
+			day = 0 // a past day need not be the site's last day
 		}
 	}
 	at, there := d.targetAt[id]
@@ -168,8 +170,8 @@ func (d *draft) addToDay(id, site int64, day int32) {
 	r.Hot[row]++
 }
 
-// pair returns the index of the pair of a target and the entry's visitor on the entry's day. For a
-// new pair it decides whether to send it, and with which hint.
+// pair returns the index of the pair of a target and the entry's visitor on the entry's day. If the
+// pair is not in the draft yet, pair decides whether the batch has it, and with which hint.
 func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool) int32 {
 	if t.countedToday {
 		d.lookUps.memory++
@@ -267,7 +269,7 @@ func (d *draft) replay(entries []*entry) {
 }
 
 // count adds one visit to a target's sums and returns its numbers. rank is the visitor's rank if
-// there is no pair.
+// pair is noPair.
 func (d *draft) count(target, pair int32, rank int64) visit.Counts {
 	sums := &d.targets[target].sums
 	sums.Hot++

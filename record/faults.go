@@ -42,7 +42,7 @@ func (w *writer) expected(fault db.Fault, err error) bool {
 		db.FaultStale,  // there was an erasure
 		db.FaultDay:    // midnight with different clocks
 		return true
-	case db.FaultNoDay: // future days are created ahead of time, past days when needed
+	case db.FaultNoDay: // partitions of future days are created ahead of time, those of past days when needed
 		return len(w.draft.batch.PastDays.Days) > 0
 	case db.FaultHint: // another instance has counted the visitor
 		return w.draft.hinted()

@@ -12,7 +12,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// Faults of a whole server, or of TCP connections, tested on one server.
+// These are faults of a whole server, or of TCP connections. All of them are tested on the same
+// server.
 func TestServerFaults(t *testing.T) {
 	t.Parallel()
 	dir, backup := dbtest.OwnDir(t), dbtest.OwnDir(t)
@@ -41,8 +42,8 @@ func TestServerFaults(t *testing.T) {
 	})
 }
 
-// The network vanishes when a batch has its locks and is not complete. Both ends give up the connection, the batch is
-// sent again over another one, and the visits that waited for its locks count as well.
+// The network vanishes while a batch holds its locks and is not complete. Both ends give up the connection. The
+// batch is sent again over another connection, and the visits that waited for its locks are counted, too.
 func (w *world) testNetworkVanishes(t *testing.T, network *dbtest.Network, r, near *Recorder) {
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "vanishes.example/"))
 	vanished := network.VanishUnderBatch()
@@ -55,7 +56,7 @@ func (w *world) testNetworkVanishes(t *testing.T, network *dbtest.Network, r, ne
 	w.prove(t)
 }
 
-// If a backend is killed like this, the server terminates all others and recovers. The batch is sent again, and
+// If a backend is killed, the server terminates all other backends and recovers. The batch is sent again, and
 // counts once.
 func (w *world) testBackendKilled(t *testing.T, r *Recorder) {
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "killed.example/"))
@@ -68,8 +69,8 @@ func (w *world) testBackendKilled(t *testing.T, r *Recorder) {
 	w.prove(t)
 }
 
-// A backup replaces the server: visits after the backup are forgotten, although the instance has them in memory and
-// has lost no batch. Their visitors are new.
+// A restored backup replaces the server. The instance forgets visits after the backup, although it has them in
+// memory and has lost no batch. The visitors of these visits are new again.
 func (w *world) testAnotherServer(t *testing.T, network *dbtest.Network, r *Recorder, backup string) {
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", w.count(t, r, 2, "backed-up.example/"))
 	require.Equal(t, "2 2 2 3 | 2 2 2 3", w.count(t, r, 2, "backed-up.example/"), "from memory")

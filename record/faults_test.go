@@ -25,7 +25,7 @@ import (
 type world struct {
 	url  string
 	conn *pgx.Conn // the test's connection
-	demo Visit     // to the app's site a.example
+	demo Visit     // a visit to the app's site a.example
 }
 
 func newWorld(t *testing.T) *world {
@@ -167,10 +167,10 @@ func (f *faults) of(fault db.Fault) int {
 	return f.seen[fault.String()]
 }
 
-// A batch that is the victim of a deadlock is sent again, and counts once. It waits for the site. Another transaction
-// holds the page, and requests the table of counters, which the batch is using. When the site is released, the batch
-// completes the deadlock: its wait for the page starts last, so that its check finds the deadlock, however slow the
-// machine is.
+// A batch that is the victim of a deadlock is sent again, and counts once. The batch waits for the site's lock.
+// Another transaction holds the page's lock, and waits for the table counters, which the batch is using. When the
+// site's lock is released, the batch waits for the page, which completes the deadlock. The batch's wait starts
+// last, so the batch's check finds the deadlock, even on a slow machine.
 func TestDeadlockOfABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -195,7 +195,8 @@ func TestDeadlockOfABatch(t *testing.T) {
 	w.prove(t)
 }
 
-// The server cancels a statement that takes too long: its visit is refused, and not counted.
+// The server cancels a batch's statement that takes too long. The visit is refused, and not
+// counted.
 func TestStatementThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -211,8 +212,8 @@ func TestStatementThatTakesTooLong(t *testing.T) {
 	w.prove(t)
 }
 
-// A step of the schema after which batches have to write more waits for the batch of an older instance, and refuses
-// its next ones. The instance counts again when the step is reverted.
+// A migration after which batches have to write more data waits for the present batch of an older instance, and the
+// database refuses the instance's next batches. The instance counts again when the migration is reverted.
 func TestInstanceOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

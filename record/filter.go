@@ -16,24 +16,25 @@ import (
 )
 
 // filterError is the probability that the filter does not recognise a new visitor, who is then
-// looked up needlessly. Looking up one in 1,000 costs nothing compared to writing them all, and
-// needs 14 bits of memory per visitor. One in 100 would still need 10.
+// looked up needlessly. A value of 0.001 needs 14 bits of memory per visitor, and its look-ups cost
+// almost nothing compared to writing all visitors. A value of 0.01 would still need 10 bits.
 const filterError = 0.001
 
 // filter is a Bloom filter of the (target, visitor) pairs in the tables. It reports visitors that
-// are certainly new to a target, so that batches need not look them up. It reports none before it
-// has read the tables, and none after its memory is used up, which it logs. Its methods may be
-// called concurrently.
+// are certainly new to a target, so that batches need not look them up. It reports no visitors
+// before it has read the tables, and none after its memory is used up. It logs a warning when that
+// happens. Its methods may be called concurrently.
 type filter struct {
 	memory int64 // maximum size in bytes
 	log    *slog.Logger
-	warned *sync.Once                   // logs only once that the memory is too small; shared by all filters of an instance
+	warned *sync.Once                   // limits the warning about the memory to one; shared by all filters of an instance
 	bloom  atomic.Pointer[bloom.Filter] // nil until the rows have been counted; set by warm
 	ready  atomic.Bool                  // every row has been read; set by warm
 }
 
 // surelyNew returns the hint: true means that the visitor has never been counted at the target,
-// except perhaps by another instance since. False means that this is unknown.
+// except perhaps by another instance in the meantime. False means that the visitor may have been
+// counted.
 func (f *filter) surelyNew(target int64, visitor netip.Addr) bool {
 	return f != nil && f.ready.Load() && !f.bloom.Load().Has(bloom.Visitor(target, visitor))
 }
@@ -70,8 +71,8 @@ type warming struct {
 }
 
 // warm reads all visitors of the tables into the filter. After each query it pauses for as long as
-// the query took, so that the database has time for other work. A call after an error continues at
-// the same place.
+// the query took, so that the database has time for other work. A call after an error continues
+// where the last call stopped.
 func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	if f.bloom.Load() == nil {
 		if err := f.prepare(ctx, d, w); err != nil {

@@ -5,11 +5,11 @@ import (
 	"footfall/visit/tag"
 )
 
-// generation is one set of caches. They hold contents of the tables to save work, as long as one
-// basis (a version of the tables) is valid. Their contents come from batches that committed on this
-// basis, or were read after the basis. Only the filter may also have visitors of a failed chunk.
-// Each batch names the basis of its generation, and the database refuses the batch if the basis has
-// changed.
+// generation is one set of caches. The caches hold contents of the tables, and are valid as long as
+// the basis (a version of the tables) does not change. Their contents come from batches that
+// committed on this basis, or were read from the tables after the basis was read. In addition, the
+// filter may have visitors of failed chunks. Each batch names the basis of its generation, and the
+// database refuses the batch if the basis has changed.
 type generation struct {
 	number  uint64 // from 1, different for each generation of a process
 	basis   string
@@ -23,7 +23,8 @@ type generation struct {
 }
 
 // lookUp sets the ids of an entry's targets, and the cached data about its visitor. If the app
-// links visitors to persons, the visitor's person must be resolved first.
+// links visitors to persons, resolve must find the person first, and then looks up the data about
+// the person.
 func (g *generation) lookUp(e *entry) {
 	e.generation, e.other = g, visit.Target{}
 	e.site, e.page = entryTarget{}, entryTarget{}
@@ -33,8 +34,9 @@ func (g *generation) lookUp(e *entry) {
 	}
 }
 
-// lookUpPerson sets whether an entry's person has already been counted at its targets on its day.
-// Unless it has at both, it also sets the ids of the tags of the visit and of the person.
+// lookUpPerson sets whether the entry's person was already counted at the entry's site and page on
+// the entry's day. Unless the person was counted at both, it also sets the ids of the visit's tags
+// and of the person's tags (has).
 func (g *generation) lookUpPerson(e *entry, has tag.Set) {
 	g.lookUpVisitor(&e.site, e)
 	g.lookUpVisitor(&e.page, e)

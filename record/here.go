@@ -9,18 +9,19 @@ import (
 	"footfall/db"
 )
 
-// hereEvery is how often the present visitors are written, as a row for each site with visits.
+// hereEvery is how often the present visitors are written. Each write adds one row for each site
+// with visits.
 const hereEvery = 5 * time.Second
 
 // here collects the visitors of each site since the last write. Visits do not wait for the write. If
-// it fails, its visitors are dropped, because they only matter for some minutes.
+// a write fails, its visitors are dropped, because they are shown for only a few minutes.
 type here struct {
 	mu   sync.Mutex
-	came map[pair]struct{} // at sites
+	came map[pair]struct{} // (site, visitor) pairs
 }
 
-// saw records that a visitor is on a site, unless the caller gave the visit's time, or the site or
-// the person is unknown.
+// saw records that a visitor is on a site. It ignores visits for which the caller gave the time,
+// and visits whose site or person is unknown.
 func (h *here) saw(e *entry) {
 	if e.When != Live || e.site.id == 0 || e.unresolved {
 		return
@@ -44,8 +45,9 @@ func (h *here) tell(ctx context.Context, d *db.DB) error {
 	return d.InTx(ctx, func(q *db.Queries) error { return q.HereAdd(ctx, sites, visitors) })
 }
 
-// Accepted records that a visitor is on a site if the visit is counted later. It has no effect for a
-// site that this instance has not counted recently.
+// Accepted processes a visit that was accepted, but is counted later: it records that the visitor is
+// on the site, and the page's title. It ignores sites for which this instance has not counted
+// recently.
 func (r *Recorder) Accepted(v Visit) {
 	if now := r.caches.current.Load(); now != nil {
 		e := &entry{Visit: v}

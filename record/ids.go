@@ -10,7 +10,8 @@ import (
 // ErrRepeated is returned for a visit whose id was counted before.
 var ErrRepeated = errors.New("counted before")
 
-// findRepeated marks entries whose id was counted before, or belongs to an earlier entry.
+// findRepeated marks entries whose id was counted before or belongs to an earlier entry, and
+// entries without a visit.
 func (w *writer) findRepeated(ctx context.Context, entries []*entry) error {
 	firsts, ask := map[db.VisitID]*entry{}, []db.VisitID{}
 	for _, e := range entries {

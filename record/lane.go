@@ -15,25 +15,25 @@ const (
 	// batchVisits bounds a batch. Larger batches gain little, and all of their visits wait for the
 	// whole batch.
 	batchVisits = 1000
-	// waitingAlways is the number of visits that may wait in a lane however slow the database is:
-	// they fit into one batch.
+	// waitingAlways is how many visits may wait in a lane regardless of its pace, because they fit
+	// into one batch. It applies only to lanes that do not overflow.
 	waitingAlways = batchVisits
 	// waitingAtMost bounds the visits in a lane, and thus its memory.
 	waitingAtMost = 100 * batchVisits
 	// leastPatience is the minimum time that a batch may wait for its turn. On a slow disk every
-	// batch may take longer than visits should wait. If they overflowed sooner, few visits would ever
-	// be counted at once.
+	// batch may take longer than MaxWait. With a shorter minimum, most visits would go to the inbox,
+	// and few would be counted immediately.
 	leastPatience = 100 * time.Millisecond
-	// A batch costs as much as some ten additional visits, and most clients send the next visit right
-	// after a response. So after a batch of gatherFrom or more visits, a lane waits until half as
-	// many have arrived. It waits for at most gatherAtMost, and at most half as long as that batch
+	// The fixed cost of a batch is that of some ten visits, and most clients send the next visit
+	// right after a response. So after a batch of gatherFrom or more visits, a lane waits until half
+	// as many have arrived. It waits for at most gatherAtMost, and at most half as long as that batch
 	// took.
 	gatherFrom   = 16
 	gatherAtMost = 10 * time.Millisecond
 	// overflowPause is how long all visits of a lane go to the inbox after one visit would have waited
 	// too long. Writing to the inbox is much cheaper than counting, so responses are sent sooner.
 	overflowPause = 2 * time.Second
-	// overflowsFor is how long after an overflow more of them are expected.
+	// overflowsFor is how long Overflows returns true after a visit has overflowed.
 	overflowsFor = 100 * time.Millisecond
 )
 
@@ -42,7 +42,7 @@ var ErrOverloaded = errors.New("it would wait for too long to be written")
 
 // Record returns when the visit has committed or failed. It takes no context, because an accepted
 // visit is counted with its batch even if its caller leaves. A batch that waits too long is refused,
-// so the time is bounded.
+// so Record returns in bounded time.
 func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	e := &entry{Visit: v}
 	if now := r.caches.current.Load(); now != nil {
@@ -92,7 +92,7 @@ type waitingBatch struct {
 type lane struct {
 	writer   *writer // only used by run
 	maxWait  time.Duration
-	overflow bool // visits that would wait longer go to the inbox
+	overflow bool // visits that would wait longer than maxWait go to the inbox
 	now      func() time.Time
 	metrics  *metrics
 	ended    chan struct{} // closed by run
@@ -102,8 +102,8 @@ type lane struct {
 	closed  bool
 	waiting []*waitingBatch // the last one collects visits
 	pending int             // visits in waiting and in the batch being written
-	since   time.Time       // when the present batch was taken; zero: there is none
-	paused  time.Time       // until then, every visit overflows
+	since   time.Time       // when the present batch was taken; zero if no batch is being written
+	paused  time.Time       // every visit overflows until this time
 	pace    pace
 	awaited int // number of visits to wait for in the first waiting batch; 0: do not wait
 }
@@ -172,9 +172,10 @@ func overloaded(wait time.Duration) error {
 	return e
 }
 
-// expectedWait estimates how long a new visit would wait: the expected time for the visits before it,
-// but at least the time that the present batch has taken so far. If visits cannot overflow and the
-// waiting ones fit into one batch, it is only the latter.
+// expectedWait estimates how long a new visit would wait. This is the expected time for writing the
+// visits before it, but at least the time that the present batch has taken so far. If the lane does
+// not overflow and its visits fit into one batch, only the time of the present batch counts. If the
+// lane is full, the result is more than maxWait.
 func (l *lane) expectedWait() time.Duration {
 	var stalled time.Duration
 	if !l.since.IsZero() {
@@ -247,7 +248,7 @@ func (l *lane) awaitNone() {
 	l.wake.Signal()
 }
 
-// finish records that a batch has been answered, and how long it took.
+// finish records that a batch was written or refused, and how long it took.
 func (l *lane) finish(visits int, took time.Duration, written bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -278,8 +279,9 @@ type pace struct {
 func (p *pace) add(visits int, took time.Duration) {
 	const (
 		keep = 0.9 // the weight of earlier batches
-		// A smaller batch counts as one of this size, because it takes about as long. Otherwise the
-		// first burst after the small batches of a quiet hour would seem endless.
+		// A smaller batch counts as one of this size, because it takes about as long. Otherwise,
+		// after a quiet hour with small batches, the expected wait of the first burst would be far
+		// too long.
 		least = batchVisits / 10
 	)
 	p.visits = keep*p.visits + float64(max(visits, least))

@@ -69,8 +69,8 @@ func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err e
 	}
 }
 
-// leaveOldDays leaves out the visits of days that their apps no longer keep. In a chunk, the visits
-// before the first such visit are counted.
+// leaveOldDays fails the visits of days that their apps no longer keep. In a chunk, the visits
+// before the first of them are counted first.
 func (w *writer) leaveOldDays(ctx context.Context, j *job) error {
 	first := map[int32]int32{}
 	for _, e := range j.entries {

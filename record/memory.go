@@ -17,8 +17,8 @@ type memory struct {
 // it has grown. A test checks the number.
 const memoryEntry = 96
 
-// lastCounted is a pair's entry in the memory: a day on which it was counted, which is the last one
-// unless visits were late.
+// lastCounted is a pair's entry in the memory: the pair's rank, and a day on which the pair was
+// counted. This is the pair's last day unless visits were late.
 type lastCounted struct {
 	rank int64
 	day  int32
@@ -33,8 +33,8 @@ type pair struct {
 
 func pairOf(target int64, visitor netip.Addr) pair { return pair{target, visitor.As16()} }
 
-// newMemory creates a memory of at most this size. For 0 bytes it returns nil, which is an empty
-// memory.
+// newMemory creates a memory of at most this size. For 0 bytes it returns nil, which acts as an
+// empty memory.
 func newMemory(bytes int64) *memory {
 	if bytes == 0 {
 		return nil
@@ -63,8 +63,9 @@ func (m *memory) putLate(p pair, last lastCounted) {
 	}
 }
 
-// covers reports whether the visitor was counted on the entry's day. A live visit's day is at least
-// its site's last day, so that a later day in the memory also covers it.
+// covers reports whether the entry's visitor needs no look-up, because the visitor was counted on
+// the entry's day. For a visit that is not Past, a later day suffices: the database accepts no such
+// visit before its site's last day, and turnDays changes its day.
 func (l lastCounted) covers(e *entry) bool {
 	return l.day == e.Day || l.day > e.Day && e.When != Past
 }

@@ -24,7 +24,8 @@ import (
 	"footfall/visit"
 )
 
-// The memory stays within its limit, however much is added, and evicts first the entries that were not looked up.
+// The memory stays within its limit even if many pairs are added. It first evicts the pairs that were not looked
+// up.
 func TestMemoryKeepsItsBound(t *testing.T) {
 	const bytes = 8 << 20
 	m := newMemory(bytes)
@@ -69,8 +70,8 @@ func TestNoMemoryHoldsNothing(t *testing.T) {
 	require.Zero(t, m.count())
 }
 
-// The more often hints are wrong, the more batches are sent without them. Hints are still tried again from time to
-// time.
+// The more often hints are wrong, the more batches are sent without them. From time to time, hints are tried
+// again.
 func TestHintPolicy(t *testing.T) {
 	t.Parallel()
 	var p hintPolicy
@@ -178,8 +179,8 @@ func TestBriefRecorderReadsNoVisitorsBeforeAVisit(t *testing.T) {
 	require.Eventually(t, r.caches.current.Load().filter.ready.Load, dbtest.Patience, dbtest.Tick)
 }
 
-// A filter is kept if rows were only deleted, and loads the visitors again if there may be new ones that it has not
-// seen.
+// A filter is kept if rows were only deleted. If there may be visitors that it does not contain, a new filter loads
+// all visitors.
 func TestFilterIsKeptOverAnErasure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -209,8 +210,8 @@ func TestFilterIsKeptOverAnErasure(t *testing.T) {
 	w.prove(t)
 }
 
-// A filter whose memory is used up warns once, however many visits notice it at the same time, and however often it
-// is replaced, as after each import.
+// A filter whose memory is used up logs only one warning, even if many visits notice it at the same time, and even
+// if the filter is replaced repeatedly, as after each import.
 func TestFullFilterWarnsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -260,7 +261,8 @@ func (w *warnings) all() []string {
 	return slices.Clone(w.said)
 }
 
-// The oldest snapshot is measured. After five minutes a warning names its holder, once an hour.
+// The age of the oldest snapshot is measured. If it is more than five minutes, a warning names the
+// holder, at most once an hour.
 func TestOldestSnapshot(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
@@ -365,8 +367,8 @@ func TestVisitToADeletedAppIsNotFound(t *testing.T) {
 	}
 }
 
-// A visit that was admitted under settings from before the app counted anything is refused, even if its targets are
-// cached by now: the app would identify the visitor differently.
+// A visit is refused if the app's settings were changed after the visit was admitted, even if its targets are
+// cached by now: with the new settings, the app would identify the visitor differently.
 func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
 	t.Parallel()
 	_, d, now := openDemo(t)
@@ -387,8 +389,9 @@ func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
 	}
 }
 
-// The title of a page is the one that most of its last five visitors have seen, one vote each and at least two.
-// Another one can follow after an hour. A caller that asserts a title needs no votes.
+// The title of a page is the title that most of its last five visitors, and at least two, have seen. Each
+// visitor has one vote. The title can change at most once an hour. A title that a caller vouches for needs no
+// votes.
 func TestTitlesAreVotedOn(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1561766400, 0)

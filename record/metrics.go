@@ -97,7 +97,8 @@ func (m *metrics) outcome(e *entry) {
 	}
 }
 
-// counted counts a visit that was counted, now or before, and reports whether it was.
+// counted counts a visit as counted, or as repeated if it was counted before. It returns false for
+// other visits.
 func (m *metrics) counted(e *entry) bool {
 	switch {
 	case e.err == nil, errors.Is(e.err, ErrNumbersLost):
@@ -113,7 +114,7 @@ func (m *metrics) counted(e *entry) bool {
 	return true
 }
 
-// notCounted counts a visit that was not counted, or may not have been.
+// notCounted counts a visit as refused, or as lost if it is unknown whether the visit was counted.
 func (m *metrics) notCounted(why error) {
 	outcome := "refused"
 	if verr, ok := errors.AsType[*visit.Error](why); ok && verr.Kind == visit.Lost {

@@ -125,8 +125,9 @@ func TestPatienceEnds(t *testing.T) {
 	require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
 }
 
-// A visit that arrives when a batch has taken longer than a visit may wait is refused at once. A visit that has
-// waited twice as long for it is refused without being sent. After the batch visits count again.
+// If the present batch has taken longer than a visit may wait, a new visit is refused immediately. A visit that
+// has already waited twice that time for the batch is refused without being sent. After the batch, visits count
+// again.
 func TestVisitsThatWouldWaitTooLongAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, when := range map[string]When{"of today": Live, "of a past day": Past} {
@@ -162,7 +163,7 @@ func testVisitsThatWouldWaitTooLong(t *testing.T, when When) {
 }
 
 // On a slow disk every batch takes longer than a visit with an inbox should wait. The next batch is still counted,
-// unless it has waited much longer.
+// unless it has waited for much longer than a visit should.
 func TestBatchBehindASlowOneIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,9 +184,9 @@ func TestBatchBehindASlowOneIsCounted(t *testing.T) {
 	require.ErrorIs(t, become(leastPatience+1), ErrOverloaded)
 }
 
-// The database hangs during a batch. When patience ends, its visits get an unknown outcome, visits that have waited
-// too long for it are refused, and later visits are refused at once. When the database responds again visits count,
-// and the batch has counted once.
+// The database hangs during a batch. When patience ends, the outcome of the batch's visits is unknown. Visits that
+// have waited too long for the batch are refused, and later visits are refused immediately. When the database
+// responds again, visits count, and the batch has counted once.
 func TestDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -207,14 +208,16 @@ func TestDatabaseHangs(t *testing.T) {
 	time.runOut(t, db.DidCommitPatience*d.StatementTimeout())
 	require.Contains(t, receive(t, inHand), notKnown)
 	require.Contains(t, receive(t, behind), "too many visits are waiting")
-	network.Cut() // or abandoned sessions would block others for as long as a statement may take
+	network.Cut() // otherwise abandoned sessions would block others for as long as a statement may take
 	network.Thaw()
-	// the third had not been counted. The second had, if the network passed it completely before it froze.
+	// The third visit was not counted. The second visit was counted if its batch had passed the network
+	// completely before the network froze.
 	w.eventually(t, r, 3, " | 3 3 3 3", " | 2 2 2 2")
 	w.prove(t)
 }
 
-// The database is away longer than any patience. No caller waits for ever, and the recorder can be closed.
+// The database is unavailable for longer than any patience. No caller waits for ever, and the recorder can
+// be closed.
 func TestNoDatabaseForLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -231,7 +234,7 @@ func TestNoDatabaseForLong(t *testing.T) {
 	release()
 	time.runOut(t, db.DidCommitPatience*d.StatementTimeout())
 	require.Contains(t, receive(t, lost), notKnown)
-	time.end() // or it has been refused by now
+	time.end() // the visit behind expires now, if it has not been refused before
 	require.Contains(t, receive(t, behind), notNow)
 	closed := make(chan string, 1)
 	go func() { r.Close(); closed <- "" }()
@@ -254,7 +257,7 @@ const full = `
 	USING MESSAGE = 'could not extend file'; END $$;
 	CREATE TRIGGER refuse BEFORE INSERT ON `
 
-// An instance is ready if a batch could be written, and otherwise names the reason.
+// An instance is ready if a batch could be written. If it is not ready, it names the reason.
 func TestReadyNamesTheReason(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, sql, setting, value, says string }{
@@ -286,7 +289,8 @@ func TestReadyNamesTheReason(t *testing.T) {
 	}
 }
 
-// A refused batch makes the instance not ready at once, and a written one makes it ready again, without a probe.
+// When the database refuses a batch, the instance is immediately not ready. When it writes a batch, the
+// instance is ready again. Neither needs a probe.
 func TestBatchesAreThePulse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -308,7 +312,7 @@ func TestBatchesAreThePulse(t *testing.T) {
 	require.NoError(t, r.Ready(t.Context()))
 }
 
-// However many callers check, the database is probed rarely, by one of them.
+// Even if many callers check readiness, the database is probed rarely, and only by one caller.
 func TestProbesAreRare(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e9, 0)
@@ -351,8 +355,8 @@ func TestProbesAreRare(t *testing.T) {
 	assert.NoError(t, p.ready(left), "who leaves does not make it fail for others")
 }
 
-// A wait for a synchronous standby that does not respond is named, although batches were written recently, and even
-// if a new page waits instead of a batch.
+// If a commit waits for a synchronous standby that does not respond, the instance is not ready and names this
+// reason, although batches were written recently. The waiting commit may also be of a new page instead of a batch.
 func TestReadyNamesTheStandby(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)

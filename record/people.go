@@ -8,10 +8,10 @@ import (
 )
 
 // resolve finds the persons of entries whose apps link visitors to persons. It must run before the
-// memory and the filter are used: they may have counted the visitor before the link. It runs for
-// each batch, because a link applies to all visits after its response, at every instance. A batch
-// that is sent again keeps its persons unless its generation has ended. An app's first link ends the
-// generation, and so does every erasure.
+// memory and the filter are used, because these may contain the visitor from before the link. It
+// runs for each batch, because a link applies to all visits after its response, at every instance. A
+// batch that is sent again keeps its persons unless its generation has ended. An app's first link
+// ends the generation, and so does every erasure.
 func (w *writer) resolve(ctx context.Context, entries []*entry) error {
 	var asked []db.AppID
 	places := map[db.AppID]int{}

@@ -12,7 +12,7 @@ import (
 
 // Step is an item of a source, and how it moves the source's position.
 type Step struct {
-	Visit    *Visit // nil: the item has no visit to count, and is only passed
+	Visit    *Visit // nil if the item has no visit to count, and only moves the position
 	Position *Position
 	Next     int64      // the source's position after the item
 	Refused  []Refusal  // refused messages before Next, in order
@@ -22,18 +22,18 @@ type Step struct {
 // Refusal is a message of a queue that cannot be counted.
 type Refusal = db.Refusal
 
-// Position is a stored position in a source. A Position without a name is not stored: items that it
-// has passed are counted again if the source is sent again.
+// Position is a stored position in a source. A Position whose db.Position is empty is not stored:
+// if the source is sent again, its items are counted again.
 type Position struct {
 	db.Position
 	Next      int64
-	Read      uint64 // of a row of the inbox: the number that Recorder.Reading returned before it was read; 0: another source
-	Uncounted []byte // of a call, for each of its items: 1 if it is not to be counted, else 0
+	Read      uint64 // for inbox rows: the result of Recorder.Reading before the row was read; 0 for other sources
+	Uncounted []byte // for calls: for each item of the call, '1' if the item is not to be counted, else '0'
 }
 
 func (p *Position) isNowhere() bool { return p.Position == (db.Position{}) }
 
-// uncounted returns the bytes of Uncounted up to a new position.
+// uncounted returns the bytes of Uncounted from Next to a new position.
 func (p *Position) uncounted(to int64) []byte {
 	if p.Uncounted == nil {
 		return nil
@@ -41,9 +41,9 @@ func (p *Position) uncounted(to int64) []byte {
 	return p.Uncounted[p.Next:to]
 }
 
-// Reading returns the number for positions of inbox rows that are read after it. They are counted
-// only on the server where they were read. Another server that has taken its place may not have these
-// rows.
+// Reading returns the value of Position.Read for inbox rows that are read after this call. The rows
+// are counted only on the database server where they were read, because a server that replaces it may
+// not have these rows.
 func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
 	g, err := r.caches.get(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
 	return g.number, nil
 }
 
-// OfItems returns the position of a call with this number of items, none of them counted.
+// OfItems returns the position at the start of a call with this number of items.
 func OfItems(items int) *Position { return &Position{Uncounted: bytes.Repeat([]byte("0"), items)} }
 
 // OpenCall returns the position of the call with this Idempotency-Key and content. It fails with
@@ -72,7 +72,7 @@ func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte
 	return at, nil
 }
 
-// OpenQueue returns the position of a part of a queue: first, if it has never been read.
+// OpenQueue returns the position in one part of a queue, or first if this part has never been read.
 func (r *Recorder) OpenQueue(ctx context.Context, p db.Position, first int64) (*Position, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -102,7 +102,7 @@ func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
 	return uncounted, nil
 }
 
-// FindPosition reads the present position from the database.
+// FindPosition sets p.Next to the stored position.
 func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	if p.isNowhere() {
 		return nil
@@ -120,8 +120,8 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	return nil
 }
 
-// move adds the moves of the entries' positions to the batch. They are in key order, because every
-// batch takes its locks in this order.
+// move adds the moves of the entries' positions to the batch. The moves are in key order, because
+// every batch takes its locks in this order.
 func move(b *db.Batch, sent []*entry) {
 	b.Moves, b.Lines = b.Moves[:0], b.Lines[:0]
 	t := &b.Taken
@@ -153,7 +153,7 @@ func move(b *db.Batch, sent []*entry) {
 	}
 }
 
-// movePositions updates the positions after the batch of the entries has committed.
+// movePositions updates the entries' positions in memory after their batch has committed.
 func movePositions(sent []*entry) {
 	for _, e := range sent {
 		e.step.Position.Next = e.step.Next

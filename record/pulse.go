@@ -13,7 +13,7 @@ import (
 
 const (
 	// pulseFresh is how long the last result of a write to the database stays valid. Readiness
-	// checks make it write at most this often.
+	// checks cause at most one write in this time.
 	pulseFresh = 5 * time.Second
 	// probeWithin bounds a probe. It is a little less than the timeout of `footfall health`.
 	probeWithin = 2500 * time.Millisecond
@@ -52,8 +52,8 @@ func (p *pulse) fresh() *beat {
 	return nil
 }
 
-// ready returns an error unless a batch can be written. Its probe continues if the caller leaves,
-// for later callers.
+// ready returns an error unless a batch can be written. If the caller leaves, the probe continues,
+// because later callers use its result.
 func (p *pulse) ready(ctx context.Context) error {
 	if last := p.fresh(); last != nil {
 		return last.err

@@ -39,23 +39,25 @@ type Options struct {
 	// first arrived. Default 7.
 	RememberIDs int
 
-	// Overflow: the caller puts visits that would wait longer than MaxWait into the inbox. They fail with
-	// ErrOverloaded, and do not count as refused.
+	// Overflow: the caller puts visits that would wait longer than MaxWait into the inbox. For these
+	// visits, Record returns ErrOverloaded, and they do not count as refused.
 	Overflow bool
 
-	// These save look-ups in the tables. They do not affect numbers.
+	// The following options save look-ups in the tables. They do not affect numbers.
 	Filter       bool  // use a Bloom filter of all visitors
 	FilterMemory int64 // maximum size of the filter in bytes; default 256 MiB
 	Memory       int64 // maximum size of the memory of recent visitors in bytes; default 0: none
 
-	// Brief: a command counts next to the service, which maintains the tables. Upkeep starts after its first
-	// interval, and the filter reads the tables only when visits are counted.
+	// Brief: the recorder belongs to a command that runs next to the service. The service maintains the
+	// tables, so upkeep starts only after its first interval, and the filter reads the tables only once
+	// visits are counted.
 	Brief bool
 
-	// Calm: upkeep starts after its first interval, not immediately. For tests, most of which end before.
+	// Calm: upkeep starts after its first interval, not immediately. For tests, because most tests end
+	// before that.
 	Calm bool
 
-	// Tests with hanging databases control the time with these.
+	// Tests with hanging databases control the time with the following fields.
 	now    func() time.Time                                          // the clock for waiting visits; default time.Now
 	within func(time.Duration) (context.Context, context.CancelFunc) // a context with a timeout; default: by the real clock
 }
@@ -82,22 +84,23 @@ func (o Options) withDefaults(d *db.DB) Options {
 // Visit is a visit to be counted: its target, its visitor, and its day.
 type Visit struct {
 	App      int32
-	CountsBy db.CountsBy // the settings of the app from which Visitor and Day were made
+	CountsBy db.CountsBy // the app's settings with which Visitor and Day were computed
 	Target   visit.Target
 	Visitor  netip.Addr
 	Day      int32
-	// VisitorOn returns the visitor on another day. It is nil unless the app hashes visitors by day.
+	// VisitorOn returns the visitor's address on another day. It is nil unless the app hashes
+	// visitors by day.
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
 	When      When
 	NewPages  int64 // how many new pages the app may have per day; 0: any number
 	// Tags returns the visit's tags; nil: none. It is called only if the visit may be its visitor's first one
-	// of the day, during the call of Record or later.
+	// of the day. The call may happen after Record has returned.
 	Tags func() tag.Set
-	// ID makes the visit repeatable: another visit with the same ID is not counted, and returns ErrRepeated.
-	// "": none.
+	// ID makes it safe to send the visit again: a second visit with the same ID is not counted, and fails
+	// with ErrRepeated. "": no ID.
 	ID string
 	// Title is the page's title, as visit.Title returns it; "": unknown. SeenFrom is the network of the client
-	// that has seen it. If Vouched, the title needs no agreement by others.
+	// that has seen the title. If Vouched, the title counts without the agreement of other visitors.
 	Title    string
 	SeenFrom netip.Addr
 	Vouched  bool
@@ -109,8 +112,8 @@ type When int
 // The days of visits.
 const (
 	Live  When = iota // the present day, or the site's last day if that is later
-	Today             // the present day, by the time that the caller gave: the visit keeps it
-	Past              // by the time that the caller gave; it may be before the site's last day
+	Today             // the present day according to the time that the caller gave; the visit keeps this day
+	Past              // a day according to the time that the caller gave; it may be before the site's last day
 )
 
 // Recorder counts visits in batches. While a lane writes one batch, it collects the next one, so that batches
@@ -167,8 +170,8 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 func laneCount() int { return min(4, runtime.GOMAXPROCS(0)) }
 
 // Connections returns how many connections for batches a Recorder needs (db.Options.Writers): one for each
-// lane including the lane for past days, one for chunks, one for the inbox, and one to find out whether a
-// batch committed after its connection was lost.
+// lane including the lane for past days, one for chunks, one for the inbox, and one to find out, after a
+// connection was lost, whether its batch committed.
 func Connections() int { return laneCount() + 4 }
 
 // Ready returns nil if visits can be counted: a batch was written recently or a probe succeeds, no commit

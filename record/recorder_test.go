@@ -24,7 +24,8 @@ func idleLane() *lane {
 	return l
 }
 
-// acceptedAtOnce returns the number of visits that the lane accepts before it refuses one, at most most.
+// acceptedAtOnce returns how many visits the lane accepts before it refuses one. It tries at most most
+// visits.
 func acceptedAtOnce(l *lane, most int) int {
 	for i := range most {
 		if _, err := l.accept(&entry{}); err != nil {
@@ -40,7 +41,7 @@ func TestWaitingIsBoundedByTime(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		batches  int
-		visits   int // of each batch
+		visits   int // number of visits in each batch
 		took     time.Duration
 		accepted int
 		overflow bool
@@ -94,8 +95,8 @@ func TestLaneGathers(t *testing.T) {
 	for name, c := range map[string]struct {
 		before int           // visits of the previous batch
 		took   time.Duration // duration of that batch
-		since  time.Duration // time since its end
-		come   int           // visits arriving then
+		since  time.Duration // time since the end of that batch
+		come   int           // number of visits that arrive after since
 		waits  time.Duration
 	}{
 		"few":           {before: 100, took: time.Second, come: 49, waits: gatherAtMost},
@@ -142,7 +143,8 @@ func TestLaneGathers(t *testing.T) {
 	})
 }
 
-// Chunks are long while only one instance counts for their sites, and short as soon as another one does.
+// Chunks are long while only one instance counts for their sites. They become short as soon as another
+// instance counts for these sites.
 func TestChunksAreShortWithOtherInstances(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -192,8 +194,8 @@ func TestChunksAreShortWithOtherInstances(t *testing.T) {
 	assert.Equal(t, short, chunk("b.example"), "after a visit of another instance")
 }
 
-// A chunk is sent again after a part of it was counted, by a caller that could not read its position. It fails
-// because the position has moved. Counted from there on, that part would count twice.
+// A caller that could not read the position sends a whole chunk again, of which a part was already counted.
+// The chunk fails, because the position has moved. Otherwise the counted part would count twice.
 func TestNothingOfAChunkCountsTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -218,7 +220,8 @@ func TestNothingOfAChunkCountsTwice(t *testing.T) {
 	assert.Equal(t, int64(4), results[1].Answer.Site.Hot)
 }
 
-// A clock that is more than a second wrong causes a warning, once an hour unless the difference changes.
+// A clock that is wrong by more than a second causes a warning. The warning is repeated after an hour,
+// or when the difference changes.
 func TestClockWarning(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
@@ -245,7 +248,7 @@ func TestClockWarning(t *testing.T) {
 	}
 }
 
-// Values of the server that cannot be measured any more are removed instead of kept.
+// If values of the server can no longer be measured, the metrics do not keep the last values.
 func TestServerIsNotMeasured(t *testing.T) {
 	t.Parallel()
 	shown := prometheus.NewRegistry()

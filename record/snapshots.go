@@ -14,11 +14,11 @@ import (
 const snapshotWarnEvery = time.Hour
 
 // snapshots monitors the age of the oldest snapshot in the database. While a snapshot exists,
-// PostgreSQL keeps all newer row versions. Each visit adds versions that the next visits to its
-// site must skip. The upkeep goroutine uses it.
+// PostgreSQL keeps all row versions that are newer than the snapshot. Each visit adds versions that
+// the next visits to its site must skip. Only the upkeep goroutine uses it.
 type snapshots struct {
 	age    prometheus.Gauge
-	seen   map[string]time.Time // when each holder was first seen, if the server does not report its start
+	seen   map[string]time.Time // when each holder was first seen, if the server does not report the snapshot's start
 	warned pause.Seldom[string] // last warning for each holder
 }
 
@@ -45,7 +45,8 @@ func (s *snapshots) look(ctx context.Context, d *db.DB, now time.Time, log *slog
 	return nil
 }
 
-// oldest returns the holder of the oldest snapshot and its start, or now if there is no snapshot.
+// oldest returns the holder of the oldest snapshot, and the snapshot's start. If there is no
+// snapshot, since is now.
 func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (oldest db.SnapshotHoldersRow, since time.Time) {
 	seen := map[string]time.Time{}
 	since = now

@@ -10,8 +10,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// tagIDs caches the ids of recent tags. Ids never change. It is bounded and safe for concurrent
-// use.
+// tagIDs caches the ids of recent tags. Ids never change. The cache is bounded and safe for
+// concurrent use.
 type tagIDs struct {
 	ids *cache.Cache[tagKey, int32]
 }
@@ -30,8 +30,8 @@ func newTagIDs() *tagIDs {
 	return &tagIDs{cache.New[tagKey, int32](tagBytes, func(k tagKey) int { return len(k.Value) + tagOverhead })}
 }
 
-// lookUp sets the ids of an entry's tags, unless the person was counted at both targets on its day.
-// The visit's own tags take precedence over the person's.
+// lookUp sets the ids of an entry's tags, unless the person was counted at both targets on the
+// entry's day. The visit's own tags take precedence over the person's.
 func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 	e.lacksTags = false
 	if e.Tags == nil || e.site.countedToday && e.page.countedToday {
@@ -43,7 +43,7 @@ func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 			e.read = append(e.read, own)
 		}
 	}
-	if e.turned { // its hour is of the previous day
+	if e.turned { // the tag has an hour of the previous day
 		for i := range e.read {
 			if e.read[i].Name == tag.Hour {
 				e.read[i].Value = "00"
@@ -70,9 +70,9 @@ func (e *entry) setTags(idOf func(tag.Tag) int32) {
 }
 
 // intern sets the ids of missing tags, and creates new tags. A tag with a free value is created
-// only for a visit that may be counted at its site, and only up to the app's limit per day. Values
-// above the limit count as (other). So a client that sends visits in a loop creates one tag per
-// day.
+// only for a visitor's first visit of the day at its site, and only up to the app's limit per day.
+// Further values count as (other). So a client that sends visits in a loop, each with a new value,
+// creates only one tag per day.
 func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	lacking := map[int32][]*entry{}
 	for _, e := range entries {
@@ -144,7 +144,7 @@ func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*
 	return ids, d.MakeTags(ctx, app, some[len(some)-1].Day, missing, tag.MostNewADay, ids)
 }
 
-// firsts returns the entries that are their visitors' first ones at their sites.
+// firsts returns the entries that are their visitor's first one of the day at their site.
 func firsts(ctx context.Context, d *db.DB, entries []*entry) (map[*entry]bool, error) {
 	var pairs db.PairColumns
 	var asked []*entry

@@ -11,7 +11,7 @@ import (
 )
 
 // targetIDs caches the ids of recently counted targets, so that only other targets need a query.
-// Counting never changes an id. It is bounded and safe for concurrent use.
+// Counting never changes an id. The cache is bounded and safe for concurrent use.
 type targetIDs struct {
 	ids *cache.Cache[targetKey, targetID]
 	// full has the apps that have reached their limit of new pages per day. Without it, a flood of
@@ -26,8 +26,8 @@ type targetKey struct {
 
 type targetID struct {
 	id int64
-	// countsBy is how the app determines days and visitors, which cannot change once it has
-	// targets.
+	// countsBy is how the app determines days and visitors. These settings cannot change once the
+	// app has targets.
 	countsBy *db.CountsBy
 }
 
@@ -53,7 +53,8 @@ func newTargetIDs() *targetIDs {
 }
 
 // lookUp sets the ids of an entry's site and page from the cache. An entry that was admitted with
-// other settings of its app gets no ids. The database is queried for it, and refuses it.
+// other settings of its app gets no ids, so that the database is queried for the entry's targets,
+// and refuses the entry.
 func (t *targetIDs) lookUp(e *entry) {
 	site, hit := t.ids.Get(targetKey{e.App, e.Target.Site})
 	if !hit || *site.countsBy != e.CountsBy {
@@ -123,8 +124,8 @@ func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning,
 	return err
 }
 
-// request gets the ids of entries from the database, each with the target of the same index. It
-// returns the entries that still have no page, and whether the app has reached its limit of new
+// request gets the ids of the entries' targets from the database. entries[i] counts for targets[i].
+// It returns the entries that still have no page, and whether the app has reached its limit of new
 // pages per day.
 func (t *targetIDs) request(
 	ctx context.Context, d *db.DB, in db.Interning, entries []*entry, targets []visit.Target,
@@ -136,7 +137,7 @@ func (t *targetIDs) request(
 	if err != nil {
 		return nil, false, err
 	}
-	countsBy := in.By // not &in.By, which would keep all of in in memory
+	countsBy := in.By // a copy, because &in.By would keep the whole db.Interning in memory
 	for i, e := range entries {
 		site, page := ids[targets[i].Site], ids[targets[i].Page]
 		e.site.id, e.page.id, e.other = site, page, visit.Target{}

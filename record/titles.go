@@ -10,8 +10,8 @@ import (
 	"footfall/record/cache"
 )
 
-// titles collects new titles of pages. Visits do not wait until they are written. If the write fails,
-// they are dropped.
+// titles collects new titles of pages. Visits do not wait until the titles are written. If the write
+// fails, its titles are dropped.
 type titles struct {
 	clock func() time.Time
 
@@ -22,14 +22,14 @@ type titles struct {
 const (
 	titleBytes = 8 << 20
 	titleEntry = 192    // approximate size of the votes on a page
-	titlesMost = 10_000 // bound of the titles that wait to be written
+	titlesMost = 10_000 // maximum number of titles that wait to be written
 )
 
 // votes are the titles that the last visitors of a page have seen, one vote per visitor. A visitor's
 // newer vote replaces the older one. Votes are hashes that do not identify visitors.
 type votes struct {
 	by, of [5]uint64 // hashes of the voters and of their titles, the latest first
-	noted  time.Time // when a title was last noted; the next one is noted after an hour or later
+	noted  time.Time // when a title was last noted; the next title is noted at least an hour later
 }
 
 // ballots are the votes on all pages. They are dropped with their generation, so that no vote remains
@@ -44,7 +44,7 @@ func newBallots() *ballots {
 }
 
 // cast adds a visitor's vote, and reports whether most of the last visitors, and at least two, agree with
-// it.
+// this vote.
 func (v *votes) cast(by, of uint64) bool {
 	at := 0
 	for at < len(v.by)-1 && v.by[at] != by {

@@ -27,9 +27,8 @@ const (
 	tagsEvery      = time.Second
 )
 
-// upkeep measures this machine's clock, the database and its server, looks for old snapshots, creates the
-// partitions of coming days, deletes old calls, ids and refused messages, empties the tables of old batches
-// and people, adds up tags, and writes recent visitors. Any number of instances may run it concurrently.
+// upkeep runs the recurring tasks of an instance, which start lists. Any number of instances may run them
+// concurrently.
 type upkeep struct {
 	db       *db.DB
 	here     *here
@@ -44,7 +43,7 @@ type upkeep struct {
 	left     atomic.Int32 // number of days after today with partitions
 	calm     bool
 	cancel   context.CancelFunc
-	ctx      context.Context // ends with close
+	ctx      context.Context // canceled by close
 	done     sync.WaitGroup  // the goroutines started by start
 }
 
@@ -103,7 +102,7 @@ func (u *upkeep) start() {
 		}})
 }
 
-// repeat runs tasks at once, unless upkeep is calm, and then periodically.
+// repeat runs tasks once per interval. The first run is immediate unless upkeep is calm.
 func (u *upkeep) repeat(every time.Duration, tasks ...task) {
 	u.done.Go(func() {
 		for again := !u.calm || pause.For(u.ctx, every) == nil; again; again = pause.For(u.ctx, every) == nil {
@@ -123,7 +122,7 @@ func (u *upkeep) close() {
 	u.done.Wait()
 	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
 	defer cancel()
-	u.foldTags(ctx) // no other instance may do it for a long time
+	u.foldTags(ctx) // this may be the last running instance
 	_ = u.here.tell(ctx, u.db)
 	_ = u.titles.tell(ctx, u.db)
 }
@@ -139,8 +138,8 @@ func (u *upkeep) forgetting(what string, older func(context.Context) (rows int64
 	}}
 }
 
-// measureClock measures how far this machine's clock is from the database's, which determines the day of
-// visits.
+// measureClock measures how far this machine's clock is from the database's clock, which determines the
+// day of visits.
 func (u *upkeep) measureClock(ctx context.Context) error {
 	if err := u.db.MeasureClock(ctx); err != nil {
 		return err
@@ -151,8 +150,8 @@ func (u *upkeep) measureClock(ctx context.Context) error {
 	return nil
 }
 
-// mayWarn reports whether to warn about the clock: it is wrong, and there was no warning within the hour about
-// a similar difference.
+// mayWarn reports whether to warn about the clock: it is wrong, and there was no warning about a similar
+// difference within the last hour.
 func (u *upkeep) mayWarn(ahead time.Duration, now time.Time) bool {
 	if ahead.Abs() <= db.ClockMayDiffer {
 		return false
@@ -179,7 +178,7 @@ func newServerMetrics(m *metrics) serverMetrics {
 }
 
 func (u *upkeep) measureServer(ctx context.Context) error {
-	size, away := math.NaN(), math.NaN() // unknown values; the time of the last daily task stays valid
+	size, away := math.NaN(), math.NaN() // NaN means unknown; the time of the last daily task stays valid
 	defer func() { u.server.size.Set(size); u.server.standbyAway.Set(away) }()
 	standby, err := u.db.Standby(ctx)
 	if err != nil {
@@ -199,8 +198,8 @@ func (u *upkeep) measureServer(ctx context.Context) error {
 	})
 }
 
-// makeDays creates the missing partitions from yesterday on. Days are in UTC: every time zone is less than a
-// day away, so the local day is yesterday, today or tomorrow.
+// makeDays creates the missing partitions of the days from yesterday to daysAhead. Days are in UTC: every
+// time zone is less than a day away, so the local day is yesterday, today or tomorrow.
 func (u *upkeep) makeDays(ctx context.Context) error {
 	missing, err := u.missingDays(ctx)
 	if err != nil || len(missing) == 0 {
@@ -229,8 +228,8 @@ func (u *upkeep) ready(ctx context.Context) error {
 	return err
 }
 
-// missingDays returns the days without a partition, from yesterday to daysAhead, and records how many days
-// after today have one without a gap.
+// missingDays returns the days without a partition, from yesterday to daysAhead, and records how many
+// consecutive days after today have a partition.
 func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	var days []int32
 	for day := -1; day <= daysAhead; day++ {
@@ -248,8 +247,8 @@ func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	return missing, nil
 }
 
-// foldTags adds up the tags of committed batches. Rows that fail stay for the next attempt, except damaged
-// ones.
+// foldTags adds up the tags of committed batches. Rows that could not be added up stay for the next
+// attempt. Damaged rows are removed.
 func (u *upkeep) foldTags(ctx context.Context) {
 	if err := u.db.FoldTags(ctx); err != nil && ctx.Err() == nil {
 		if missed, speak := u.unfolded.Next(0, time.Now()); speak {

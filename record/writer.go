@@ -17,21 +17,23 @@ import (
 	"footfall/visit/tag"
 )
 
-// busyTries bounds how often a batch is sent that is rolled back because of other transactions.
+// busyTries is the maximum number of attempts to send a batch that is rolled back because of other
+// transactions.
 const busyTries = 20
 
 // entry is an accepted visit. The writer sets its answer or its error before the batch is done.
 type entry struct {
 	Visit
 
-	// Set by generation.lookUp: before the entry is accepted, if a generation exists then, to save
-	// work in the lane; and again by the writer if the generation has changed.
+	// The following fields are set by generation.lookUp. It runs before the entry is accepted if a
+	// generation exists, to save work in the lane. The writer runs it again if the generation has
+	// changed.
 	generation *generation
 	site, page entryTarget
-	other      visit.Target // the target (other) that it counts for, because its app has reached its limit of new pages
+	other      visit.Target // the target (other) that the visit counts for if its app has reached its limit of new pages
 	lacksTags  bool         // the ids of some of its tags are not in the cache
-	unresolved bool         // its visitor may belong to another person, which resolve finds out
-	person     netip.Addr   // the person that it counts for
+	unresolved bool         // its visitor may be linked to a person, which resolve finds out
+	person     netip.Addr   // the person that the visit counts for
 
 	read   tag.Set // the tags that Tags has returned, and the person's tags
 	turned bool    // turnDays has moved it to a later day
@@ -56,20 +58,21 @@ func (e *entry) lacksTarget() bool { return e.site.id == 0 || e.page.id == 0 }
 // isPassed reports whether the entry has no visit and only moves a position.
 func (e *entry) isPassed() bool { return e.step != nil && e.step.Visit == nil }
 
-// job holds visits that a writer makes durable. The flags do not apply to live visits without ids.
+// job holds visits that a writer makes durable. For a lane's live visits without ids, all flags are
+// false.
 type job struct {
 	entries []*entry // without an answer or an error so far
-	most    int      // how many of them the next transaction may have
+	most    int      // how many entries the next transaction may have
 
 	ids        bool // some visits have ids (ids.go)
 	past       bool // some visits are of past days (late.go)
-	late       bool // they are sent as a late batch: of any days, in any order (late.go)
+	late       bool // the visits are sent as a late batch, which may have any days in any order (late.go)
 	lateChosen bool // the value of late is final
-	chunk      bool // they are a chunk: after the first failure, no further visit is counted (chunks.go)
+	chunk      bool // the visits are a chunk: after the first failure, no further visit is counted (chunks.go)
 
-	read uint64 // the generation in which they were read from the database; 0: from another source
+	read uint64 // for inbox rows: the number of the generation in which they were read; 0 for other sources
 
-	took time.Duration // how long the database has spent on its batches, an upper bound for how long it held locks
+	took time.Duration // how long the database has spent on the job's batches, an upper bound for how long they held locks
 }
 
 func newJob(entries []*entry) *job {
@@ -84,7 +87,8 @@ func newJob(entries []*entry) *job {
 // pass skips the first entries, which have their answers or errors.
 func (j *job) pass(entries int) { j.entries = j.entries[entries:] }
 
-// fail fails the first entries, and the rest as well if the job is a chunk.
+// fail fails the first entries with err. If the job is a chunk, it fails the rest with
+// ErrNotReached.
 func (j *job) fail(entries int, err error) {
 	for i, e := range j.entries {
 		switch {
@@ -191,7 +195,7 @@ func (w *writer) write(j *job) {
 			j.failAll(logged(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err)))
 		}
 	}
-	w.generation = nil // an idle lane must not keep a dropped one in memory
+	w.generation = nil // an idle lane must not keep a dropped generation in memory
 }
 
 // attempt sends as many of the first entries as fit into one transaction, and sets their answers if
@@ -274,9 +278,9 @@ func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err e
 	return err
 }
 
-// split finds the entries that the database refuses by halving, so that only these fail. They get an
-// internal error, unless their app was deleted or changed: visits were validated before, so Footfall
-// or the tables are at fault.
+// split finds the entries that the database refuses by halving, so that only these fail. If their
+// app was deleted or changed, their error reports this. Otherwise they get an internal error: visits
+// were validated before, so Footfall or the tables are at fault.
 func (j *job) split(sent int, err error) {
 	switch {
 	case sent > 1:
@@ -290,8 +294,8 @@ func (j *job) split(sent int, err error) {
 	}
 }
 
-// afterLostCommit handles the first entries after the connection was lost, when their batch may have
-// committed.
+// afterLostCommit handles the sent entries after the connection was lost: their batch may or may not
+// have committed.
 func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]byte, try int) {
 	// Another database may respond next: a restored one, or a promoted standby.
 	w.caches.drop(w.generation)
@@ -318,9 +322,9 @@ func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]b
 	}
 }
 
-// turnDays moves live entries to the last day of their site if that is later: another instance, whose
-// clock is ahead, has started the day. Entries whose caller gave a time keep their day, and are late
-// if it is not the last one.
+// turnDays moves live entries to their site's last day if that day is later than theirs. This happens
+// if another instance, whose clock is ahead, has started the day. Entries whose caller gave a time
+// keep their day. If it is not the last day, they are late.
 func (w *writer) turnDays(ctx context.Context, j *job, sent int) error {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)

@@ -11,23 +11,23 @@ import (
 	"footfall/visit"
 )
 
-// Report is one of the reports. The API serves it under its name, the dashboard's downloads are made of it, and
+// Report is one of the reports. The API serves it under its name, the dashboard offers it for download, and
 // `footfall report` prints the same rows.
 type Report struct {
 	Name    string
 	Takes   []string // parameters, named as Look.Query writes them
 	Repeats []string // parameters that may be repeated
-	OfSite  bool     // is about one site, which must be named
-	OfApp   bool     // without a page or a site it is about all sites of the app together
-	ToNamed bool     // shows visitors: only for callers who may see their identities
+	OfSite  bool     // the report is about one site, which the caller must name
+	OfApp   bool     // without a page or a site, the report is about all sites of the app together
+	ToNamed bool     // the report lists visitors: only for callers who may see the visitors' identities
 	Read    func(ctx context.Context, from *Reader, l Look) (*Rows, error)
 
 	place func(text string, l *Look) bool // parses After; nil if the report is not paged
 }
 
 // Look selects the subject of a report: a page or a site of an app, or the whole app, in a range of days. The days
-// Compared are compared with the days that are Before days earlier, 0 for no comparison. They start with the range,
-// except in a chart.
+// in Compared are compared with the days that are Before days earlier; if Before is 0, nothing is compared.
+// Compared starts with the range, except in a chart.
 type Look struct {
 	App      string
 	Today    int32
@@ -40,19 +40,19 @@ type Look struct {
 	History  bool     // include days of a target that were counted elsewhere
 
 	Targets     []string     // several targets, instead of Target
-	Prefix      string       // a prefix of their URIs, instead of Target
+	Prefix      string       // a prefix of the targets' URIs, instead of Target
 	By          string       // order of pages: by pv, uv or hot, descending, or by uri
 	Find        string       // part of a page's path or title
 	Period      string       // of a chart: day, week or month
 	Name, Value string       // of a tag
 	Goal        string       // a single goal; "": the app's goals
-	Split       string       // one row per day, or per value of this tag; "": totals
+	Split       string       // "day": one row per day; name of a tag: one row per value of the tag; "": totals
 	Steps       []string     // steps of a funnel
-	Names       []string     // several names of tags
+	Names       []string     // names of several tags
 	Parts       []string     // parts for Filter
 	Filtered    *Filtered    // parts already read by Filter, or nil
-	Day         int32        // day of visitors
-	Rank        int64        // a visitor's rank; 0: use Stored
+	Day         int32        // the day whose visitors are read
+	Rank        int64        // a visitor's rank; 0: find the visitor by Stored
 	Stored      []netip.Addr // addresses under which a visitor may be stored
 	After       Cursor
 	N           int // maximum number of rows; 0: all
@@ -65,7 +65,7 @@ type Cursor struct {
 	Visitor netip.Addr
 
 	Before int   // number of pages listed so far
-	Number int64 // that row's value in the sort order
+	Number int64 // the row's value in the sort order
 	PageID int64
 }
 
@@ -101,7 +101,7 @@ var Reports = []Report{
 
 func words(text string) []string { return strings.Fields(text) }
 
-// Named returns the report with a name. The name must exist.
+// Named returns the report with this name, which must exist.
 func Named(name string) Report {
 	return Reports[slices.IndexFunc(Reports, func(k Report) bool { return k.Name == name })]
 }
@@ -111,7 +111,8 @@ func (k Report) Whole() bool {
 	return slices.Contains([]string{"pages", "days", "tags", "who-came"}, k.Name)
 }
 
-// ParseCursor parses a place as written in Rows.Next. l holds the other parameters.
+// ParseCursor parses a place as written in Rows.Next, and stores it in l.After. l holds the other
+// parameters.
 func (k Report) ParseCursor(text string, l *Look) error {
 	if k.place(text, l) {
 		return nil

@@ -31,9 +31,9 @@ func table(structs any) (header []string, rows [][]any) {
 	return header, rows
 }
 
-// csv writes a table as CSV, with the column names in the first line. Numbers and booleans are written unchanged. All
-// other values (strings, addresses, times) may come from anybody, and are made safe for spreadsheets: an apostrophe is
-// put before text that a spreadsheet would read as a formula. nil is an empty field.
+// csv writes a table as CSV, with the column names in the first line. Numbers and booleans are written unchanged.
+// All other values (strings, addresses, times) may be attackers' input, so they are made safe for spreadsheets: an
+// apostrophe is put before text that a spreadsheet would read as a formula. nil is written as an empty field.
 func csv(header []string, rows [][]any) string {
 	var out strings.Builder
 	out.WriteString(strings.Join(convert(header, csvText), ",") + "\n")
@@ -63,8 +63,8 @@ func csvField(value any) string {
 	return csvText(fmt.Sprint(value))
 }
 
-// csvText writes a string as a field. Commas are not the only reason for quotes: some spreadsheets also split fields at
-// semicolons and tabs, and the rest would start a new cell.
+// csvText writes a string as a field. It also quotes semicolons and tabs, because some spreadsheets split fields at
+// these characters, and a new cell could start with a formula.
 func csvText(s string) string {
 	if beginsFormula(s) || strings.HasPrefix(s, "'") { // an original apostrophe is doubled, so that it is not mistaken for the added one
 		s = "'" + s
@@ -75,8 +75,9 @@ func csvText(s string) string {
 	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
-// beginsFormula skips white space, as some spreadsheets do. It also recognizes full-width characters, which some
-// spreadsheets read as the plain ones.
+// beginsFormula reports whether a spreadsheet may read s as a formula. It skips white space, as some
+// spreadsheets do. It also recognizes full-width characters, which some spreadsheets treat like their ASCII
+// equivalents.
 func beginsFormula(s string) bool {
 	for _, first := range strings.TrimLeft(s, " \u00a0\u3000") {
 		return strings.ContainsRune("=+-@\t\r\n＝＋－＠", first)

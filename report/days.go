@@ -24,7 +24,8 @@ func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n
 	return runQuery(ctx, r, "days", (*Queries).DaysBetween, Look{App: app, Target: target, In: in, N: n})
 }
 
-// DaysWhere is Days for a Look. It reads one day more than l.N, so that the caller can see if there are more.
+// DaysWhere is Days for a Look with or without conditions. It reads one day more than l.N, so that the caller
+// can see whether more days follow.
 func (r *Reader) DaysWhere(ctx context.Context, l Look) ([]Day, error) {
 	if l.N++; len(l.Where) == 0 {
 		return r.Days(ctx, l.App, l.Target, l.In, l.N)
@@ -52,11 +53,11 @@ type dayByDay struct {
 	PV          int64  `json:"pv"`   // total of all days
 	NewVisitors int64  `json:"new_visitors"`
 	Hot         *int64 `json:"hot"` // nil: unknown
-	Uniques            // in the range
+	Uniques            // uniques in the range
 
 	Told historyList `json:"history,omitempty"` // counted elsewhere
 
-	all []HistoryDay // all days, also those counted elsewhere; Unknown on days without a count
+	all []HistoryDay // all days, including days counted elsewhere; the numbers of a day without a count are Unknown
 
 	period  period   // the unit shown in text and drawings
 	periods []Period // set if period is not a day
@@ -123,7 +124,7 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 }
 
 // clipToFirstDay cuts off the days of a range before the first day on which the target's site was counted. It also
-// returns that day, 0 if there is none.
+// returns this first day, or 0 if there is none.
 func (r *Reader) clipToFirstDay(ctx context.Context, app, target string, in visit.Range) (_ visit.Range, first int32, err error) {
 	site, _, _ := strings.Cut(target, "/")
 	first, err = r.FirstDay(ctx, app, site)
@@ -171,7 +172,7 @@ func (a dayByDay) counted(s draw.Style) string {
 		draw.Number(a.PV), draw.Number(a.NewVisitors), a.hot(), a.Uniques)
 }
 
-// days omits unknown numbers in JSON.
+// days are days whose unknown numbers are omitted in JSON.
 type days []Day
 
 // MarshalJSON implements json.Marshaler.

@@ -11,7 +11,7 @@ import (
 )
 
 // Event is an event with the number of a site's visitors who triggered it, each counted once, and the number of all
-// visitors.
+// the site's visitors.
 type Event struct {
 	Event      string `json:"event"`
 	Visitors   int64  `json:"visitors"`
@@ -21,7 +21,7 @@ type Event struct {
 // Events reads the first N events of a site's visitors, on days on which they visited the site.
 func (r *Reader) Events(ctx context.Context, l Look) (Panel[Event], error) {
 	rows, err := r.filtered(ctx, l, "events")
-	if l.Filtered != nil && len(rows) == 0 { // there are none, or too many to be read together with other parts
+	if l.Filtered != nil && len(rows) == 0 { // there are no events, or too many to be read together with other parts
 		l.Filtered = nil
 		rows, err = r.filtered(ctx, l, "events")
 	}
@@ -65,11 +65,11 @@ func (a *Rows) eventsText(s draw.Style, list []Event) string {
 	}.Text(s)
 }
 
-// Goal is the number of a site's visitors who reached a goal, each counted once, and the number of all visitors. If
-// Value is not "", both are for this day or value of a tag.
+// Goal is the number of a site's visitors who reached a goal, each counted once, and the number of all the site's
+// visitors. If Value is not "", both numbers are for this day or for this value of a tag.
 type Goal = PanelGoalsRow
 
-// Goals reads how many visitors of a site reached each of the app's goals, or one goal.
+// Goals reads how many visitors of a site reached each of the app's goals, or only l.Goal.
 func (r *Reader) Goals(ctx context.Context, l Look) (Panel[Goal], error) {
 	return panelOf(ctx, r, "goals", PanelGoals, (*Queries).PanelGoals, l)
 }

@@ -14,11 +14,11 @@ import (
 // Unknown represents an unknown number. JSON and CSV leave it empty.
 const Unknown = -1
 
-// Filtered holds the parts of a report that one statement has read. The report is about a site's visitors who match
-// conditions, or about all sites of an app together.
+// Filtered holds the parts of a report that one statement has read. The report is about the visitors of a site who
+// match conditions, or about all sites of an app together.
 type Filtered struct {
-	Since  int32 // the first day of the range since which all visitors' tags are recorded; 0: recorded on all days
-	Erased int64 // days of erased visitors, who are not in any number
+	Since  int32 // the first day of the range from which on all visitors' tags are recorded; 0: they are recorded on all days
+	Erased int64 // number of days of erased visitors, who are not included in any other number
 
 	parts []string
 	rows  []FilterPanelsRow
@@ -37,7 +37,8 @@ func (r *Reader) Filter(ctx context.Context, l Look, parts ...string) (*Filtered
 	return read, err
 }
 
-// byRows reports whether numbers are computed from rows of visits, as with conditions, or for all sites of an app together.
+// byRows reports whether numbers are computed from rows of visits. This is the case with conditions, and for all
+// sites of an app together.
 func (l Look) byRows() bool { return len(l.Where) > 0 || l.Target == "" }
 
 // filtered returns the rows of a part, from l.Filtered or from the database.
@@ -61,7 +62,7 @@ func (l Look) call(function string, values ...any) string {
 	return "SELECT * FROM report." + function + "(" + strings.Join(convert(values, literal), ", ") + ");"
 }
 
-// conditions returns the conditions as an argument of these functions.
+// conditions returns the conditions as an argument for call.
 func (l Look) conditions() any {
 	if len(l.Where) == 0 {
 		return "{}" // the type of an empty ARRAY[] is unknown
@@ -195,7 +196,7 @@ func (a *Rows) Told() any {
 	return withoutUnknown(a.List)
 }
 
-// withoutUnknown converts structs: numbers become pointers, nil if unknown.
+// withoutUnknown converts structs: numbers become pointers, which are nil if the number is Unknown.
 func withoutUnknown(list any) any {
 	of := reflect.ValueOf(list)
 	var fields []reflect.StructField

@@ -10,8 +10,8 @@ import (
 	"footfall/visit"
 )
 
-// HistoryDay is a target's day, counted elsewhere by Source, or here if Source is "". Numbers may be Unknown. Only days
-// counted elsewhere have Visits.
+// HistoryDay holds the numbers of a target on a day that was counted elsewhere by Source, or here if Source is "".
+// Numbers may be Unknown. Only days counted elsewhere have Visits.
 type HistoryDay = HistoryDaysRow
 
 // Told reads at most N days of a target in a range that were counted elsewhere and not here.
@@ -24,7 +24,7 @@ func (r *Reader) HistorySites(ctx context.Context, app string, n int) ([]History
 	return runQuery(ctx, r, "sites of history", (*Queries).HistorySites, Look{App: app, N: n})
 }
 
-// HistoryPages reads the pages of a site as counted elsewhere in a range.
+// HistoryPages reads a site's pages with their numbers that were counted elsewhere in a range.
 func (r *Reader) HistoryPages(ctx context.Context, l Look) (Panel[PanelToldPagesRow], error) {
 	return panelOf(ctx, r, "pages of history", PanelToldPages, (*Queries).PanelToldPages, l)
 }
@@ -62,7 +62,7 @@ func historyText(told []HistoryDay) (text string) {
 	return text
 }
 
-// Plus adds two numbers. The sum is Unknown if one of the numbers is.
+// Plus adds two numbers. If one of the numbers is Unknown, the sum is Unknown.
 func Plus(sum, n int64) int64 {
 	if sum == Unknown || n == Unknown {
 		return Unknown

@@ -49,7 +49,7 @@ func TestOffsetsInReports(t *testing.T) {
 		{`SELECT concat_ws(' ', uri, pv, uv, hot, counted_pv, counted_uv, counted_hot) FROM report.pages`,
 			[]string{"s.example/p 54 51 105 4 3 5"}},
 		{`SELECT (since AT TIME ZONE 'UTC')::text FROM report.sites UNION ALL SELECT (since AT TIME ZONE 'UTC')::text FROM report.pages`,
-			[]string{"2019-06-28 15:00:00", "2019-06-28 15:00:00"}}, // the start of that day, not the time when the rows were written
+			[]string{"2019-06-28 15:00:00", "2019-06-28 15:00:00"}}, // the start of the day, not the time of the insert
 		{`SELECT t::text FROM report.totals('demo', 's.example/p') AS t`, []string{"(54,51,105,4,3,5)"}},
 		{`SELECT t::text FROM report.totals('demo', 's.example/never') AS t`, []string{"(2,1,9,0,0,0)"}},
 		{`SELECT t::text FROM report.totals('demo', 's.example/nobody') AS t`, []string{}},
@@ -99,7 +99,7 @@ func TestOffsetsInReports(t *testing.T) {
 	require.ErrorIs(t, err, report.ErrNoVisitor)
 }
 
-// A number that was shown to a visitor does not change, whatever is set or removed later.
+// A number that was shown to a visitor does not change, even if offsets are set or removed later.
 func TestOffsetsDoNotRewriteThePast(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
@@ -150,7 +150,8 @@ func TestOffsetsDoNotRewriteThePast(t *testing.T) {
 		`SELECT concat_ws(' ', uv, counted_uv, counted_pv, counted_hot) FROM report.totals('demo', 's.example')`))
 }
 
-// An erased rank has no visitor, wherever it is in a row of erased_visitors. All other ranks have theirs.
+// An erased rank has no visitor, regardless of its place in a row of erased_visitors. All other ranks
+// have their visitors.
 func TestErasedRanksHaveNoVisitor(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)

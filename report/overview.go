@@ -14,11 +14,11 @@ type overview struct {
 	App    string `json:"app"`
 	Target string `json:"target"`
 
-	PV  int64 `json:"pv"` // all-time totals, also uv and hot
+	PV  int64 `json:"pv"` // PV, UV and Hot are all-time totals
 	UV  int64 `json:"uv"`
 	Hot int64 `json:"hot"`
 
-	Offset *offset `json:"offset,omitempty"` // part of the totals that was counted elsewhere; nil: none
+	Offset *offset `json:"offset,omitempty"` // the part of the totals that was counted elsewhere, or nil
 
 	FirstDays []firstDay      `json:"first_days"`
 	LastDays  []Day           `json:"last_days"`
@@ -33,7 +33,7 @@ type offset struct {
 
 type firstDay struct {
 	Day
-	UV int64 `json:"uv"` // visitors until the end of the day, which is the highest rank
+	UV int64 `json:"uv"` // number of visitors until the end of the day, which is the highest rank
 }
 
 type windowUniques struct {
@@ -85,9 +85,9 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 	return a, nil
 }
 
-// firstDays returns a target's first days. Their ranks start after those of visitors counted elsewhere. It returns none
-// if the days' new visitors do not add up to uv: then some visitors came on an unknown day, perhaps before the first
-// one.
+// firstDays returns a target's first days. The ranks start after the ranks of visitors who were counted elsewhere.
+// If the days' new visitors do not add up to uv, firstDays returns no days: some visitors arrived on an unknown
+// day, perhaps before the first recorded day.
 func firstDays(days []Day, before, uv int64) []firstDay {
 	first, sum := []firstDay{}, before
 	for _, day := range days {
@@ -133,7 +133,7 @@ func (a overview) text(s draw.Style) string {
 		return day.Pv
 	})
 	windows := convert(a.Uniques, func(u windowUniques) string { return fmt.Sprintf("%s in %d days", u.Uniques, u.Days) })
-	if len(numbers) == 0 { // counting began later
+	if len(numbers) == 0 { // the target was first counted after these days
 		return text
 	}
 	return text + say("\npv of %s, at most %s a day:\n%s\n\nuniques: %s, up to %s\n",

@@ -14,8 +14,8 @@ import (
 
 // The rows of panels. Their columns are defined in queries/report/panels.sql.
 type (
-	// AppToday is the summary of an app. Today is a number of visits. FirstDay is the first counted day of any site, 0
-	// if there is none.
+	// AppToday is the summary of an app. Today is a number of visits. FirstDay is the first counted day of any
+	// site, or 0.
 	AppToday = PanelAppsRow
 	// SiteBetween holds a site's numbers in a range of days. Today and Last30Days are numbers of visitors.
 	// UniquesCompared belongs to the compared days, or to the range if no days are compared. FirstDay is 0 if no day
@@ -28,13 +28,14 @@ type (
 	// Period is a day, a week or a month of a target. VisitorsBefore is set if Compared is. Notes start with their day:
 	// 2019-06-29 A new version.
 	Period = PanelChartRow
-	// Returned is the number of times that visitors returned after a number of days. ToDays is OrMore if that is not
-	// limited.
+	// Returned is the number of times that visitors returned after a number of days. ToDays is OrMore if there is
+	// no upper limit.
 	Returned = PanelReturnsRow
 	// FirstVisit is a visitor's first visit. Only the visitor's rank is shown. FirstDay is 0 if the visitor was erased
 	// or forgotten.
 	FirstVisit = PanelFirstVisitsRow
-	// Came is a visitor of a target on a day. PreviousDay is the visitor's last day before, or 0.
+	// Came is a visitor of a target on a day. PreviousDay is the visitor's last earlier day at the
+	// target, or 0.
 	Came = PanelWhoCameRow
 	// TagValue is the number of a target's visitors with a value of a tag. PvCompared is like UniquesCompared of
 	// SiteBetween. Since is the first day on which the site has tags, or 0.
@@ -58,8 +59,8 @@ func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], 
 	return panelOf(ctx, r, "sites", PanelSites, (*Queries).PanelSites, l)
 }
 
-// Numbers reads a target's numbers in a range. With a comparison, the next rows hold the numbers of the compared days,
-// unless these are the whole range, and of the earlier days.
+// Numbers reads a target's numbers in a range. With a comparison, more rows follow: the numbers of the compared
+// days, unless these days are the whole range, and the numbers of the earlier days.
 func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 	if l.byRows() {
 		return r.numbersWhere(ctx, l)
@@ -91,7 +92,8 @@ func (r *Reader) FirstVisits(ctx context.Context, l Look) (Panel[FirstVisit], er
 	return panelOf(ctx, r, "first visits", PanelFirstVisits, (*Queries).PanelFirstVisits, l)
 }
 
-// WhoCame reads the visitors of a target on each day of a range, the last day first: N of them after a place.
+// WhoCame reads up to N visitors of a target on each day of a range, the last day first, starting after
+// l.After.
 func (r *Reader) WhoCame(ctx context.Context, l Look) (Panel[Came], error) {
 	return panelOf(ctx, r, "visitors by day", PanelWhoCame, (*Queries).PanelWhoCame, l)
 }
@@ -111,8 +113,8 @@ func (r *Reader) TagPages(ctx context.Context, l Look) (Panel[TagPage], error) {
 	return panelOf(ctx, r, "pages by tag", PanelTagPages, (*Queries).PanelTagPages, l)
 }
 
-// panelOf runs a generated query. The statement that it returns starts with the first row, and returns all rows up to
-// DeepestTop.
+// panelOf runs a generated query. p.SQL is the same query, but it starts with the first row, and returns up to
+// DeepestTop rows.
 func panelOf[Params, Row any](ctx context.Context, r *Reader, what, text string,
 	query func(*Queries, context.Context, Params) ([]Row, error), l Look,
 ) (p Panel[Row], err error) {
@@ -159,8 +161,8 @@ func paramsOf[Params any](l Look) (p Params) {
 	return p
 }
 
-// Panel holds the rows of a statement, and the statement with its values. Any user with access to the schema report can
-// run it.
+// Panel holds the rows of a statement, and the statement itself with its values. Any database user with access to
+// the schema report can run the statement.
 type Panel[Row any] struct {
 	Rows []Row
 	SQL  string

@@ -30,8 +30,9 @@ type PanelAppsRow struct {
 	FirstDay   int32   `json:"first_day"`
 }
 
-// The dashboard's queries: a statement for each panel. Users can see it with its values, and run it
-// themselves. Days are numbers like 20190629. A range includes both ends.
+// The dashboard's queries: a statement for each panel. Users can see each statement with its values, and
+// run it themselves. Days are numbers like 20190629. A range includes both ends. The compared days are
+// the first days of a range, up to compared_to. They are compared with the previous period.
 // The overview of apps: their sites, the visits of today and of the last 30 days, and the first counted
 // day.
 func (q *Queries) PanelApps(ctx context.Context, apps []string) ([]PanelAppsRow, error) {
@@ -103,9 +104,9 @@ type PanelChartRow struct {
 	Notes          []string `json:"notes"`
 }
 
-// A page or site by day, week or month, with the visitors of the previous period and the notes about
-// these days: the site's notes, and if allowed, those for all sites of the app. -1: no day of the period
-// was counted.
+// The numbers of a page or site by day, week or month, with the visitors of the previous period and the
+// notes about these days: the site's notes, and if allowed, the notes for all sites of the app. -1: no
+// day of the period was counted.
 func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]PanelChartRow, error) {
 	rows, err := q.db.Query(ctx, PanelChart,
 		arg.App,
@@ -383,8 +384,9 @@ type PanelNumbersRow struct {
 	Exact       bool  `json:"exact"`
 }
 
-// The numbers of a page or site in a date range. The next row has the compared days of the range, unless
-// these are all days, and the last row the previous period.
+// The first row has the numbers of a page or site in a date range. If a previous period is requested,
+// the last row has its numbers. The row between them has the numbers of the compared days, unless these
+// are all days.
 func (q *Queries) PanelNumbers(ctx context.Context, arg PanelNumbersParams) ([]PanelNumbersRow, error) {
 	rows, err := q.db.Query(ctx, PanelNumbers,
 		arg.App,
@@ -441,8 +443,8 @@ type PanelOnePageRow struct {
 	Unknown int64 `json:"unknown"`
 }
 
-// How many visitors of a site saw only one page, counted per day; unknown: summed-up visitors, who may
-// have seen one page or several.
+// How many visitors of a site saw only one page, counted per day. unknown is the number of visitors in
+// sums, who may have seen one page or several.
 func (q *Queries) PanelOnePage(ctx context.Context, arg PanelOnePageParams) ([]PanelOnePageRow, error) {
 	rows, err := q.db.Query(ctx, PanelOnePage,
 		arg.App,
@@ -904,7 +906,7 @@ type PanelToldPagesRow struct {
 }
 
 // Pages of a site as other tools have counted them in a date range, the most viewed first: the sum of
-// daily visitors, and page views. -1 is unknown.
+// daily visitors, and page views. -1 means unknown.
 func (q *Queries) PanelToldPages(ctx context.Context, arg PanelToldPagesParams) ([]PanelToldPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelToldPages,
 		arg.App,
@@ -1012,8 +1014,8 @@ type PanelWhoCameRow struct {
 	LastDay     int32      `json:"last_day"`
 }
 
-// The visitors of a page or site on each day of a range, the last day first, after a given visitor (day
-// 0 without a visitor: from the start).
+// The visitors of a page or site on each day of a range, the last day first. The list starts after the
+// visitor @after on @after_day. If after_day is 0, it starts at the beginning.
 func (q *Queries) PanelWhoCame(ctx context.Context, arg PanelWhoCameParams) ([]PanelWhoCameRow, error) {
 	rows, err := q.db.Query(ctx, PanelWhoCame,
 		arg.App,

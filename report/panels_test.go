@@ -316,8 +316,8 @@ func said[Row any](t *testing.T, h *history, p report.Panel[Row]) {
 	require.JSONEq(t, one[string](t, h.reading, `SELECT coalesce(json_agg(t), '[]')::text FROM (`+statement+`) AS t`), text(t, rows), p.SQL)
 }
 
-// filtersAgree compares the numbers that one statement reads for filtered visitors with those of a statement for each
-// panel, and with the rows of the calls of report.*_where in panels.
+// filtersAgree compares three sources of numbers for filtered visitors: the statement that reads all parts, the
+// statements of single panels, and the panels' calls of report.*_where.
 func (h *history) filtersAgree(t *testing.T) {
 	t.Helper()
 	counting := desk.On(t, h.URL, desk.Options{Began: noon.AddDate(0, 0, 6)})
@@ -358,8 +358,9 @@ func (h *history) filtersAgree(t *testing.T) {
 	}
 }
 
-// sameCall returns the number of rows of a panel's call, after comparing them with the rows of the panel's own
-// statement and of a page's, in their common columns. The call has another name for one column.
+// sameCall returns the number of rows of a panel's call. It compares these rows with the rows of the panel's
+// own statement, and with the rows of the page's statement, in their common columns. column and name are two
+// names of the same column: the call uses a different name.
 func sameCall[Row any](t *testing.T, h *history, column, name string, look, page report.Look,
 	read func(context.Context, report.Look) (report.Panel[Row], error),
 ) int {

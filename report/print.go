@@ -21,7 +21,7 @@ const (
 	Text Format = iota // for people: titles, tables and bars
 	JSON
 	CSV
-	SVG // a drawing, only of days
+	SVG // a drawing; only for reports by day
 )
 
 // Answer is a report's result. Its JSON fields are the JSON output.
@@ -30,7 +30,8 @@ type Answer interface {
 	text(s draw.Style) string
 }
 
-// Print writes an answer. Only text uses the full style. On a terminal, stored texts are escaped in every format.
+// Print writes an answer. Only the format Text uses all fields of s. On a terminal, stored texts are escaped in
+// every format.
 func Print(w io.Writer, a Answer, f Format, s draw.Style) error {
 	if f == Text {
 		_, err := io.WriteString(w, a.text(s))
@@ -66,7 +67,7 @@ func encode(w io.Writer, a Answer, f Format) error {
 		return err
 	}
 	if a, is := a.(*Rows); is {
-		a.Next = "" // the command has no parameter for it
+		a.Next = "" // the command has no parameter for the next page
 		body, err := a.JSON(a.Look.beside(a.Name))
 		var indented bytes.Buffer
 		if err == nil {
@@ -82,7 +83,8 @@ func encode(w io.Writer, a Answer, f Format) error {
 	return encoder.Encode(a)
 }
 
-// JSON returns rows as an object: the list, the place of the next page, the members of Of, and the members of beside.
+// JSON returns rows as an object with the list, the place of the next page, the fields of a.Of, and the fields of
+// beside.
 func (a *Rows) JSON(beside any) ([]byte, error) {
 	members := []any{map[string]any{a.Name: a.Told()}}
 	if a.One {

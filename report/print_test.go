@@ -22,7 +22,7 @@ func printed(t *testing.T, a Answer, f Format) string {
 	return out.String()
 }
 
-// The stored values are in canonical form, but printing still treats none of them as harmless.
+// Stored values are in canonical form, but printing still escapes all of them.
 func TestNothingStoredIsPrintedRaw(t *testing.T) {
 	t.Parallel()
 	const bad = "=a/\x1b]0;owned\a\x1b[31m\u202e\u009b2J\r\n\"</script>"

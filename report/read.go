@@ -25,7 +25,8 @@ func NewReader(d *db.DB) *Reader { return &Reader{db: d} }
 // Counted returns a Reader without offsets.
 func (r *Reader) Counted() *Reader { return &Reader{db: r.db, counted: true} }
 
-// Totals reads the all-time numbers of a target, in one row, or none if it has none.
+// Totals reads the all-time numbers of a target in one row. If the target was never counted, there
+// is no row.
 func (r *Reader) Totals(ctx context.Context, l Look) (Panel[Totals], error) {
 	p, err := panelOf(ctx, r, "totals", PanelTotals, (*Queries).PanelTotals, l)
 	for i, t := range p.Rows {
@@ -45,10 +46,11 @@ func (r *Reader) ranksBefore(ctx context.Context, l Look) (int64, error) {
 	return totals.Rows[0].Uv - totals.Rows[0].CountedUv, nil
 }
 
-// ErrNoVisitor is returned if a target has no visitor with that rank or address.
+// ErrNoVisitor is returned if a target has no visitor with the requested rank or address.
 var ErrNoVisitor = errors.New("there is no such visitor")
 
-// ErrVisitorElsewhere is an ErrNoVisitor for the rank of a visitor who was counted elsewhere.
+// ErrVisitorElsewhere is returned if the visitor with the requested rank was counted elsewhere. It
+// wraps ErrNoVisitor.
 var ErrVisitorElsewhere = fmt.Errorf("this visitor was counted elsewhere: %w", ErrNoVisitor)
 
 // Site is a site with its totals.
@@ -61,7 +63,8 @@ type Site struct {
 	Shown string    `json:"shown"` // the site as shown to people
 }
 
-// Sites returns the first n sites of an app in order of name, after a named one, or from the start if after is "".
+// Sites returns n sites of an app in order of name, starting after the site named after, or with the first site if
+// after is "".
 func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, error) {
 	rows, err := runQuery(ctx, r, "sites", (*Queries).SitesAfter, Look{App: app, After: Cursor{Name: after}, N: n})
 	return convert(rows, func(s SitesAfterRow) Site {
@@ -111,8 +114,9 @@ func runQuery[Params, Answer any](ctx context.Context, r *Reader, what string,
 	return answer, err
 }
 
-// translateRefusal translates the error of a database function that refused its arguments. It returns other errors unchanged. Functions
-// called for pages put the field and the text with its values into DETAIL, which the server logs: it never contains a visitor.
+// translateRefusal translates the error of a database function that refused its arguments. It returns other errors
+// unchanged. Functions called for pages put the field and the text with its values into DETAIL. The server logs
+// DETAIL, so it never contains a visitor.
 func translateRefusal(err error) error {
 	message, detail, is := db.Refused(err)
 	if !is {

@@ -78,7 +78,8 @@ type history struct {
 
 const firstDay, lastDay = 20190628, 20190705
 
-// newHistory counts visits to a few pages with many visitors, and many with few, so that numbers tie.
+// newHistory counts visits to a few pages with many visitors, and to many pages with few visitors, so
+// that some pages have equal numbers.
 func newHistory(t *testing.T) *history {
 	t.Helper()
 	h := &history{reading: newReading(t), random: rand.New(rand.NewPCG(6, 28)), hot: map[string]map[int32]int64{}}
@@ -165,7 +166,7 @@ var numbers = map[string]func(report.PageBetween) int64{
 	"hot": func(p report.PageBetween) int64 { return p.Hot },
 }
 
-// top returns the first n of pages that are in order of their ids.
+// top sorts pages by a number, and returns the first n. The pages must be in order of their ids.
 func top(pages []report.PageBetween, by string, n int) []report.PageBetween {
 	number := numbers[by]
 	some := slices.DeleteFunc(slices.Clone(pages), func(p report.PageBetween) bool { return number(p) == 0 })
@@ -300,7 +301,8 @@ func (h *history) visitorsAgree(t *testing.T) {
 		FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.site_id IS NULL GROUP BY p.id ORDER BY p.uri`), read)
 }
 
-// newLongLists returns a reading with three sites of very different sizes, whose pages often tie.
+// newLongLists returns a reading with three sites of very different sizes. Many of their pages have
+// equal numbers.
 func newLongLists(t *testing.T) *reading {
 	t.Helper()
 	r := newReading(t)
@@ -384,9 +386,9 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 func TestTopPagesThatNoListHas(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		loud  int // the number of a page in one list, against 90 of the steady one
+		loud  int // the number of the page loud, which is in one list; the page steady has 90
 		first string
-	}{{88, "steady"}, {90, "steady"}, {91, "loud"}} { // of two with the same number, the one with the smaller id
+	}{{88, "steady"}, {90, "steady"}, {91, "loud"}} { // if the numbers are equal, the page with the smaller id is first
 		for _, others := range []int{100, 1000} { // the length of a list that is read first, and its whole length
 			if testing.Short() && others == 1000 && c.loud == 88 {
 				continue
@@ -429,7 +431,7 @@ func TestTopPagesThatNoListHas(t *testing.T) {
 				r.Exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
 					VALUES (1, NULL, 20190531, 999, 999, 0), (2, 1, 20190531, 999, 999, 0)`)
 				r.Exec(t, `UPDATE counters SET hot = hot + 999, pv = pv + 999 WHERE page_id IN (1, 2)`)
-				first(visit.Range{From: 20190601, To: 20190630}) // its numbers are not the all-time numbers
+				first(visit.Range{From: 20190601, To: 20190630}) // the numbers of this range are not the all-time numbers
 			})
 		}
 	}
@@ -485,7 +487,7 @@ func TestSketchesEstimate(t *testing.T) {
 	}
 	r.Exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, count(*), count(DISTINCT ip), 0 FROM visits
 		GROUP BY day_id`)
-	r.Exec(t, `SELECT close_day(20190600 + day) FROM unnest('{1, 3}'::integer[]) AS day`) // the second day is read from its visits
+	r.Exec(t, `SELECT close_day(20190600 + day) FROM unnest('{1, 3}'::integer[]) AS day`) // the second day has no sketch
 	r.Exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190604)`)
 	r.Exec(t, `DELETE FROM visits WHERE day_id <> 20190602`)
 	estimated := func() (all []int64) {

@@ -101,8 +101,8 @@ type FilterPanelsRow struct {
 	Pv          int64  `json:"pv"`
 }
 
-// Several parts of a filtered report on a site's visitors, in one pass over their rows. The part "since" is the last
-// row, unless its day is not 0: then it is the only row. -1 is unknown.
+// Several parts of a filtered report on a site's visitors, in one pass over their rows. The last row is the part
+// "since". If its day is not 0, it is the only row. -1 means unknown.
 func (q *Queries) FilterPanels(ctx context.Context, arg FilterPanelsParams) ([]FilterPanelsRow, error) {
 	rows, err := q.db.Query(ctx, FilterPanels,
 		arg.App,
@@ -168,8 +168,9 @@ type FirstMinuteParams struct {
 	DayID  int32  `json:"day_id"`
 }
 
-// When on a day the first visitors of a site came, in minutes since midnight; -1: unknown. The hour is that of the
-// visits. Its minute is that in which the site was counted first, if that was in this hour of this day; else 0.
+// When the first visitors of a site came on a day, in minutes since midnight (-1: unknown). Only the hour of a visit
+// is stored. The minute is that of the site's creation, if the site was created in this hour of this day. Otherwise
+// it is 0.
 func (q *Queries) FirstMinute(ctx context.Context, arg FirstMinuteParams) (int32, error) {
 	row := q.db.QueryRow(ctx, FirstMinute, arg.App, arg.Target, arg.DayID)
 	var minute int32
@@ -211,7 +212,7 @@ type HistoryDaysRow struct {
 	Source      string `json:"source"`
 }
 
-// The numbers that other tools have counted for a target on days on which its site was not counted here; -1 is
+// The numbers that other tools have counted for a target on days on which its site was not counted here. -1 means
 // unknown.
 func (q *Queries) HistoryDays(ctx context.Context, arg HistoryDaysParams) ([]HistoryDaysRow, error) {
 	rows, err := q.db.Query(ctx, HistoryDays,
@@ -308,8 +309,8 @@ type PageFirstRow struct {
 	At  time.Time `json:"at"`
 }
 
-// The page of an app that was counted first, and when. No row if the app has no pages. For an app with many pages it
-// is the first of some.
+// The page of an app that was counted first, and when. No row if the app has no pages. For an app with more than
+// 1,000 pages, it is the first of any 1,000 of them.
 func (q *Queries) PageFirst(ctx context.Context, app string) ([]PageFirstRow, error) {
 	rows, err := q.db.Query(ctx, PageFirst, app)
 	if err != nil {
@@ -392,12 +393,13 @@ type PagesAfterRow struct {
 	Title           string `json:"title"`
 }
 
-// The pages of an app, or of one site, in order of uri, after a given one, with their numbers in a date range, their
-// uniques in another range (one that ends with day 0: none), and their uniques up to a day of the first range, for
-// the comparison (0: up to its last day). A part of the path, in lower case, or of the title filters the pages. The
-// index has the first 200 characters, which have the same order as the whole. Pages without visits in the range are
-// included. If the previous visits of some visitors are unknown, uniques are read by name, because the service may
-// not read the underlying tables.
+// The pages of an app, or of one site, in order of uri, after the uri @after, with their numbers in a date range.
+// Pages without visits in the range are included. A page is listed if its path contains @part, in lower case, or its
+// title contains @find. For the comparison, each page has its uniques in the range from before_from to before_to
+// (before_to 0: none), and its uniques in the first range up to compared_to (0: up to its last day). The index has
+// only the first 200 characters of uris, but their order is that of the whole uris. targets_sums has no uniques if
+// the previous visits of some visitors are unknown. Then report.numbers computes them, because the service may not
+// read the tables that this needs.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
@@ -469,8 +471,8 @@ type PagesVisitedParams struct {
 	N       int32  `json:"n"`
 }
 
-// How many pages of a site top_pages has for a date range, at most n. For each page it looks for only one day,
-// whatever the number of pages and days.
+// How many pages top_pages would return for a site and a date range, at most n. The query looks for only one visited
+// day of each page, so that its time does not depend on the number of days.
 func (q *Queries) PagesVisited(ctx context.Context, arg PagesVisitedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, PagesVisited,
 		arg.FromDay,
@@ -625,8 +627,9 @@ type UniquesOfRow struct {
 	Erased        int64   `json:"erased"`
 }
 
-// The number of distinct visitors in a date range of a target, of any of several targets, which need not exist, or
-// of all pages whose uri has a prefix, and its accuracy. No row if the app or the target does not exist.
+// The number of distinct visitors in a date range, and the accuracy of this number. They are the visitors of one
+// target, of at least one of several targets, or of at least one page whose uri starts with a prefix. Several
+// targets need not all exist. No row if the app or a single target does not exist.
 func (q *Queries) UniquesOf(ctx context.Context, arg UniquesOfParams) (UniquesOfRow, error) {
 	row := q.db.QueryRow(ctx, UniquesOf,
 		arg.App,
@@ -680,8 +683,8 @@ type VisitorOfRow struct {
 	Erased   bool       `json:"erased"`
 }
 
-// The visitor with this rank at a target. If addresses are given: the rank and days of the visitor that is stored
-// under one of them, the first one found. No row if the visitor does not exist, or was erased.
+// The visitor with this rank at a target. If addresses are given: the rank and days of the visitor at the target who
+// is stored under the first matching address. No row if the visitor does not exist, or was erased.
 func (q *Queries) VisitorOf(ctx context.Context, arg VisitorOfParams) (VisitorOfRow, error) {
 	row := q.db.QueryRow(ctx, VisitorOf,
 		arg.Stored,

@@ -21,7 +21,8 @@ type Rows struct {
 	One  bool   // JSON contains the only row instead of a list
 	Of   any    // a struct with more members for JSON, or nil
 	Next string // place of the next page; "": none
-	// Follow requests the next rows, if all rows were requested and one query cannot read them; otherwise nil.
+	// Follow requests the next rows if all rows were requested, but one query cannot read them. Otherwise it
+	// is nil.
 	Follow *Look
 }
 
@@ -35,7 +36,7 @@ func panel[Row any](
 	}
 }
 
-// listing returns the first l.N rows. If one more was read, it sets Next.
+// listing returns the first l.N rows. If rows has more, and after is not nil, it sets Next.
 func listing[Row any](l Look, name string, rows []Row, after func(Row) string) *Rows {
 	if rows == nil {
 		rows = []Row{} // an empty list in JSON instead of null
@@ -72,14 +73,14 @@ func parsePageCursor(text string, l *Look) bool {
 	return err == nil && at.encode(l.By) == text && at.Before >= 1 && at.Before <= DeepestTop
 }
 
-// encode encodes a place among top pages. It is valid for one sort order.
+// encode encodes a place in a list of top pages. The result is valid only for the sort order by.
 func (at Cursor) encode(by string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", by, at.Before, at.Number, at.PageID))
 }
 
-// readPages reads pages in descending order of a number, or in order of URI. Without a limit it returns all pages: in
-// order of the number if they can be sorted at once. Otherwise they are in order of URI, which does not change between
-// queries.
+// readPages reads pages in descending order of a number, or in order of URI. Without a limit it returns all pages.
+// They are in order of the number if one query can read them all. Otherwise they are in order of URI, which does
+// not change between queries.
 func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	switch {
 	case len(l.Where) > 0:
@@ -116,7 +117,7 @@ func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		follow.After.Name = pages[len(pages)-1].URI
 		result.Follow = &follow
 	}
-	if l.Find == "" && l.By != "uri" { // as above, only pages that were visited
+	if l.Find == "" && l.By != "uri" { // only visited pages, as in the list of top pages above
 		result.List = slices.DeleteFunc(pages, func(p Page) bool { return p.number(l.By) == 0 })
 	}
 	return withoutComparison(result), err
@@ -239,8 +240,8 @@ func readChart(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	return panel("chart", (*Reader).Chart)(ctx, from, l)
 }
 
-// readGoals reads all rows of goals, or at most l.N. It fails if there are more than DeepestTop, because the missing
-// goals at the end would go unnoticed.
+// readGoals reads at most l.N rows of goals, or all rows if l.N is 0. It fails if there are more than DeepestTop
+// rows, because nobody would notice that the last goals are missing.
 func readGoals(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	asked := l
 	if l.N == 0 {

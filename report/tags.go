@@ -10,11 +10,12 @@ import (
 	"footfall/visit/tag"
 )
 
-// Tag is the number of visitors with a value of a tag, from the first visit of each of their days.
+// Tag is the number of visitors with a value of a tag. A visitor's value on a day is the value of
+// the first visit of the day.
 type Tag struct {
 	Value     string `json:"value"`
 	PV        int64  `json:"pv"`
-	Newcomers int64  `json:"newcomers"` // visitors who were new with this value
+	Newcomers int64  `json:"newcomers"` // new visitors with this value
 }
 
 // WithoutTag is the last value in Tags. It covers visitors without the tag.
@@ -33,7 +34,7 @@ func (r *Reader) FirstMinute(ctx context.Context, app, site string, day int32) (
 	return runQuery(ctx, r, "the first minute", (*Queries).FirstMinute, Look{App: app, Target: site, Day: day})
 }
 
-// ByTag is Tags with a check of the tag's name.
+// ByTag checks the tag's name, and calls Tags.
 func (r *Reader) ByTag(ctx context.Context, l Look) (none Panel[TagValue], err error) {
 	listed, err := r.TagNames(ctx, l.App)
 	names := convert(listed, func(t TagName) string { return t.Name })

@@ -10,8 +10,8 @@ import (
 	"footfall/visit"
 )
 
-// newTagged returns a reading with a site, a page, and tags of two days, as written by batches, and a late visit that
-// made the 27th the first day of a visitor with a source on the 28th.
+// newTagged returns a reading with a site, a page, and tags of two days, as written by batches, and a late visit on
+// the 27th. It is now the first day of a visitor who was first counted on the 28th, with a source.
 func newTagged(t *testing.T) *reading {
 	t.Helper()
 	r := newReading(t)

@@ -28,15 +28,15 @@ type TitledPage struct {
 	Title string `json:"title,omitzero"` // the page's own title; "": unknown
 }
 
-// Page is a page with its uniques in the compared days, and in the earlier days. Without a comparison UniquesCompared
-// belongs to the range.
+// Page is a page with its uniques in the compared days and in the earlier days. Without a comparison,
+// UniquesCompared is the number for the range.
 type Page struct {
 	PageBetween
 	UniquesBefore   int64  `json:"uniques_before"`
 	UniquesCompared int64  `json:"uniques_compared"`
 	Title           string `json:"title,omitzero"`
 
-	id int64 // orders top pages with the same number
+	id int64 // sorts pages whose sort number is the same
 }
 
 func pageOf(p PanelPagesRow) Page {
@@ -44,7 +44,8 @@ func pageOf(p PanelPagesRow) Page {
 	return Page{numbers, p.UniquesBefore, p.UniquesCompared, p.Title, p.PageID}
 }
 
-// TopPages reads the first N pages of an app, or of a site, in a range, by pv, uv (new visitors) or hot.
+// TopPages reads the first N pages of an app, or of a site, in a range, sorted by pv, uv (new visitors)
+// or hot.
 func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
 	if len(l.Where) > 0 {
 		return r.pagesWhere(ctx, l)
@@ -53,8 +54,8 @@ func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
 	return Panel[Page]{convert(top.Rows, pageOf), top.SQL}, err
 }
 
-// FindPages reads the pages of a site with l.Find in their path or title, in the order of top pages. It returns at most
-// DeepestTop pages: the most visited of all time.
+// FindPages reads the pages of a site with l.Find in their path or title, in the order of top pages. If more than
+// DeepestTop pages match, it returns only the DeepestTop most visited pages of all time.
 func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
 	l.N = DeepestTop
 	found, err := panelOf(ctx, r, "pages by part of path or title", PanelSearch, (*Queries).PanelSearch, l)
@@ -63,8 +64,9 @@ func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
 	return Panel[Page]{pages, found.SQL}, err
 }
 
-// PagesAfter reads the first n pages in order of URI, after a place. They belong to an app or a site, or have a prefix
-// of the URI, or l.Find in their path or title. Pages without visits in the range are included.
+// PagesAfter reads n pages in order of URI, starting after l.After. It selects the pages of the app, of the site
+// l.Target, or with the URI prefix l.Prefix. With l.Find, it selects those with this text in their path or title.
+// It includes pages without visits in the range.
 func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) {
 	if l.N = n; l.Target != "" {
 		l.Prefix = l.Target + "/"
@@ -73,9 +75,9 @@ func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) 
 	return convert(rows, func(f PagesAfterRow) Page { return pageOf(PanelPagesRow(f)) }), err
 }
 
-// TopPagesAfter returns the first l.N top pages after the cursor l.After, and the cursor for the next call, or nil if no
-// page follows. Pages move up while visits are counted. A page that moves up past the cursor before it was listed is
-// missed. A listed page that moves up is not repeated.
+// TopPagesAfter returns the first l.N top pages after the cursor l.After, and the cursor for the next call, or nil
+// if no page follows. Pages move up while visits are counted. A page that was not listed yet is missed if it moves
+// up past the cursor. A page that was already listed is not repeated.
 func (r *Reader) TopPagesAfter(ctx context.Context, l Look) (pages []Page, next *Cursor, err error) {
 	n := l.N
 	for depth := l.After.Before + n + 1; ; depth *= 2 {

@@ -15,12 +15,12 @@ import (
 type Uniques struct {
 	Uniques       int64   `json:"uniques"`
 	Exact         bool    `json:"exact"`
-	StandardError float64 `json:"standard_error"` // relative, if not exact
-	Erased        int64   `json:"erased"`         // days of erased visitors, who can no longer be distinguished
+	StandardError float64 `json:"standard_error"` // relative to Uniques; meaningful if not Exact
+	Erased        int64   `json:"erased"`         // days of erased visitors, who can no longer be distinguished from each other
 }
 
-// UniquesOf returns the number of visitors in a range to a target, to any of several targets, or to any page whose URI
-// has a prefix. For a single target it is always exact. If nothing was counted, it is 0.
+// UniquesOf returns the number of visitors in a range to a target, to any of several targets, or to any page whose
+// URI has a prefix. The number is always exact for a single target, and 0 if nothing was counted.
 func (r *Reader) UniquesOf(ctx context.Context, l Look) (Uniques, error) {
 	if len(l.Where) > 0 {
 		l.Target = cmp.Or(l.Target, strings.Join(l.Targets, ""))

@@ -19,7 +19,7 @@ type DayVisitor struct {
 	New     bool       `json:"new"`
 }
 
-// Ranked is a visitor of a target. For an erased visitor only the rank is kept.
+// Ranked is a visitor of a target. For an erased visitor, only the rank is set.
 type Ranked struct {
 	Rank     int64      `json:"rank"`
 	Visitor  netip.Addr `json:"visitor,omitzero"`
@@ -28,8 +28,9 @@ type Ranked struct {
 	Erased   bool       `json:"erased"`
 }
 
-// Visitors returns the first N visitors of a target on a day in order of address, after a place, and one more if there
-// are more. If N is 0 it returns all. It returns none after the day's rows of visits were deleted.
+// Visitors returns the visitors of a target on a day in order of address, starting after l.After. It returns up to
+// N+1 visitors, so that the caller can see whether more follow, or all visitors if N is 0. It returns no visitor
+// once the day's rows of visits are deleted.
 func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 	before := int64(0) // subtracted from ranks
 	if r.counted {
@@ -40,7 +41,7 @@ func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 	}
 	l.In, l.After.Day = visit.Range{From: l.Day, To: l.Day}, l.Day
 	if !l.After.Visitor.IsValid() {
-		l.After.Visitor = netip.IPv4Unspecified() // sorts before all others, and belongs to no visitor
+		l.After.Visitor = netip.IPv4Unspecified() // sorts before all other addresses, and belongs to no visitor
 	}
 	most := cmp.Or(l.N, math.MaxInt-1) + 1
 	visitors := []DayVisitor{}
@@ -64,8 +65,8 @@ func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 // visitorsAtOnce is the number of visitors that one query reads.
 const visitorsAtOnce = DeepestTop
 
-// Ranked returns a target's visitor with a rank, or the first known visitor stored under one of some addresses. It
-// returns ErrNoVisitor or ErrVisitorElsewhere if there is none.
+// Ranked returns a target's visitor with a rank, or the visitor who is stored under the first known address of
+// l.Stored. If there is no such visitor, it returns ErrNoVisitor or ErrVisitorElsewhere.
 func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	before, err := r.ranksBefore(ctx, l)
 	if err != nil {
@@ -87,11 +88,12 @@ func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	return found, err
 }
 
-// CameOn is the number of visitors of a target on a day. It is kept for longer than the visitors' identities.
+// CameOn is the number of visitors of a target on a day. The number is kept for longer than the visitors'
+// identities.
 type CameOn struct {
 	Day  int32 `json:"day"`
 	PV   int64 `json:"pv"`
-	Kept bool  `json:"kept"` // the rows that identify them are kept, except for erased visitors
+	Kept bool  `json:"kept"` // the rows that identify the visitors are kept, except those of erased visitors
 }
 
 // CameOn returns the number of visitors of a target on a day, and whether Visitors can list them.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// returnsAtOnce is the number of returns that one transaction packs. Visits to their targets wait for it for some
-// milliseconds.
+// returnsAtOnce is the number of returns that one transaction packs. Visits to the targets of these returns wait
+// for the transaction, for some milliseconds.
 const returnsAtOnce = 1000
 
 // closeDays creates the sketches and top-page lists of days that have ended, and recreates lists that were removed
@@ -49,7 +49,8 @@ func (r *run) packReturns(ctx context.Context) error {
 	}
 }
 
-// remakeTops recreates missing lists, for one app and day at a time: late visits wait for it.
+// remakeTops recreates missing lists of top pages. Each transaction does this for only one app and
+// day, because late visits wait for the transaction.
 func (r *run) remakeTops(ctx context.Context) error {
 	var missing []TopsMissingRow
 	if err := r.inLongTx(ctx, func(q queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	visitsAtOnce = 5000 // rows per transaction; no visit waits for it
+	visitsAtOnce = 5000 // rows per transaction; no visit to be counted waits for the transaction
 
-	// A day is in use while a report reads it. Each attempt to drop it may block counting for up to 100 ms. With pauses
-	// that double, six attempts take longer than any report, which is cancelled after five seconds. Slower readers are
-	// not waited for.
+	// A day is in use while a report reads it. Each attempt to drop it may block counting for up to 100 ms. With
+	// pauses that double, six attempts take longer than any report, which is cancelled after five seconds. If
+	// another reader needs longer, the day stays until the next run.
 	dropTries = 6
 	dropPause = 250 * time.Millisecond
 )
 
-// noteKept records from which day on each app keeps its visits, before any are deleted. If this fails because the app
-// was paused in the meantime, it keeps everything.
+// noteKept records from which day on each app keeps its visits, before any visits are deleted. If this fails for an
+// app because the app was paused in the meantime, this run deletes none of its visits.
 func (r *run) noteKept(ctx context.Context) error {
 	return r.eachApp(func(app *keeping) error {
 		if r.dry || app.to == app.FromDay {
@@ -35,8 +35,9 @@ func (r *run) noteKept(ctx context.Context) error {
 	})
 }
 
-// dropDays drops the days that no app keeps. It stops at the first day in use and returns that error, because queries
-// for visits use all partitions alike: the remaining days would be in use too. They wait for the next run.
+// dropDays drops the days that no app keeps. It drops no further day after the first day in use, and returns the
+// error at the end. Queries for visits use all partitions, so the remaining days are in use, too. The next run
+// drops them.
 func (r *run) dropDays(ctx context.Context) error {
 	var keep DayIsKeptParams
 	for _, app := range r.apps {
@@ -115,8 +116,8 @@ func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 	}
 }
 
-// deleteVisits deletes rows of visits, one app at a time, on days that another app keeps for longer. If an app was
-// paused in the meantime, the rest of its rows are kept.
+// deleteVisits deletes rows of visits on days that their app no longer keeps, but another app does. It processes
+// one app at a time. If an app was paused in the meantime, the rest of its rows are kept.
 func (r *run) deleteVisits(ctx context.Context) error {
 	return r.eachApp(func(app *keeping) error { return r.deleteVisitsInApp(ctx, app) })
 }

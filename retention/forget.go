@@ -11,8 +11,8 @@ const (
 	visitorsAtOnce = 2000    // per transaction, which locks their sites
 	visitorsRead   = 200_000 // per query
 
-	// Pause between two of these transactions. Each of them makes running instances empty their caches and send their
-	// batches again. The batches must succeed before the next transaction.
+	// forgetPause is the pause between two of these transactions. Each transaction makes running instances empty
+	// their caches and send their batches again. The pause lets these batches succeed before the next transaction.
 	forgetPause = 250 * time.Millisecond
 )
 
@@ -25,7 +25,8 @@ func (r *run) forget(ctx context.Context) error {
 		if app.ForgetDays == 0 {
 			return nil
 		}
-		// Never visitors whose visits are kept: late visits may have added some.
+		// Visitors whose visits are kept must not be forgotten. Late visits may have added such
+		// visitors with early days.
 		f := VisitorsForgotten{App: app.Name, Before: min(daysBefore(r.today, app.ForgetDays), app.to)}
 		err := r.forgetInApp(ctx, app.ID, &f)
 		if f.Visitors > 0 {
@@ -71,9 +72,9 @@ func (r *run) forgetInApp(ctx context.Context, app int32, f *VisitorsForgotten) 
 	}
 }
 
-// forgetBatch forgets visitors in transactions that lock their sites briefly. A visitor is forgotten for a site and all
-// its pages at once. Otherwise a forgotten visitor who returns could be new to a page but not to the site, and uv of
-// the page could exceed uv of the site.
+// forgetBatch forgets visitors in transactions that lock their sites briefly. A visitor is forgotten for a site and
+// all its pages in the same transaction. Otherwise a forgotten visitor who returns could be new to a page but not
+// to the site, and uv of the page could exceed uv of the site.
 func (r *run) forgetBatch(ctx context.Context, app int32, f *VisitorsForgotten, unseen []VisitorsUnseenRow) error {
 	for len(unseen) > 0 {
 		n := len(unseen)
@@ -81,7 +82,7 @@ func (r *run) forgetBatch(ctx context.Context, app int32, f *VisitorsForgotten, 
 			n = lastWhole(unseen, visitorsAtOnce+1)
 		}
 		for n == 0 || n < len(unseen) && sameVisitor(unseen[n-1], unseen[n]) {
-			n++ // a visitor with more pages gets a transaction of their own
+			n++ // a visitor with more pages than fit gets a transaction of their own
 		}
 		p := VisitorsForgetParams{App: app, Before: f.Before, Pages: make([]int64, n), Ips: make([]netip.Addr, n)}
 		for i, v := range unseen[:n] {
@@ -100,8 +101,8 @@ func (r *run) forgetBatch(ctx context.Context, app int32, f *VisitorsForgotten, 
 	return nil
 }
 
-// lastWhole returns how many of the first n rows can be taken without splitting the rows of one visitor of a site. More
-// rows of that visitor may follow row n-1.
+// lastWhole returns how many of the first n rows can be taken without splitting the rows of one visitor of a site.
+// The last of the n rows is not taken, because rows of the same visitor may follow it.
 func lastWhole(rows []VisitorsUnseenRow, n int) int {
 	for n--; n > 0 && sameVisitor(rows[n-1], rows[n]); n-- {
 	}

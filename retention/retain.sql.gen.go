@@ -28,7 +28,7 @@ type AppCountedBetweenParams struct {
 	Before  int32
 }
 
-// Whether an app has counted visits from one day until before another.
+// Whether an app has counted visits on @from_day or later, but before the day @before.
 func (q *Queries) AppCountedBetween(ctx context.Context, arg AppCountedBetweenParams) (bool, error) {
 	row := q.db.QueryRow(ctx, appCountedBetween, arg.AppID, arg.FromDay, arg.Before)
 	var counted bool
@@ -54,7 +54,8 @@ const dayClose = `-- name: DayClose :one
 SELECT close_day($1)::boolean AS closed
 `
 
-// Computes the sketches and top lists of a day that has ended. Returns false if they existed.
+// Computes the sketches and top lists of a day that has ended. Returns false if the day was already
+// closed.
 func (q *Queries) DayClose(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, dayClose, day)
 	var closed bool
@@ -66,8 +67,9 @@ const dayDrop = `-- name: DayDrop :one
 SELECT drop_visits_day($1)::boolean AS dropped
 `
 
-// Drops the partition of a closed day. Returns false if it does not exist, or if an app keeps it,
-// for example because it has just counted visits there. Fails (FaultBusy) instead of waiting.
+// Drops the partition of a closed day. Returns false if the partition does not exist, or if an app
+// keeps visits of the day, for example because the app has just counted some. Fails (FaultBusy)
+// instead of waiting.
 func (q *Queries) DayDrop(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, dayDrop, day)
 	var dropped bool
@@ -104,7 +106,7 @@ const logLinesForget = `-- name: LogLinesForget :one
 SELECT forget_log_lines()::bigint AS forgotten
 `
 
-// Forgets lines of logs of days that their apps keep no longer; how many rows.
+// Forgets counted log lines of days that their apps no longer keep. Returns the number of hours.
 func (q *Queries) LogLinesForget(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, logLinesForget)
 	var forgotten int64
@@ -169,7 +171,7 @@ FROM epochs
 WHERE name = 'retention'
 `
 
-// Deletion by retention. The functions that delete rows check for themselves whether these may be
+// Deletion by retention. The functions that delete rows check themselves whether the rows may be
 // deleted.
 // Returns whether retention has completed on this day or a later one.
 func (q *Queries) RetentionDone(ctx context.Context, day int32) (bool, error) {
@@ -199,8 +201,8 @@ type ReturnsPackRow struct {
 	LastPage int64
 }
 
-// Packs some returns of closed days, by target from @from_page on. Returns their number; 0: none
-// are left.
+// Packs some rows of returns on closed days, in order of target from @from_page on. Returns the
+// number of packed rows (0: none are left) and the last target.
 func (q *Queries) ReturnsPack(ctx context.Context, fromPage int64, n int32) (ReturnsPackRow, error) {
 	row := q.db.QueryRow(ctx, returnsPack, fromPage, n)
 	var i ReturnsPackRow
@@ -306,9 +308,9 @@ type VisitorsUnseenRow struct {
 	Ip     netip.Addr
 }
 
-// The visitors who have not visited a site since a day, at the site and at its pages, by site and
-// visitor. The earliest visitors are first, so that a row of erased_visitors is written once for
-// many.
+// The visitors who have not visited a site or its pages since a day, with a row for the site and
+// one for each page, by site and visitor. Visitors with low ranks are first. A row of
+// erased_visitors covers many consecutive ranks, so it is written once for many visitors.
 func (q *Queries) VisitorsUnseen(ctx context.Context, arg VisitorsUnseenParams) ([]VisitorsUnseenRow, error) {
 	rows, err := q.db.Query(ctx, visitorsUnseen, arg.AppID, arg.Before, arg.N)
 	if err != nil {
@@ -338,7 +340,7 @@ WHERE p.app_id = $1
   AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= $2)
 `
 
-// The number of these visitors.
+// The number of rows that VisitorsUnseen would return without a limit.
 func (q *Queries) VisitorsUnseenCount(ctx context.Context, appID int32, before int32) (int64, error) {
 	row := q.db.QueryRow(ctx, visitorsUnseenCount, appID, before)
 	var count int64

@@ -22,7 +22,7 @@ type Retainer struct {
 	pause func(context.Context, time.Duration) error
 	log   *slog.Logger
 
-	forgotOn atomic.Int32 // the day on which visitors were last forgotten completely
+	forgotOn atomic.Int32 // the day of the last complete run of forget
 }
 
 // Options of NewRetainer. A zero field means its default.
@@ -46,7 +46,7 @@ func NewRetainer(d *db.DB, o Options) *Retainer {
 	return &Retainer{db: d, clock: o.Clock, pause: o.Pause, log: o.Log}
 }
 
-// Done lists the data that was deleted, or would be.
+// Done lists the deleted data, or for Plan the data that Run would delete.
 type Done struct {
 	Closed    []int32 // days that got their sketches, which replace the rows of visits for uniques
 	Visits    []VisitsDeleted
@@ -107,11 +107,12 @@ func (r *Retainer) runExclusively(ctx context.Context, due bool) (*Done, error) 
 }
 
 const (
-	dailyAfter = 10 * time.Second // after the instance's start, which has other work
+	dailyAfter = 10 * time.Second // after the instance's start, because it has other work then
 	dailyTry   = 10 * time.Minute // between checks for the end of a day, and between retries
 )
 
-// Daily runs retention once a day until ctx ends. If several instances share a database, the first one does it.
+// Daily runs retention once a day until ctx ends. If several instances share a database, only the first
+// instance that finds it due runs it.
 func (r *Retainer) Daily(ctx context.Context) {
 	for wait := dailyAfter; r.pause(ctx, wait) == nil; wait = dailyTry {
 		done, err := r.IfDue(ctx)
@@ -138,7 +139,8 @@ func (r *Retainer) Daily(ctx context.Context) {
 	}
 }
 
-// IfDue is Run, but returns nil if retention has already completed for the last day that has ended everywhere.
+// IfDue calls Run, unless retention has already completed for the last day that has ended in all time zones.
+// Then it returns nil.
 func (r *Retainer) IfDue(ctx context.Context) (done *Done, err error) {
 	is, err := r.isDone(ctx)
 	if is || err != nil {
@@ -162,8 +164,8 @@ func (r *Retainer) isDone(ctx context.Context) (is bool, err error) {
 	return is, err
 }
 
-// InTurn runs f while no other process runs retention, or returns ErrRunning. If the connection with the lock is lost,
-// retention may run twice at once. This does no harm: every step can be repeated.
+// InTurn runs f while no other process runs retention, or returns ErrRunning. If the connection that holds the lock
+// is lost, a second process may run retention concurrently. This does no harm, because every step can be repeated.
 func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
 	mine, err := r.db.Alone(ctx, db.Retaining, f)
 	if err == nil && !mine {
@@ -175,13 +177,14 @@ func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
 // lateBy is how long after the end of a day its last visits may still be written.
 const lateBy = 10 * time.Minute
 
-// today returns the day in the westernmost time zone, minus lateBy. So the day before it has ended everywhere.
+// today returns the present day in the westernmost time zone, lateBy ago. So the day before it has ended in
+// all time zones.
 func (r *Retainer) today() time.Time {
 	return r.clock().UTC().Add(-12*time.Hour - lateBy).Truncate(24 * time.Hour)
 }
 
-// yesterday returns the first day whose partition is never dropped, even if it is empty: an instance with a slow clock
-// may need it.
+// yesterday returns the previous day in UTC. From this day on, partitions are never dropped, even if they are
+// empty: an instance with a slow clock may need them.
 func (r *Retainer) yesterday() int32 { return daysBefore(r.clock().UTC(), 1) }
 
 func dayNumber(t time.Time) int32 { return visit.DayOf(t, time.UTC) }
@@ -191,11 +194,11 @@ func daysBefore(t time.Time, n int32) int32 { return dayNumber(t.AddDate(0, 0, -
 // run is one run of retention.
 type run struct {
 	*Retainer
-	// today is set by readKept, and constant during the run. With a later day, visitors whose visits are kept would be
-	// forgotten.
+	// today is set by readKept, and stays the same during the run. If it changed at midnight, the run would forget
+	// visitors whose visits are kept.
 	today time.Time
 	dry   bool // only count the data to delete
-	due   bool // the daily run: visitors are not read again when it repeats on the same day
+	due   bool // this is the daily run: if it is repeated on the same day, it does not read visitors again
 	apps  []keeping
 	days  []int32 // days that have ended and have a partition
 	left  int32   // the first day that could not be dropped because it is in use; 0: none
@@ -205,16 +208,16 @@ type run struct {
 // keeping is an app with the range of visits that it keeps.
 type keeping struct {
 	RetentionAppsRow
-	to int32 // the first day whose visits are kept: FromDay or later
+	to int32 // the first day whose visits are kept after this run: FromDay or later
 }
 
-// do runs the steps in an order that leaves the tables consistent if it is interrupted. A day is closed before its rows
-// are deleted. The loss of rows is recorded before the first row is deleted.
+// do runs the steps in an order that leaves the tables consistent if the run is interrupted. A day is closed before
+// its rows are deleted. The loss of rows is recorded before the first row is deleted.
 func (r *run) do(ctx context.Context) error {
 	if err := r.readKept(ctx); err != nil {
 		return err
 	}
-	var busy error // a day in use, for which the other steps do not wait
+	var busy error // the error of a day in use or a paused app; the other steps still run
 	for _, step := range []func(context.Context) error{r.closeDays, r.packReturns, r.noteKept, r.dropDays, r.deleteVisits, r.forget,
 		r.forgetLogs} {
 		err := step(ctx)
@@ -228,8 +231,8 @@ func (r *run) do(ctx context.Context) error {
 	return busy
 }
 
-// eachApp calls do for each app that is not paused. If an app has been paused in the meantime, it skips the app and
-// returns that error at the end.
+// eachApp calls do for each app that is not paused. If an app has been paused in the meantime, it skips the app in
+// all further steps, and returns the error at the end.
 func (r *run) eachApp(do func(app *keeping) error) error {
 	var busy error
 	for i := range r.apps {
@@ -261,7 +264,8 @@ func (r *run) readKept(ctx context.Context) error {
 			k := keeping{app, app.FromDay}
 			if app.RetainDays > 0 && !app.Paused {
 				due := daysBefore(r.today, app.RetainDays)
-				// An app without visits to delete keeps its first day: its visits are complete.
+				// If an app has no visits to delete, its first day stays, because the visits from
+				// this day on are complete.
 				counted, err := q.AppCountedBetween(ctx, AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
 				if err != nil {
 					return err

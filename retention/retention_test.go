@@ -24,11 +24,12 @@ import (
 // retention is a desk with apps that keep their visits for different times.
 type retention struct {
 	*desk.Desk
-	day atomic.Int32           // days after the first one
-	log map[string]*desk.Model // of each app
+	day atomic.Int32           // the present day, as the number of days after the first day
+	log map[string]*desk.Model // the model of each app
 }
 
-// keeps is the number of days that apps keep visits, and visitors.
+// keeps has for each app the number of days for which it keeps visits, and for which it remembers
+// visitors; 0: for ever.
 var keeps = map[string][2]int{"brief": {3, 5}, "long": {6, 0}, "forever": {0, 0}}
 
 func (r *retention) now() time.Time {
@@ -72,7 +73,7 @@ func (r *retention) visit(t *testing.T, app string, visitor int, path string) vi
 	return answer
 }
 
-// countDay counts some visitors of each app: number n visits on each n-th day.
+// countDay counts some visitors of each app. Visitor n visits on every n-th day.
 func (r *retention) countDay(t *testing.T) {
 	t.Helper()
 	for app := range keeps {
@@ -113,7 +114,7 @@ func (r *retention) dump(t *testing.T) (lines []string) {
 		lines = append(lines, desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT '%s ' || (to_jsonb(t) - 'closed_at')::text FROM %[1]s AS t
 			ORDER BY 1`, table))...)
 	}
-	// In the meantime upkeep makes partitions of future days.
+	// Partitions of future days are left out, because upkeep may create some in the meantime.
 	return append(lines, desk.Column[string](t, r.Desk, fmt.Sprintf(`SELECT relname FROM pg_class
 		WHERE relispartition AND relkind = 'r' AND relname BETWEEN 'visits_2019' AND 'visits_%d' ORDER BY 1`, r.today()))...)
 }
@@ -126,7 +127,7 @@ func (r *retention) visitDays(t *testing.T, app string) []string {
 			ORDER BY 1`, app))
 }
 
-// retainer returns a retainer that retries busy days at once.
+// retainer returns a retainer that retries busy days without a pause.
 func (r *retention) retainer(d *db.DB) *Retainer {
 	return NewRetainer(d, Options{Clock: r.now, Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 }
@@ -162,7 +163,8 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	}
 	r.uniques(t)
 
-	// A day is dropped when no app keeps it: the app that kept all days keeps fewer, and the next day is deleted.
+	// A day is dropped when no app keeps it. Here, the app that kept all days keeps fewer from now on. On
+	// days that another app still keeps, only its rows are deleted.
 	three, never := 3, 0
 	admin := r.Admin
 	require.NoError(t, admin.SetApp(t.Context(), "forever", app.Settings{RetainDays: &three}))
@@ -180,7 +182,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	assert.Equal(t, []string{"20190607", "20190608", "20190609", "20190610"}, r.visitDays(t, "forever"))
 	r.uniques(t)
 
-	// An app that keeps its visits longer from now on keeps the remaining ones.
+	// If an app is changed to keep its visits longer, it keeps those that still exist.
 	require.NoError(t, admin.SetApp(t.Context(), "brief", app.Settings{RetainDays: &never, ForgetDays: &never}))
 	r.day.Store(20)
 	_, err = retainer.Run(t.Context())
@@ -190,12 +192,12 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	r.uniques(t)
 }
 
-// deaths are the events at which retention is killed: at the second one if there are two, after the transaction of
-// the first has committed. DROP needs a superuser.
+// deaths are the events at which retention is killed. If there are two such events, it is killed at the second,
+// after the transaction of the first has committed. DROP needs a superuser.
 var deaths = []death{
 	{"INSERT ON sketches", 2}, {"INSERT ON tops", 2}, {"INSERT OR UPDATE ON visits_kept", 2}, {"DROP", 2}, {"DELETE ON visits", 2},
 	{"DELETE ON open_returns", 1}, {"INSERT ON erased_visitors", 1},
-	{"UPDATE ON epochs", 2}, // the note that everything is done
+	{"UPDATE ON epochs", 2}, // recording that the run is complete
 }
 
 type death struct {
@@ -203,8 +205,8 @@ type death struct {
 	nth   int
 }
 
-// Retention that was stopped after any of its steps, or killed within one, has the same result after another run, and
-// no number is wrong in between.
+// If retention is stopped after a step, or killed within a step, another run leads to the same result. No number is
+// wrong in the meantime.
 func TestRetentionContinuesAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	const steps = 6
@@ -212,7 +214,7 @@ func TestRetentionContinuesAfterAnInterruption(t *testing.T) {
 	t.Run("cut short", func(t *testing.T) {
 		for i := range dumps {
 			if testing.Short() && i > 0 && i <= steps {
-				continue // the others stop it within its steps
+				continue // the other kinds stop retention within its steps
 			}
 			name, cut := fmt.Sprintf("after %d of its steps", i), func(t *testing.T, r *retention) { r.takeSteps(t, i) }
 			if i > steps {
@@ -230,7 +232,7 @@ func TestRetentionContinuesAfterAnInterruption(t *testing.T) {
 	require.Contains(t, dumps[0], "brief a.example open 20190608 20190607 1")
 	require.Contains(t, dumps[0], "brief a.example packed 20190607 111 111001")
 	for i, dump := range dumps {
-		if dump != nil { // it was not left out
+		if dump != nil { // the test was not skipped
 			assert.Equal(t, dumps[0], dump, "cut short %s", names[i])
 		}
 	}
@@ -353,7 +355,7 @@ func TestOneInstanceLetsGo(t *testing.T) {
 		assert.Equal(t, int32(1), did.Load(), "instances that did it on day %d", round)
 		r.day.Add(1)
 	}
-	// Retention runs in one place at a time, and a second run reports this.
+	// Only one process runs retention at a time. A second run reports this.
 	other, err := r.Tables().Begin(t.Context())
 	require.NoError(t, err)
 	_, err = other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext('footfall.retain'))`)
@@ -368,7 +370,8 @@ func TestOneInstanceLetsGo(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// A day is due by the instance's clock, from ten past noon UTC on: then the day has ended everywhere.
+// A day is due by the instance's clock, from ten past noon UTC on: then the day has ended in all time
+// zones.
 func TestRetentionIsDueWhenADayIsOverEverywhere(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[string]int32{
@@ -381,8 +384,8 @@ func TestRetentionIsDueWhenADayIsOverEverywhere(t *testing.T) {
 	}
 }
 
-// A run uses the day on which it started, even if that day ends. With the next day it would forget visitors whose
-// visits it has kept.
+// A run uses the day on which it started, even if that day ends. If it used the next day, it would forget
+// visitors whose visits it has kept.
 func TestRunGoesByOneDay(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
@@ -411,7 +414,7 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 	r.visit(t, "long", 1, "/a")
 	r.day.Store(4)
 	r.visit(t, "brief", 2, "/a")
-	r.visit(t, "brief", 3, "/b") // keeps the visitor at the site, and so at /a, where their last visit is long ago
+	r.visit(t, "brief", 3, "/b") // the site remembers the visitor, so /a does, too, although the last visit there is long ago
 	r.day.Store(6)
 	done, err := r.retainer(r.DB).Run(t.Context())
 	require.NoError(t, err)
@@ -458,8 +461,8 @@ func TestRetentionAsFootfallApp(t *testing.T) {
 	r.uniques(t)
 }
 
-// A query reads visits for hours, which uses all days: retention tries to drop one of the days to delete, and leaves
-// the others to the next run. Visitors are forgotten in the meantime. They are searched for once a day.
+// A query reads visits for hours, so all days are in use. Retention tries to drop only the first of the days to
+// drop, and leaves the others to the next run. It still forgets visitors, but searches for them only once a day.
 func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
@@ -499,7 +502,7 @@ func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
 	assert.Equal(t, []VisitorsForgotten{{"brief", 20190609, 1}}, done.Forgotten)
 }
 
-// late counts a visit on this day after the first one.
+// late counts a late visit. day is the number of days after the first day.
 func (r *retention) late(t *testing.T, app string, day int) {
 	t.Helper()
 	at := time.Date(2019, 6, 1+day, 12, 0, 0, 0, time.UTC)
@@ -507,8 +510,8 @@ func (r *retention) late(t *testing.T, app string, day int) {
 	require.NoError(t, err)
 }
 
-// A visit is counted for a day that is to be dropped, and for which no app kept anything: the rows of other apps are
-// deleted from it, and the run continues with the next day.
+// A late visit is counted on a day that no app kept, just before the day is dropped. The day is kept, the rows of
+// the other apps on this day are deleted, and the run continues with the next day.
 func TestDayIsKeptWhenItIsToBeDropped(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
@@ -536,8 +539,8 @@ func TestDayIsKeptWhenItIsToBeDropped(t *testing.T) {
 		FROM visits AS v JOIN pages AS p ON p.id = v.page_id AND p.site_id IS NULL JOIN apps AS a ON a.id = p.app_id`))
 }
 
-// A day that was to be dropped, and was in use, is kept by the time of the next run, which deletes the rows of the
-// other apps.
+// A day could not be dropped because it was in use. By the next run, an app keeps the day, so the run deletes only
+// the rows of the other apps.
 func TestDayIsKeptSinceItWasInUse(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
@@ -566,7 +569,7 @@ func TestReturnsArePackedDuringLateVisits(t *testing.T) {
 		r.visit(t, "forever", 1, "/a")
 	}
 	r.day.Store(12)
-	// Packed rows reappear at once, as from a batch that was waiting for the locks.
+	// Packed rows reappear immediately, as if a batch had been waiting for the locks.
 	_, err := r.Tables().Exec(t.Context(), `
 		CREATE FUNCTION come_again() RETURNS trigger LANGUAGE plpgsql AS
 			'BEGIN INSERT INTO footfall.open_returns VALUES (NEW.page_id, NEW.day_id, 20190601, 1) ON CONFLICT DO NOTHING; RETURN NULL; END';

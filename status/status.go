@@ -1,5 +1,5 @@
-// Package status reports the state of the service to an operator, as far as the database knows: the running instances, the
-// counted and kept data, and warnings.
+// Package status reports the state of the service to an operator, as far as the database can show it: the running
+// instances, the counted and kept data, and warnings.
 package status
 
 import (
@@ -14,7 +14,8 @@ import (
 	"footfall/visit"
 )
 
-// Status is the state of the service at one moment. Days are numbers like 20190629; 0: none.
+// Status is the state of the service at one moment. Days are numbers like 20190629, or 0 if there
+// is no day.
 type Status struct {
 	Server    Server     `json:"server"`
 	Disk      *Disk      `json:"disk"` // null if the server is on another machine
@@ -35,9 +36,9 @@ type Server struct {
 	Version     string  `json:"version"`
 	Database    string  `json:"database"`
 	Bytes       int64   `json:"bytes"`
-	HugePages   string  `json:"huge_pages"`           // on, off or unknown: whether its memory uses them
+	HugePages   string  `json:"huge_pages"`           // on, off or unknown: whether the server's memory uses huge pages
 	ClockOffset float64 `json:"clock_offset_seconds"` // how far this machine's clock is ahead of the server's
-	Standby     bool    `json:"standby_required"`     // if no synchronous standby follows, nothing is counted or changed
+	Standby     bool    `json:"standby_required"`     // nothing is counted or changed unless a synchronous standby follows
 }
 
 // Disk is the file system of the embedded server's data.
@@ -46,14 +47,15 @@ type Disk struct {
 	Free  int64 `json:"free_bytes"`
 }
 
-// Instance is a running instance. Details of another role's sessions may be hidden, and are empty then.
+// Instance is a running instance. Details of the instance are empty if the database hides another
+// role's sessions.
 type Instance struct {
 	Name    string     `json:"name"`    // application_name of its connections
 	Address string     `json:"address"` // address of its connections; empty over a Unix socket
 	Since   *time.Time `json:"since"`   // when it connected to watch the apps
 }
 
-// Rows of queries/status/status.sql, which describes their columns.
+// The rows of queries in queries/status/status.sql, which describes their columns.
 type (
 	// App has the counted and kept data of an app.
 	App = StatusAppsRow
@@ -70,7 +72,7 @@ type Visits struct {
 
 // Daily is the task that closes days and deletes data that no app keeps.
 type Daily struct {
-	DoneOn    int32      `json:"done_on"` // the last day on which it was completed, in the time zone where days begin last
+	DoneOn    int32      `json:"done_on"` // the last day with a completed run, in the time zone where days start last
 	Running   bool       `json:"running"`
 	ClosedDay int32      `json:"closed_day"`
 	ClosedAt  *time.Time `json:"closed_at"`
@@ -79,12 +81,12 @@ type Daily struct {
 // Inbox has the accepted visits that are not counted yet.
 type Inbox struct {
 	Waiting int64      `json:"waiting"` // visits
-	Oldest  *time.Time `json:"oldest"`  // when the oldest was accepted; null: none
+	Oldest  *time.Time `json:"oldest"`  // when the oldest waiting visit was accepted, or null
 	Aside   int64      `json:"aside"`   // waiting visits of locked apps, which are skipped for now
 }
 
-// Read reads the status. If the schema is not this program's, it adds a warning and reads no tables. dir is the folder of the
-// server's data if that is on this machine, or "".
+// Read reads the status. If this program cannot use the schema, it adds a warning and reads no tables. dir is the
+// folder of the server's data if it is on this machine, or "".
 func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	if err := d.MeasureClock(ctx); err != nil {
 		return nil, err
@@ -117,13 +119,13 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 // facts are the data from the database.
 type facts struct {
 	now   time.Time     // by the database's clock
-	ahead time.Duration // of this machine's clock
-	disk  *Disk         // nil: unknown
+	ahead time.Duration // how far this machine's clock is ahead
+	disk  *Disk         // nil if the data is on another machine
 
 	server    db.StatusServerRow
 	standby   db.Standby
 	instances []db.StatusInstancesRow
-	snapshots []db.SnapshotHoldersRow // held for too long
+	snapshots []db.SnapshotHoldersRow // only snapshots that are held for too long
 
 	unreadable error // the tables are not for this program, so the following fields were not read
 	apps       []App
@@ -132,7 +134,7 @@ type facts struct {
 	inbox      []db.InboxLookRow
 	days       []int32 // with a partition
 	unclosed   []int32 // partitions that should be closed, but are not
-	missing    []int32 // out of yesterday, today and tomorrow
+	missing    []int32 // those of yesterday, today and tomorrow without a partition
 	nodesAway  []string
 	refused    error // why no batch can be written now
 	webhooks   []WebhooksFailingRow

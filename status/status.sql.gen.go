@@ -52,10 +52,11 @@ type StatusAppsRow struct {
 }
 
 // The state of the service, for operators only. No query here reads a table of visits or visitors.
-// Each app that is not being deleted: its visits over all of its sites, the last day with visits and their
-// number, for how many days it keeps visit rows (0: for ever), the first day whose rows it still has
-// (0: all days), and whether deletion by retention is paused, because an import runs or was killed recently.
-// Days are 0 if the app has none. The time of day of a visit is not stored.
+// Each app that is here and not being deleted. hot is the number of visits to all of its sites. last_day is
+// the last day with visits (0: none), and last_day_hot the number of visits on this day. retain_days is the
+// number of days for which the app keeps visit rows (0: for ever). from_day is the first day whose rows
+// still exist (0: all days). paused is true if deletion by retention is paused, because an import runs or
+// was killed recently. The time of day of a visit is not stored.
 func (q *Queries) StatusApps(ctx context.Context) ([]StatusAppsRow, error) {
 	rows, err := q.db.Query(ctx, statusApps)
 	if err != nil {
@@ -109,7 +110,7 @@ type TableSizesRow struct {
 }
 
 // The sizes of Footfall's tables with their indexes, the largest first. The partitions of visits are one
-// row. Row numbers are the server's last estimates.
+// row. Row counts are the server's last estimates.
 func (q *Queries) TableSizes(ctx context.Context) ([]TableSizesRow, error) {
 	rows, err := q.db.Query(ctx, tableSizes)
 	if err != nil {

@@ -114,7 +114,8 @@ func TestReadWebhooksThatNobodyAnswers(t *testing.T) {
 	assert.NotContains(t, s.Warnings[1], "hook.example")
 }
 
-// Apps that list the same site are named, with the one that counts pages without an app.
+// Apps that list the same site are named. The sentence also names the app that counts pages without
+// an app.
 func TestReadSitesThatSeveralAppsList(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -163,10 +164,11 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 
 	_, err = d.MakeDays(t.Context(), 20260101)
 	require.NoError(t, err)
-	assertWarns(t, read(t, d), nobodyRuns) // visits of an earlier day wait for the next daily task
+	assertWarns(t, read(t, d), nobodyRuns) // late visits of an earlier day wait for the next daily task
 }
 
-// A step of the daily task that was skipped is reported on the same day, whatever partitions exist.
+// If the daily task skipped a step, the status reports this on the same day, regardless of the
+// existing partitions.
 func TestReadWhatTheDailyTaskLeftOut(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -220,8 +222,9 @@ func TestReadSnapshotThatIsHeld(t *testing.T) {
 		"it is not five minutes old")
 }
 
-// Nothing is counted while the server waits for a standby that is away, does not respond, or has another name, or
-// while the server waits for none although it should. A demoted server waits for none.
+// Nothing is counted while the server waits for a standby that is missing, does not respond, or has another name.
+// The same applies while the server does not wait for a standby, although one is required. A demoted server does
+// not wait for a standby.
 func TestWarningOfTheStandby(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)

@@ -18,12 +18,13 @@ const (
 	// A day has ended in all time zones twelve hours after its end in UTC. The daily task starts ten minutes later and may take
 	// long.
 	closedWithin = 36 * time.Hour
-	// All instances have tried ten minutes after the first attempt. If none is running then, something was left out.
+	// Ten minutes after the first attempt of the daily task, all instances have tried to run it. If it is not
+	// running then, it has left out some days or apps.
 	triedWithin = 12*time.Hour + 30*time.Minute
 
-	enoughDays = 7 // instances create eight days, some minutes after midnight
+	enoughDays = 7 // instances create eight days in advance, but only some minutes after midnight
 
-	webhookWithin = time.Hour // for a call to succeed, which allows for a restart of its receiver
+	webhookWithin = time.Hour // time for a call to succeed, which is enough to restart its receiver
 )
 
 // daysLeft returns the number of days after today that have partitions.
@@ -78,7 +79,7 @@ func (f *facts) warnings() []string {
 		warn("the server waits for no standby, though one is required, so nothing is counted: name the standby in its " +
 			"synchronous_standby_names, and check that its max_wal_senders is not 0; or allow counting without one with `footfall standby require off`")
 	}
-	if f.refused != nil && !db.IsDenied(f.refused) { // otherwise only this role lacks the right to count
+	if f.refused != nil && !db.IsDenied(f.refused) { // if access is denied, only this command's role lacks the right to count
 		warn("no visit can be counted now: %s", db.Sentence(f.refused))
 	}
 	if len(f.nodesAway) > 0 {
@@ -99,7 +100,8 @@ func (f *facts) warnings() []string {
 	f.warnOfDays(warn)
 	const look = "see the service's log, or run `footfall retain`"
 	due := f.due()
-	// Unclosed days may be visits of earlier days that arrived after the daily task. The next task closes them.
+	// A day may also be unclosed because late visits to it arrived after the daily task. The next daily task
+	// closes it.
 	behind := len(due) > 0 && f.daily.DoneOn <= due[len(due)-1]
 	leftOut := f.daily.DoneOn > 0 && f.daily.DoneOn < dayOf(f.now.Add(-triedWithin)) && !f.daily.Running
 	switch {

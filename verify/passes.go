@@ -19,16 +19,16 @@ const (
 	passLines   = "lines"
 )
 
-// piece is a part of a pass that is checked in one snapshot, the same in which it was chosen.
+// piece is a part of a pass. It is checked in one snapshot, in which it was also chosen.
 type piece struct {
 	pass   string
 	weight int64 // approximate number of rows, for the progress; 0 unless pass is passTargets
-	pace   *pace // that determined its size
+	pace   *pace // the pace that determined the size
 	size   float64
 	proofs ProveParams
 }
 
-// walk returns the pieces of a pass one by one, then nil. The caller holds v.mu.
+// walk returns the pieces of a pass one after another, and then nil. Callers of next hold v.mu.
 type walk struct {
 	pass string
 	next func(ctx context.Context, q *Queries) (*piece, error)
@@ -53,8 +53,8 @@ func (v *verifier) next(ctx context.Context, q *Queries) (*piece, error) {
 	return nil, nil
 }
 
-// pace chooses the size of the next piece so that it takes one snapshot, based on the time of the last piece. It is
-// never below the first size, however slow the server is.
+// pace chooses the size of the next piece so that checking it takes about Options.Within. It uses the time that the
+// last piece took. The size is never below the first size, even if the server is slow.
 type pace struct{ first, size float64 }
 
 func newPace(first float64) *pace {
@@ -63,20 +63,22 @@ func newPace(first float64) *pace {
 }
 
 const (
-	firstRows = 20_000 // per second: suitable for any server
-	// hoursAtOnce is the number of hours of logs in the first piece, per second. Each hour has some blocks.
+	firstRows = 20_000 // number of rows in the first piece, per second of Options.Within: suitable for any server
+	// hoursAtOnce is the number of hours of logs in the first piece, per second of Options.Within. Each
+	// hour has some blocks.
 	hoursAtOnce = 2000
 	steepest    = 4 // maximum growth from one piece to the next
 
-	// Sketches are recomputed for about this many visits. In a larger database each run chooses other sketches.
+	// Sketches are recomputed for about this many visits. If the database has more visits, each run chooses a
+	// different sample of sketches.
 	visitsSketched = 1_000_000
 
-	// Most targets have at least this many rows. A piece has at most as many targets as this allows, and at most
-	// steepest times those of the last piece.
+	// Most targets have at least this many rows. A piece has at most size/rowsOfTarget targets, and at most
+	// steepest times as many targets as the last piece.
 	rowsOfTarget = 10
 )
 
-// took adapts the size to the time that a piece took.
+// took adapts the size of the next piece to the time that a piece of this size took.
 func (p *pace) took(size float64, took, within time.Duration) {
 	p.size = max(p.first, min(p.size*steepest, size*float64(within)/float64(max(took, 1))))
 }
@@ -116,7 +118,7 @@ func (w *targetWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	p := ProveParams{
 		Checks: []string{"targets"}, App: w.App, Low: w.from, High: next.High, Listed: next.Targets, FromDay: scope.FromDay,
 		Seed: w.seed, Sampled: int32(min(1, visitsSketched/float64(max(w.all, 1))) * sampleParts),
-		Whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0, // also check for rows without a page
+		Whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0, // also checks for rows without a page
 	}
 	if next.High == 0 {
 		w.ended = true
@@ -131,13 +133,13 @@ func (w *targetWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	w.from, w.met = p.High+1, float64(next.Met)
 	w.sites = append(w.sites, next.Sites...)
 	if p.Whole {
-		p.Listed = nil // the range contains them
+		p.Listed = nil // the range of ids contains the targets
 	}
 	return &piece{pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), proofs: p}, nil
 }
 
-// addWaiting adds the tag sums that batches have not added up yet to offenders that are too low without them. It
-// removes offenders that are then correct.
+// addWaiting corrects offenders whose stored number seems too low only because some tags are not yet added to
+// the sums. It adds these tags to the stored numbers, and removes the offenders that are then correct.
 func addWaiting(ctx context.Context, q *Queries, found []ProveRow) (err error) {
 	var waiting map[tagSum]int64
 	for i := range found {
@@ -163,8 +165,8 @@ func addWaiting(ctx context.Context, q *Queries, found []ProveRow) (err error) {
 	return nil
 }
 
-// tagSum identifies a sum of a target: the visitors on a day with a tag. Tag 0 stands for all hours. Day 0 with tag 0
-// stands for newcomers in all hours of all days.
+// tagSum identifies a sum of a target: the number of visitors with a tag on a day. Tag 0 means the sum over all
+// hours. Day 0 with tag 0 means the newcomers in all hours of all days.
 type tagSum struct{ target, day, tag int64 }
 
 // tagsWaiting returns the numbers that are waiting to be added to sums.
@@ -190,13 +192,13 @@ func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	return waiting, err
 }
 
-// siteWalk walks over groups of the sites met among the targets, and then over the apps whose sites are all checked.
-// It walks over each group day by day.
+// siteWalk walks over the sites that targetWalk has found, in groups. Unless a sample is taken, it then walks over
+// the apps. It walks over each group or app day by day.
 type siteWalk struct {
 	*verifier
 	groups   []ProveParams // some sites, or an app
-	pace     *pace         // in days, for the first group; nil: not started
-	afterDay int32         // last day already returned for the first group
+	pace     *pace         // in days, for the first group; nil if the walk has not started
+	afterDay int32         // last day of the first group's previous piece
 }
 
 const sitesAtOnce = 500
@@ -247,7 +249,7 @@ func (w *siteWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 type personWalk struct {
 	*verifier
 	pace    *pace
-	periods []int16 // periods left; nil: not started
+	periods []int16 // periods left; nil if the walk has not started
 	after   VerifyNextPersonRow
 }
 

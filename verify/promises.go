@@ -12,16 +12,16 @@ type promise struct {
 	name     string
 	says     string
 	restsOn  string
-	unit     string    // of the checked objects
-	pass     string    // the pass that decides it
-	measures []measure // the first one counts the checked objects
+	unit     string    // name of the checked objects
+	pass     string    // the pass that checks it
+	measures []measure // the first measure counts the checked objects
 }
 
 // measure is a pair of numbers that a query compares.
 type measure struct {
 	name   string // as in the query
-	stored string // meaning of the wrong number
-	should string // meaning of the number it is compared with
+	stored string // meaning of the stored number, which is wrong
+	should string // meaning of the number with which the stored number is compared
 }
 
 // promises lists all promises in the order of the report.
@@ -110,7 +110,7 @@ const (
 	linesMeasure  = "lines"
 	closedMeasure = "closed ahead"
 
-	tagRowsMeasure = "tag rows" // has tags instead of previous days
+	tagRowsMeasure = "tag rows" // the offences of this measure have a tag in the field previous
 )
 
 // result returns the result of a promise. The caller holds v.mu, unless no other goroutine runs.

@@ -1,5 +1,6 @@
-// Package verify checks the counted numbers: it recomputes every promise from the rows while visits are counted. It uses
-// many snapshots of about a second, because an old snapshot slows counting down. Each check uses a single snapshot.
+// Package verify checks the counted numbers: it checks every promise against the rows while visits are counted. It
+// uses many snapshots of about a second each, because an old snapshot slows counting down. Each piece is checked
+// within a single snapshot.
 package verify
 
 import (
@@ -17,8 +18,8 @@ import (
 // Options of Run.
 type Options struct {
 	App      string              // only this app; "": all
-	Sample   float64             // percentage of sites to check, each with all pages; 0: all
-	Seed     int64               // selects another sample
+	Sample   float64             // percentage of sites to check, each with all its pages; 0: all sites
+	Seed     int64               // selects the sample: another seed, another sample
 	Limit    int                 // maximum offenders listed for each promise; 0: manyAtMost
 	Jobs     int                 // number of parallel connections
 	Within   time.Duration       // approximate duration of a snapshot; 0: one second
@@ -37,10 +38,10 @@ type Proof struct {
 	Promises   []PromiseResult `json:"promises"`
 	Targets    int64           `json:"targets"`
 	Visitors   int64           `json:"visitors"`        // includes erased visitors
-	Erased     int64           `json:"erased_visitors"` // visitors with only their rank kept
+	Erased     int64           `json:"erased_visitors"` // visitors of whose data only the rank is kept
 	Visits     int64           `json:"visits"`          // rows of visits
 	Days       int64           `json:"days"`            // (target, day) pairs
-	OlderDays  int64           `json:"older_days"`      // pairs whose rows of visits are not kept
+	OlderDays  int64           `json:"older_days"`      // (target, day) pairs whose rows of visits are not kept
 	Unknown    int64           `json:"days_with_unknown"`
 	Deleted    int64           `json:"apps_being_deleted"` // apps that were left out
 	Violations int64           `json:"violations"`
@@ -70,10 +71,10 @@ type Offender struct {
 const (
 	sortMemory  = "256MB"
 	sampleParts = 1 << 20
-	manyAtMost  = 100_000 // maximum offenders that verify_targets.sql returns for a measure; default of Options.Limit
+	manyAtMost  = 100_000 // maximum number of offenders that verify_targets.sql returns for a measure; default of Options.Limit
 )
 
-// Run recomputes every promise from the tables while visits are counted.
+// Run checks every promise against the tables while visits are counted.
 func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 	if o.Sample == 0 {
 		o.Sample = 100
@@ -104,15 +105,15 @@ type verifier struct {
 
 	mu           sync.Mutex        // guards the following fields
 	walks        []walk            // walks not finished yet
-	sites        []int64           // found so far
-	beingDeleted int64             // number of apps
+	sites        []int64           // sites found so far by targetWalk
+	beingDeleted int64             // number of apps that are being deleted
 	results      map[string]result // by measure
 	left         map[string]int    // remaining parts of each pass: unfinished pieces, plus the walk itself
 	done         int64
 	all          int64
 }
 
-// result is the result of a measure. The queries define held, behind and broken.
+// result is the result of a measure. held, behind and broken are defined in the queries.
 type result struct {
 	held, behind, broken int64
 	offenders            []offence
@@ -168,7 +169,7 @@ func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
 	return proof, snapshots[0].Take(ctx, func(tx db.Tx) error { return v.name(ctx, New(tx), proof) })
 }
 
-// step checks the next piece, if there is one.
+// step chooses and checks the next piece. more is false if no piece is left.
 func (v *verifier) step(ctx context.Context, s *db.Snapshots) (more bool, err error) {
 	err = s.Take(ctx, func(tx db.Tx) error {
 		began, q := time.Now(), New(tx)

@@ -14,7 +14,7 @@ const peoplePeriod = `-- name: PeoplePeriod :one
 SELECT people_period()::smallint AS period
 `
 
-// The table of people, of the two, that is being written.
+// The present period of people, 0 or 1. Only the table of this period is being written.
 func (q *Queries) PeoplePeriod(ctx context.Context) (int16, error) {
 	row := q.db.QueryRow(ctx, peoplePeriod)
 	var period int16
@@ -239,7 +239,7 @@ type VerifyNamesRow struct {
 	Uri string
 }
 
-// The names of targets, and of apps, which have their negated id.
+// The names of targets and apps. Negative numbers are negated ids of apps.
 func (q *Queries) VerifyNames(ctx context.Context, targets []int64) ([]VerifyNamesRow, error) {
 	rows, err := q.db.Query(ctx, verifyNames, targets)
 	if err != nil {
@@ -310,9 +310,10 @@ type VerifyNextRow struct {
 	Sites   []int64
 }
 
-// The next pages from a number on, in order: about as many as have this number of rows in total, at least
-// one, and at most @many. Returns their number, the last one (0: none left), and which of them are
-// selected. Pages of an app that is being deleted are left out, because its rows are deleted step by step.
+// The next targets from the id @from_id on, in order: as many as have about @size rows in total, but at
+// least one and at most @many. Returns how many targets these are, the last one's id (0: none is left),
+// and the ids of the selected targets and sites. Targets of an app that is being deleted are not selected,
+// because its rows are deleted step by step.
 func (q *Queries) VerifyNext(ctx context.Context, arg VerifyNextParams) (VerifyNextRow, error) {
 	row := q.db.QueryRow(ctx, verifyNext,
 		arg.Size,
@@ -342,7 +343,7 @@ SELECT coalesce((SELECT c.day_id
                  LIMIT 1), 0)::integer AS day
 `
 
-// The closed day that follows @after and this number of skipped days; 0 at the end.
+// Skips @skip closed days after @after, and returns the next closed day; 0 if there is none.
 func (q *Queries) VerifyNextDay(ctx context.Context, after int32, skip int32) (int32, error) {
 	row := q.db.QueryRow(ctx, verifyNextDay, after, skip)
 	var day int32
@@ -374,7 +375,7 @@ type VerifyNextHourRow struct {
 	Hour  int32
 }
 
-// The hour of a log that is a number of rows after another one; 0 at the end.
+// Skips @skip rows of log_hours after a key, and returns the key of the next row; 0 if there is none.
 func (q *Queries) VerifyNextHour(ctx context.Context, arg VerifyNextHourParams) (VerifyNextHourRow, error) {
 	row := q.db.QueryRow(ctx, verifyNextHour, arg.AfterApp, arg.AfterHour, arg.Skip)
 	var i VerifyNextHourRow
@@ -407,8 +408,8 @@ type VerifyNextPersonRow struct {
 	ID    netip.Addr
 }
 
-// The last key of the next portion of rows of people after a key, in one of its two tables. app 0: no row
-// follows.
+// Skips @skip rows of people after a key, and returns the key of the next row, in the table of one period.
+// app_id is 0 if there is no such row.
 func (q *Queries) VerifyNextPerson(ctx context.Context, arg VerifyNextPersonParams) (VerifyNextPersonRow, error) {
 	row := q.db.QueryRow(ctx, verifyNextPerson,
 		arg.Period,

@@ -73,10 +73,10 @@ func newProven(t *testing.T) *proven {
 	return p
 }
 
-// Ids of the app empty.
+// Ids of the app named empty.
 const (
 	person = "fd00::1"
-	alias  = "fd00::2" // of the person
+	alias  = "fd00::2" // an id of the person
 	moved  = "fd00::3" // leads to alias, and used to lead to another id
 )
 
@@ -126,7 +126,8 @@ func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string
 	assert.Empty(t, violations(p.verify(t, verify.Options{})), "all was mended")
 }
 
-// visitOf returns a visit such as 1a/home: visitor 1, on page /home of site a. Each comes from the site east or west.
+// visitOf returns a visit such as 1a/home: visitor 1, on page /home of site a. Each visit has the referrer east or
+// west.
 func visitOf(v string) counter.Request {
 	from := []string{"east", "west"}[v[0]%2]
 	return counter.Request{App: "demo", IP: "192.0.2." + v[:1], URI: fmt.Sprintf("http://%s.example%s", v[1:2], v[2:]),
@@ -146,7 +147,7 @@ func (p *proven) verify(t *testing.T, o verify.Options) *verify.Proof {
 // inPieces is so short that each snapshot covers the minimum of rows: one target.
 const inPieces = time.Nanosecond
 
-// violations lists the results of a proof, a line each: the promise and the offender.
+// violations lists the violations in a proof. Each line names the promise and the offender.
 func violations(proof *verify.Proof) (lines []string) {
 	for _, u := range proof.Promises {
 		for _, o := range u.Offenders {
@@ -206,7 +207,7 @@ const (
 	ofEmpty  = "(people of app 2)"
 )
 
-// Each kind of damage is found, for the promise that it breaks, with the target.
+// Verify finds each kind of damage, and reports the broken promise and the target.
 func TestVerifyFindsDamage(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -531,7 +532,7 @@ const countedLine = `SELECT count_lines(1, '', ARRAY[24 * (date '2026-06-28' - d
 	ARRAY[timestamptz '2026-06-28'],
 	ARRAY[int8send(1)])`
 
-// Damage is also found in single targets.
+// Damage is also found if each piece has only one target.
 func TestVerifyFindsDamageInPieces(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -583,8 +584,8 @@ func TestVerifyAddsWhatWaits(t *testing.T) {
 	}, violations(p.verify(t, verify.Options{})))
 }
 
-// A late visit moves a new visitor to an earlier day, but not the newcomer. Such days, and those in between, are not
-// compared with rows. The others still are.
+// A late visit makes an earlier day the visitor's first day, but the sums by tag still count the newcomer on the
+// later day. Both days, and the days in between, are not compared with rows. Other days are.
 func TestVerifyWithLateVisits(t *testing.T) {
 	t.Parallel()
 	p, years := newProven(t), 3650
@@ -613,7 +614,7 @@ func TestVerifyWithLateVisits(t *testing.T) {
 	}, violations(p.verify(t, verify.Options{})))
 }
 
-// No snapshot is held for long: visits counted in the meantime are in the next one.
+// No snapshot is held for long. Visits that are counted in the meantime are in the next snapshot.
 func TestVerifyTakesManySnapshots(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -670,7 +671,8 @@ func TestVerifyOfOneApp(t *testing.T) {
 	assert.EqualValues(t, 7, proof.Targets)
 }
 
-// A sample consists of whole sites, the same for a seed, so that every promise holds on it.
+// A sample consists of whole sites, so that every promise holds for it. The same seed selects the
+// same sites.
 func TestVerifySample(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -693,7 +695,7 @@ func TestVerifySample(t *testing.T) {
 	assert.Positive(t, found)
 }
 
-// The number of named offenders is limited to the first ones. All are counted.
+// Only the first offenders are named, up to the limit. All of them are counted.
 func TestVerifyLimit(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -708,8 +710,8 @@ func TestVerifyLimit(t *testing.T) {
 	}
 }
 
-// Each comparison is of one moment, whatever is counted and erased at the same time, including pages and days. No
-// visit fails because of it.
+// Each comparison uses the data of one moment, even if visits are counted, and visitors, pages and days are
+// erased, at the same time. No visit fails because of the verification.
 func TestVerifyWhileCounting(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -778,7 +780,7 @@ func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 	assert.Positive(t, p.verify(t, verify.Options{}).Violations)
 }
 
-// So is an app whose deletion starts during the run.
+// An app whose deletion starts during the run is also left out.
 func TestVerifyWhileAnAppIsDeleted(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Range is a range of days, which are numbers like 20190629. Both ends belong to it.
+// Range is a range of days, which are numbers like 20190629. It includes both ends.
 type Range struct {
 	From int32 `json:"from"`
 	To   int32 `json:"to"`
@@ -40,9 +40,9 @@ func (in Range) String() string {
 // DayText formats a day like 2026-11-22.
 func DayText(day int32) string { return DateOf(day).Format(time.DateOnly) }
 
-// ParseRange parses a range of days. to is a day, or "" for today. from is a day, a number of days
-// like 30d that end with to, or "all" for the first of all days. "all" with "" is AllDays. Every
-// error is an *Error about the field "from" or "to".
+// ParseRange parses a range of days. to is a day, or "" for today. from is a day, a number of days like 30d that
+// end with to, or "all" for the first of all days. If from is "all" and to is "", the range is AllDays. Every error
+// is an *Error about the field "from" or "to".
 func ParseRange(from, to string, today int32) (in Range, err error) {
 	in = Range{From: AllDays.From, To: today}
 	if to != "" {
@@ -70,7 +70,7 @@ func ParseRange(from, to string, today int32) (in Range, err error) {
 	return in, nil
 }
 
-// Days returns the number of days of a range with a first day.
+// Days returns the number of days of a range, which must have a first day.
 func (in Range) Days() int {
 	return int(DateOf(in.To).Sub(DateOf(in.From)).Hours()/24) + 1
 }
@@ -82,7 +82,7 @@ func (in Range) Earlier(n int) Range {
 
 func daysEarlier(day int32, n int) int32 { return DayOf(DateOf(day).AddDate(0, 0, -n), time.UTC) }
 
-// DayOf returns the natural day of a moment in a time zone, as a number like 20190629.
+// DayOf returns the calendar day of a moment in a time zone, as a number like 20190629.
 func DayOf(t time.Time, loc *time.Location) int32 {
 	year, month, day := t.In(loc).Date() // some 20 ns: a cache would gain nothing
 	return int32(year*10000 + int(month)*100 + day)

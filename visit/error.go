@@ -19,10 +19,10 @@ const (
 	TooMany                     // not counted: more than the app's limits allow
 	TooLarge                    // the body is larger than allowed
 	TooSlow                     // the body arrives too slowly
-	Mismatch                    // differs from an earlier request with the same name
+	Mismatch                    // differs from an earlier request for the same Idempotency-Key or queue
 	Unavailable                 // not counted; try again later
-	// Lost: it is unknown whether the visit was counted, or its numbers are. Send it again only with an id, or with the
-	// same Idempotency-Key.
+	// Lost: it is unknown whether the visit was counted, or it was counted and its numbers are unknown. Send the visit again
+	// only with an id, or with the same Idempotency-Key.
 	Lost
 )
 
@@ -43,8 +43,8 @@ func Textf(format string, values ...any) Text {
 
 func (t Text) String() string { return fmt.Sprintf(t.Format, t.Values...) }
 
-// Error is an error for callers, made by Errorf. The entry point writes it: Message for the command line and the API,
-// or a page in its language.
+// Error is an error for callers, made by Errorf. The command line and the API show its Message. A page shows it in
+// the language of the page.
 type Error struct {
 	Kind       Kind
 	Field      string        // the wrong field of the request, as callers write it; else ""
@@ -75,7 +75,7 @@ func InField(field string, err error) *Error {
 	return &copied
 }
 
-// Rename returns a copy of an Error with other names of its fields.
+// Rename returns a copy of an Error, with its field and the fields of its parts renamed.
 func (e *Error) Rename(name func(field string) string) *Error {
 	copied := *e
 	copied.Field, copied.Parts = name(e.Field), nil

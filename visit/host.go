@@ -77,10 +77,10 @@ func appendStandardHost(out []byte, host string) (canonical []byte, problem stri
 	return address.AppendTo(out), ""
 }
 
-// domainToASCII converts a domain to lower-case ASCII. The library accepts some Punycode labels
-// that the standard refuses: empty labels (which it drops, so that one host passes for another),
-// labels with non-ASCII characters, and labels that decode to text that looks like Punycode again.
-// They are refused here, so that converting the result again does not change it.
+// domainToASCII converts a domain to lower-case ASCII. The library accepts some Punycode labels that the standard
+// refuses: empty labels (the library drops them, so that one host would count as another), labels with non-ASCII
+// characters, and labels that decode to text that looks like Punycode again. They are refused here, so that
+// converting the result again does not change it.
 func domainToASCII(domain string) (ascii, problem string) {
 	if strings.ContainsFunc(domain, isNotASCII) {
 		if utf8.RuneCountInString(domain) > maxConvertedDomain {
@@ -107,9 +107,9 @@ func domainToASCII(domain string) (ascii, problem string) {
 
 func isNotASCII(r rune) bool { return r >= utf8.RuneSelf }
 
-// maxConvertedDomain is the maximum length in characters of a domain that is, or becomes, Punycode:
-// twice the limit of DNS. The standard has no limit, but the time of a conversion grows with the
-// square of the length, and one request must not take as long as thousands.
+// maxConvertedDomain is the maximum length in characters of a domain that is, or becomes, Punycode: twice the limit
+// of DNS. The standard has no limit. But the time of a conversion grows with the square of the length, and one
+// request must not take as long as thousands of normal requests.
 const maxConvertedDomain = 512
 
 const (

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Shown returns a target in readable form: it decodes escapes of non-ASCII letters, and shows a host in
-// Unicode if it cannot be mistaken for another one. ParseTarget parses the result as the same target.
+// Shown returns a target in readable form: it decodes escapes of non-ASCII letters, and shows a host in Unicode if
+// the host cannot be mistaken for another one. ParseTarget parses the result as the same target.
 //
-// It does not change escapes of ASCII, because a/b and a%2Fb would look alike, escapes of invisible
-// characters, such as controls and marks of direction, and escapes of bytes that are not UTF-8.
+// Shown does not decode escapes of ASCII, because a/b and a%2Fb would look alike. It does not decode escapes of
+// invisible characters either, such as controls and marks of direction, or escapes of bytes that are not UTF-8.
 func Shown(target string) string {
 	host, path := target, ""
 	if slash := strings.IndexByte(target, '/'); slash >= 0 {
@@ -40,8 +40,8 @@ func StoredPart(part string) string {
 	return string(out)
 }
 
-// StoredCondition converts a typed condition of a filter to its form with stored pages or events. Escapes of
-// letters are part of the target, not of the condition's syntax.
+// StoredCondition converts a typed condition of a filter to the form with the stored spelling of its page or event.
+// Escapes of letters are part of the page or event, not of the condition's syntax.
 func StoredCondition(typed string) string {
 	name, value, _ := strings.Cut(strings.TrimPrefix(typed, "!"), ":")
 	if name != "page" && name != "event" {
@@ -99,7 +99,7 @@ func hangsInTheAir(text string) bool {
 	return last < utf8.RuneSelf && !unicode.IsLetter(last) && !unicode.IsDigit(last)
 }
 
-// shownHost returns a host with its port in Unicode, unless one of its labels may be mistaken for another one.
+// shownHost returns a site in Unicode, unless one of its labels may be mistaken for another label.
 func shownHost(site string) string {
 	host, port := site, ""
 	if colon := strings.LastIndexByte(site, ':'); colon >= 0 {
@@ -125,8 +125,8 @@ func shownHost(site string) string {
 // writing is a set of scripts whose letters may be mixed in a label.
 type writing struct {
 	scripts []*unicode.RangeTable
-	// alike has letters that look like letters of other scripts. A label of only such letters is a disguised
-	// name, unless its domain also is in this script.
+	// alike has letters that look like letters of other scripts. A label of only such letters is taken for a
+	// disguised name, unless its top-level domain is not ASCII.
 	alike string
 	// foreign marks scripts whose look-alike letters are not listed here.
 	foreign bool

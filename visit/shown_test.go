@@ -50,7 +50,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// The shown form can be typed: it is the same target.
+// A target can be typed as it is shown, and is read as the same target.
 func FuzzShown(f *testing.F) {
 	for _, uri := range []string{
 		"https://例え.jp/日本語/%e3%83%9a", "http://президент.рф:443/a%2Fb?q=%E6%97", "http://h/(other)", "(events)/sign.up",
@@ -77,7 +77,7 @@ func FuzzShown(f *testing.F) {
 	})
 }
 
-// The text shown on a page finds the page.
+// A part of a path can be typed as it is shown on a page, and finds the page.
 func TestPartsAreStoredAsTargetsAre(t *testing.T) {
 	t.Parallel()
 	for typed, stored := range map[string]string{"blog": "blog", "/日本": "/%E6%97%A5%E6%9C%AC", "Ä b": "%C3%84%20b", "a%2Fb": "a%2Fb",
@@ -170,7 +170,7 @@ func TestIsListable(t *testing.T) {
 	}
 }
 
-// CheckStored accepts each target of the tests of Normalize.
+// For more targets, the tests of Normalize also call CheckStored.
 func TestCheckStored(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"(other)", "(events)", "(events)/signup", "(events)/404/a%20b", "a.example/(other)", "a.example/(deleted)",

@@ -28,9 +28,9 @@ const targetMaxBytes = 2048
 //     UTF-8 after decoding are refused as well. Both rules apply to the whole URI, because whether it
 //     is countable must not depend on the parts that the app keeps.
 //   - Escapes of unreserved characters are decoded. Other escapes stay, in upper case, so that %2F
-//     remains different from "/". A "%" that does not begin an escape is written %25, or it could
-//     form an escape with characters that are decoded after it.
-//   - Of the query only the parameters in keepQuery stay: see appendTargetQuery.
+//     remains different from "/". A "%" that does not begin an escape is written %25,
+//     because it could form an escape with characters that are decoded after it.
+//   - The query keeps only the parameters in keepQuery: see appendTargetQuery.
 //   - The fragment is left out unless it is a route, which begins with "/" or "!".
 //   - In the paths /(other) and /(deleted) the brackets are escaped, because the pages with these
 //     names hold the sums of other pages.
@@ -38,8 +38,8 @@ const targetMaxBytes = 2048
 //     is.
 //
 // Normalize is idempotent: the page of a target with a scheme in front gives the same target again.
-// The scheme must be that of the URI only if the site ends in ":80" (from https) or ":443" (from
-// http).
+// Either scheme works, except for two ports: a site that ends in ":80" needs https, and a site that
+// ends in ":443" needs http.
 func Normalize(raw string, keepQuery []string) (Target, error) {
 	uri := strings.Trim(raw, " ")
 	if problem := targetTextProblem(uri); problem != "" {
@@ -239,8 +239,8 @@ func appendTargetQuery(out []byte, query string, keep []string) []byte {
 	return out
 }
 
-// isReserved reports whether no URI has this target, so that it is written as in reports: an event, or a target that
-// holds the sums of others.
+// isReserved reports whether a target is an event, or holds the sums of other targets. No URI has such a target, so
+// it is typed as reports show it.
 func isReserved(target string) bool {
 	site, path, isPage := strings.Cut(target, "/")
 	sum := "/"+path == OtherPage || "/"+path == DeletedPage
@@ -255,7 +255,7 @@ func isReserved(target string) bool {
 	return err == nil && read.Site == site && isPage && sum
 }
 
-// ParseTarget parses a page or a site. A URI is its page. Without http:// or https://, a host is a site, and a host
+// ParseTarget parses a page or a site. A URI gives its page. Without http:// or https://, a host is a site, and a host
 // with a path is a page, as in reports. keepQuery lists the query parameters that the app keeps. Every error is an
 // *Error about the field "uri".
 func ParseTarget(text string, keepQuery []string) (string, error) {

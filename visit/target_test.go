@@ -391,7 +391,7 @@ func FuzzNormalize(f *testing.F) {
 	})
 }
 
-// FuzzPlainHost compares the fast path for hosts with the standard's.
+// FuzzPlainHost checks that the fast path for plain hosts has the same result as the standard path.
 func FuzzPlainHost(f *testing.F) {
 	for _, seed := range []string{"hhui.top", "a.b-c.d_e", "a--b", "xn--a", "a.1", "a.0x1", "a.x0", "a.", ".a", "1.a", "-a-.b-", "a..b",
 		"b.e1"} {
@@ -431,8 +431,8 @@ func BenchmarkNormalize(b *testing.B) {
 	}
 }
 
-// costlyHost returns a host with one label of the largest number of different characters that is converted: the cost
-// of Punycode is quadratic.
+// costlyHost returns the host that takes the longest to convert. It has one label, with as many different
+// characters as are allowed, because the cost of Punycode is quadratic.
 func costlyHost() string {
 	host := make([]rune, maxConvertedDomain)
 	for i := range host {

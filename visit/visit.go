@@ -6,8 +6,8 @@ package visit
 type Counts struct {
 	PV int64 `json:"pv"` // (visitor, day) pairs
 	UV int64 `json:"uv"` // visitors
-	// Rank is the visitor's place in the order of first visits. 0: they have never visited, or the
-	// request has no visitor.
+	// Rank is the visitor's place in the order of first visits. It is 0 if the visitor has never
+	// visited, or if the request has no visitor.
 	Rank int64 `json:"rank"`
 	Hot  int64 `json:"hot"` // visits
 }
@@ -17,12 +17,12 @@ type Answer struct {
 	Site Counts `json:"site"`
 	Page Counts `json:"page"`
 
-	Other    Target  `json:"-"` // the target that it was counted for, if not the requested one
+	Other    Target  `json:"-"` // the target that the visit was counted for, if it is not the requested one
 	Skipped  Skipped `json:"-"` // why the visit was deliberately not counted
-	Repeated bool    `json:"-"` // it was counted before; the numbers are the present ones
-	Later    bool    `json:"-"` // it will be counted in a moment
+	Repeated bool    `json:"-"` // the visit was counted before; the numbers are the present ones
+	Later    bool    `json:"-"` // the visit will be counted in a moment
 	Untold   bool    `json:"-"` // the caller may not read numbers
-	// NoNumbers: the visit was counted, now or before, but its numbers are unavailable.
+	// NoNumbers means that the visit was counted, now or before, but its numbers are unavailable.
 	NoNumbers bool  `json:"-"`
 	Behind    int64 `json:"-"` // in a response without a visit: the app's accepted visits that are not counted yet
 	PageOnly  bool  `json:"-"` // the caller may read the numbers of the page but not of its site

@@ -6,7 +6,7 @@ import "footfall/visit"
 type Reader struct {
 	Name   string
 	Owner  bool
-	Leaves bool // can sign out here; false if a proxy signs them in
+	Leaves bool // can sign out here; false if a proxy signs the reader in
 	// Settings is the path below the root of the settings that the reader may change; "": none.
 	Settings string
 }

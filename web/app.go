@@ -106,9 +106,9 @@ func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
 	return of, hot, visits
 }
 
-// asOneBefore returns a slice whose first element is free for the range's own numbers. The numbers of the compared days
-// follow, unless they are the whole range, and then those of the preceding days. These are left out if they are unavailable
-// or take too long.
+// asOneBefore returns the numbers that the range's own numbers are compared with. The first element is left free for the
+// range's own numbers. The next one has the numbers of the compared days, unless these are the whole range. The last one has
+// the numbers of the preceding days. All but the first are missing if they are unavailable or take too long.
 func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numbers, err error) {
 	look, in := v.look(), v.stretch()
 	if told = make([]report.Numbers, 1); !in.changes() {
@@ -133,7 +133,7 @@ func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numb
 	return told, err
 }
 
-// sitesOf reads the sites of an app, and sets the view's first day to that of the oldest site.
+// sitesOf reads the sites of an app, and sets the view's first day to the first day of the oldest site.
 func (d *Dashboard) sitesOf(ctx context.Context, v *view) (report.Panel[report.SiteBetween], error) {
 	sites, err := d.reader.SitesBetween(ctx, v.sitesLook())
 	for _, s := range sites.Rows {

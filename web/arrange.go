@@ -1,7 +1,7 @@
 package web
 
-// arrange puts each panel below the shorter of two columns, so that neither ends early. Heights are estimated in rows.
-// A browser shows two columns if there is room. Unfolding details does not move a panel to the other column.
+// arrange puts each panel below the shorter of two columns, so that both end at about the same height. Heights are estimated in
+// rows. A browser shows two columns if there is room. Unfolding details does not move a panel to the other column.
 func (page *targetPage) arrange() {
 	var left, right int
 	side := func(rows int) string {

@@ -2,8 +2,8 @@ package web
 
 import "slices"
 
-// pageColumns returns the columns of the list of pages: the usual ones, or all. A column's name orders the list by it,
-// unless the list has one order only. Visits of a single day are its visitors, in one column.
+// pageColumns returns the columns of the list of pages: the usual ones, or all. The name of a column is a link that orders the
+// list by the column, unless the list has only one order. On a single day, visits equal visitors, so one column shows both.
 func (v view) pageColumns() (columns []column) {
 	l := v.app.words()
 	brought, some := v.value != "", len(v.where) > 0
@@ -35,8 +35,8 @@ func (v view) pageColumns() (columns []column) {
 	return columns
 }
 
-// pagesHaveOneOrder reports whether the list of pages can be ordered by visits only: pages of some visitors, and pages to
-// which a source brought visitors.
+// pagesHaveOneOrder reports whether the list of pages can only be ordered by visits. This is the case under a filter, and for
+// pages to which a source brought visitors.
 func (v view) pagesHaveOneOrder() bool { return v.value != "" || len(v.where) > 0 }
 
 // pagesBy returns the number or change by which the list of pages is ordered.
@@ -47,7 +47,7 @@ func (v view) pagesBy() string {
 	return v.by
 }
 
-// tagColumns returns the columns of a tag's values: visits only, or all.
+// tagColumns returns the columns of a tag's values: only visits, or all columns.
 func (v view) tagColumns() []column {
 	columns := []column{{Label: v.say("numbers.visits"), Means: v.say("means.visits-of-tag"), Class: "n", Chosen: v.by != byChange}}
 	if v.stretch().In.Days() == 1 {
@@ -71,5 +71,6 @@ func (v view) columned(panel string) option {
 	return option{Label: v.say("columns.more"), Link: v.with(func(o *view) { o.more = true }).link() + "#" + panel}
 }
 
-// moreColumns reports whether lists show all of their columns: the one by which they are ordered is always shown.
+// moreColumns reports whether lists show all of their columns: on request, or because they are ordered by a column that is
+// otherwise hidden.
 func (v view) moreColumns() bool { return v.more || slices.Contains(orders[2:], v.by) }

@@ -10,9 +10,9 @@ import (
 	"footfall/web/words"
 )
 
-// counted are the days for which a site and its pages have numbers: from the first counted day (0: none) to today, including
-// imports and late visits. A day in between without visits had no visitors. Earlier days are unknown. The first day and today
-// are incomplete, so whole, the first complete day, is the day after since.
+// counted are the days for which a site and its pages have numbers: from since, the first counted day (0: none), to today. This
+// includes days of imports and of late visits. A day in this range without visits had no visitors. For earlier days, the number
+// of visitors is unknown. The first day and today are incomplete, so whole, the first complete day, is the day after since.
 type counted struct{ since, whole, today int32 }
 
 func countedFrom(since, today int32) counted { return counted{since, dayAfter(since), today} }
@@ -34,7 +34,8 @@ type stretch struct {
 // none is an empty range.
 var none visit.Range
 
-// of returns the part of a range that can be shown, for a comparison with the days back days earlier (0: no comparison).
+// of returns the part of a range that can be shown. It is compared with the days that are back days earlier, or with none if
+// back is 0.
 func (c counted) of(asked visit.Range, back int) (s stretch) {
 	if c.since == 0 {
 		return s
@@ -66,8 +67,8 @@ func (c counted) shortly(l *words.Language) string {
 	return l.Dated(c.since)
 }
 
-// before returns the visitors in the days that a bar is compared with. For an incomplete period, these are as many complete
-// days.
+// before returns the number of visitors in the earlier days that a bar is compared with. If the bar's period is incomplete, it
+// is compared with as many days as the period has complete ones.
 func (c counted) before(l *words.Language, p report.Period) string {
 	in := visit.Range{From: p.FirstDay, To: p.LastDay}
 	switch over := c.of(in, 0).Over; {

@@ -72,7 +72,7 @@ func TestTextsAboutARange(t *testing.T) {
 			"Mon 23 November 2026"},
 		{"never", "Europe/Berlin", "2026-11-22T12:00:00+01:00", "", 0, none, none, none, "24 October – 22 November 2026"},
 
-		// On 29 March 2026 Berlin has 23 hours, on 25 October 25; New York on 8 March and 1 November.
+		// In Berlin, 29 March 2026 has 23 hours and 25 October has 25. In New York, these days are 8 March and 1 November.
 		{"the last minute before a short day", "Europe/Berlin", "2026-03-28T22:59:59Z", "range=7d", 20260314, "20260322 20260328",
 			"20260322 20260327", "20260322 20260327",
 			"22–28 March 2026; The 6 full days are compared with 15–20 March 2026"},
@@ -127,7 +127,7 @@ func TestTextsAboutARange(t *testing.T) {
 	}
 }
 
-// Bars are compared one by one: an unfinished week or month with the same number of whole days.
+// Each bar is compared on its own: an unfinished week or month with the same number of complete days.
 func TestBarsAreComparedWithWholeDays(t *testing.T) {
 	t.Parallel()
 	c := countedFrom(20260901, 20261122)

@@ -119,7 +119,7 @@ func (d *Dashboard) inTime(ctx context.Context, v view, read func(ctx context.Co
 	return v.reasonOf(err)
 }
 
-// reasonOf returns the text of an error that means unavailable numbers. Other errors are returned as such.
+// reasonOf returns the text of an error that means that numbers are unavailable. It returns other errors unchanged.
 func (v view) reasonOf(err error) (string, error) {
 	if fault, is := errors.AsType[*visit.Error](err); is && fault.Kind == visit.Invalid && fault.Field == "where" {
 		return v.app.fault(visit.InField("", fault)), nil

@@ -49,8 +49,8 @@ func shownValue(written string) string {
 	return strings.ReplaceAll(plain.Replace(percent.ReplaceAllString(written, mark+"$1")), mark, "%")
 }
 
-// readWhere reads the conditions from the query, without duplicates. On the page of a page they hold for the visitors who saw
-// it.
+// readWhere reads the conditions from the query, without duplicates. If the view is about a single page, the conditions apply
+// to the visitors who saw that page.
 func (v *view) readWhere(given []string) error {
 	for _, c := range given {
 		if c = visit.StoredCondition(strings.TrimSpace(c)); c != "" && !slices.Contains(v.where, c) {
@@ -81,8 +81,8 @@ func mayBeCondition(c string) bool {
 	return len(c) <= mostPath && utf8.ValidString(c) && !strings.ContainsRune(c, 0)
 }
 
-// sharesCondition reports whether a reader with a shared link may use a condition. An app's own tags may identify persons,
-// and events are not of the site.
+// sharesCondition reports whether a reader with a shared link may use a condition. An app's own tags may identify persons, and
+// events belong to the app, not to the site.
 func (v view) sharesCondition(c string) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(c, "!"), ":")
 	return slices.Contains([]string{"page", "new", "returning"}, name) || slices.Contains(tag.Names, name)
@@ -137,8 +137,8 @@ func (v view) conditionNames(c string) (name, value string) {
 	return v.tagLabel(strings.TrimPrefix(name, "tag.")), strings.Join(values, v.say("where.or"))
 }
 
-// single reports whether the only condition is that a tag has one of some values. These numbers are kept for ever by
-// day.
+// single reports whether the only condition is that a tag has one of some values. The daily numbers for such a condition are
+// kept for ever.
 func (v view) single() bool {
 	if len(v.where) != 1 || v.in.Days() > mostDayBars {
 		return false
@@ -148,8 +148,8 @@ func (v view) single() bool {
 	return ofTag && !slices.Contains(strings.Split(values, "|"), report.WithoutTag)
 }
 
-// readFiltered reads parts of the page in one statement. Days on which the tags of some visitors are not recorded leave the range,
-// unless the filter is a single tag, whose daily sums are kept. Without parts it only finds these days.
+// readFiltered reads parts of the page in one statement. Days on which the tags of some visitors are not recorded leave the
+// range, unless the filter is a single tag, whose daily sums are kept. If no parts are given, it only finds these days.
 func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) error {
 	for len(v.where) > 0 && v.since > 0 && v.stretch().In != none {
 		look := v.filterLook()

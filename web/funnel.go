@@ -123,8 +123,8 @@ func goalName(condition string) string {
 // shownPart returns a text that contains paths in readable form.
 func shownPart(text string) string { return visit.Shown("/" + text)[1:] }
 
-// goals reads how many visitors of a site reached the app's goals. A link to a single site shows no goals and events, because
-// they belong to the app.
+// goals reads how many visitors of a site reached the app's goals. A shared link to a single site shows no goals and events,
+// because they belong to the app.
 func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err error) {
 	if v.path != "" || v.ofEvents() || v.onlySums() {
 		return nil

@@ -18,8 +18,9 @@ type told struct {
 	visitors, fresh, hot int64
 }
 
-// readTold reads the imported numbers for the page, in the range and in the days that its chart adds before it. They may move
-// the first day of the view back. They are not available under a filter.
+// readTold reads the imported numbers for the page: those of the range, and those of the earlier days that the page's chart
+// adds. If numbers were imported for days before the view's first day, the first day moves back. Under a filter, imported
+// numbers are not available.
 func (d *Dashboard) readTold(ctx context.Context, v *view) (err error) {
 	if v.site == "" || len(v.where) > 0 {
 		return nil
@@ -45,8 +46,8 @@ func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
 	return first[0].Day, err
 }
 
-// alone fills the page of a target that was not counted here in these days, or ever. page.Never is set if it was not
-// imported either.
+// alone fills the page of a target that was never counted here, or not in these days. page.Never is set if the target was not
+// imported, either.
 func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 	first, err := d.firstTold(ctx, v)
 	if page.Never, page.Alone = first == 0, first > 0; page.Never {
@@ -131,8 +132,8 @@ func (v view) toldUntil(source string, until int32) string {
 	return l.Say("history.until", "source", l.Of(visit.CountedBy(source)), "day", l.LongDay(until))
 }
 
-// beside adds the imported numbers to those of a range. Visitors of several days are unknown then, because imports cannot
-// show who visited on several days.
+// beside adds the imported numbers to the numbers of a range. The number of visitors on several days is then unknown, because
+// imports do not contain who visited on several days.
 func (t told) beside(n report.Numbers, days int) report.Numbers {
 	if t.days == 0 {
 		return n
@@ -172,7 +173,7 @@ func (t told) explain(v view, tiles []tile) {
 	}
 }
 
-// told adds imported numbers to a chart, next to its bars and in its table. plotted are its bars as drawn.
+// told adds imported numbers to a chart, next to its bars and in its table. plotted are the chart's bars as drawn.
 func (c *chart) told(v view, plotted []draw.PlotBar) {
 	if c.ByHour || len(c.Bars) == 0 {
 		return

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// list is a table whose rows have a name and numbers (templates/list.html). With an ID, it is a section of a page, and has files.
+// list is a table whose rows have a name and numbers (templates/list.html). A list with an ID is a section of a page, and its
+// rows can be downloaded as files.
 type list struct {
 	ID, Class string
 	Side      string // position on the page: left, right or full

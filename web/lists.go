@@ -47,8 +47,8 @@ func (v view) toNumbers() string {
 	return v.with(func(o *view) { o.all = "" }).link()
 }
 
-// listed returns the pages for the list, of all visited pages or of those that match a search, in the chosen order. all is at
-// most DeepestTop + 1.
+// listed returns the pages for the list, in the chosen order: all visited pages or, if there is a search, the pages that match
+// it. all is the number of these pages, but at most DeepestTop + 1.
 func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[report.Page], all int, err error) {
 	n := firstPages
 	if v.all != "" {

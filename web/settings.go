@@ -194,7 +194,7 @@ func (f Form) HasFile() bool {
 // Rows returns the height of a text area.
 func (f Field) Rows() int { return min(strings.Count(f.Value, "\n")+2, 12) }
 
-// dict makes a map of names and values, for templates that call others.
+// dict makes a map of names and values, for templates that call other templates.
 func dict(named ...any) map[string]any {
 	all := map[string]any{}
 	for i := 0; i+1 < len(named); i += 2 {

@@ -57,8 +57,8 @@ func (a App) usualTag(panel string) string {
 	return ""
 }
 
-// tags returns the tags of a panel, the default first. Sites have all tags. Pages have only source and campaign, and none
-// under a shared link: on a page with one visitor they would reveal that visitor's.
+// tags returns the tags of a panel, the default first. Sites have all tags. Pages have only source and campaign, and none under
+// a shared link: if a page has one visitor, the tags would reveal that visitor's source.
 func (v view) tags(panel string) (tags []string) {
 	if v.ofEvents() {
 		return nil

@@ -25,12 +25,12 @@ type targetPage struct {
 	Outside     string // why no day of the range can have numbers; "": some can
 	Tiles       []tile
 	NumbersFrom source
-	AllTime     *report.Totals // includes numbers from elsewhere; nil: there are none
+	AllTime     *report.Totals // totals that include offsets; nil: there are no offsets
 	AllTimeFrom source
 	Chips       []chip
 	KeepMore    string // since when tags are recorded, and how to keep more; "": on all days
 	Erased      int64
-	OnlySums    bool   // only the days of a single tag are available
+	OnlySums    bool   // only the daily sums of a single tag are available
 	Only        string // link to the site, filtered by visitors of this page; "": none
 	InPages     string // link to the page with the script tag; "": not for a site, or the reader has a shared link
 	Who         string // link to the list of visitors; "": the reader may not see it

@@ -7,7 +7,7 @@ import (
 	"footfall/report"
 )
 
-// allTime reads the totals for the range of all days, if a part of them is from elsewhere.
+// allTime reads the totals for the range of all days, if the totals include offsets.
 func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error {
 	if v.span != "all" {
 		return nil

@@ -128,7 +128,7 @@ func (v *view) readWho(q url.Values) error {
 	return nil
 }
 
-// say returns a text in the language of the page, number a number.
+// say returns a text in the language of the page.
 func (v view) say(key string, places ...any) string { return v.app.words().Say(key, places...) }
 
 func (v view) number(n int64) string { return number(v.app.words(), n) }
@@ -369,7 +369,7 @@ func (v view) of(site, path string) view {
 	})
 }
 
-// keeps returns hidden fields for a form that changes some parameters and keeps the others.
+// keeps returns hidden fields for a form that changes the parameters in but, and keeps the other parameters.
 func (v view) keeps(but ...string) (fields [][2]string) {
 	at, _ := url.Parse(v.link()) // always valid
 	query := at.Query()

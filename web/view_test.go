@@ -162,7 +162,7 @@ func TestWordsForNumbers(t *testing.T) {
 	}
 }
 
-// An incomplete week, and an unfinished day, are not the fewest.
+// An incomplete week or an unfinished day is never called the period with the fewest visitors.
 func TestChartsAreJudgedByWholePeriods(t *testing.T) {
 	t.Parallel()
 	week := []report.Period{{FirstDay: 20261107, LastDay: 20261108}, {FirstDay: 20261109, LastDay: 20261115, Visitors: 1},
@@ -177,7 +177,7 @@ func TestChartsAreJudgedByWholePeriods(t *testing.T) {
 	assert.Equal(t, month[:2], wholeOnes(month, "month", counted{today: 20261122}))
 }
 
-// Counted pages have a link, unless they are a sum of others.
+// Counted pages have a link, unless they are a sum of several pages.
 func TestPagesAreLinkedTo(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ site, query, want string }{

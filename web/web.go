@@ -39,7 +39,7 @@ const Policy = rules + "'none'"
 const rules = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors "
 
-// PolicyIn returns the Policy for a page in frames of some sites. *.host permits all subdomains of a host.
+// PolicyIn returns the Policy for a page that other sites may show in frames. *.host in sites permits all subdomains of a host.
 func PolicyIn(sites []string) string {
 	named := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return !namesSource.MatchString(site) })
 	if len(named) == 0 {
@@ -181,7 +181,7 @@ type proofPage struct {
 	Last   template.HTML
 }
 
-// Proof makes the page about the recomputation of numbers. at is the time of the last one; zero: unknown.
+// Proof makes the page about the recomputation of numbers. at is the time of the last recomputation, or zero if it is unknown.
 func Proof(p Place, at time.Time) Page {
 	page := proofPage{frame: frame{Place: p, Title: p.say("layout.recomputed"), Home: p.Root + "/"}}
 	if !at.IsZero() {

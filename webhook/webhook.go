@@ -32,7 +32,7 @@ import (
 const (
 	lookEvery   = time.Second
 	takesAtMost = 10 * time.Second
-	notedWithin = 10 * time.Second // after a call
+	notedWithin = 10 * time.Second // to store the result after a call
 	restsAtMost = time.Hour
 	mostHeaders = 64 << 10 // bytes of a response; its body is not read
 	longestURL  = 2048     // the table checks it, too
@@ -44,7 +44,7 @@ type Options struct {
 	Within time.Duration // timeout for a receiver; default 10 s
 }
 
-// Keys returns the key that signs the calls of a webhook, from its number and its salt.
+// Keys returns the key that signs the calls of a webhook, from the webhook's ID and salt.
 type Keys func(webhook int32, salt []byte) []byte
 
 // Sender sends the calls of all webhooks of a database.
@@ -77,8 +77,8 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// due looks for round numbers, and takes the due call of each webhook. If this instance is killed, another one retries the
-// call after its timeout.
+// due looks for round numbers, and takes the due call of each webhook. If this instance is killed, another instance retries the
+// call after the call's timeout.
 func (s *Sender) due(ctx context.Context) (due []WebhooksTryRow, err error) {
 	err = s.write(ctx, func(ctx context.Context, q *Queries) error {
 		if err := q.RoundNumbersSee(ctx); err != nil || s.key == nil {
@@ -205,7 +205,7 @@ func transport(private bool) *http.Transport {
 	return &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: mostHeaders}
 }
 
-// checkPublic checks an address before a connection, whatever name led to it.
+// checkPublic refuses an address that is not public. It checks the address of the connection, whatever name was looked up.
 func checkPublic(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err == nil && !isPublic(at.Addr()) {

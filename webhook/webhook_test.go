@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, Desk: desk.Open(t, desk.Options{Real: true, Apps: map[string]app.Settings{"blog": {Access: &open}}})}
 }
 
-// come counts n new visitors, and the first of them a second time.
+// come counts n new visitors, and counts the first of them a second time.
 func (w *world) come(n int) {
 	w.t.Helper()
 	for i := range n + 1 {
@@ -118,7 +118,7 @@ func (r *receiver) ids(t *testing.T) (ids []string) {
 	return ids
 }
 
-// awaits waits for these calls, and fails on others.
+// awaits waits for these calls, and fails if there are other calls.
 func (r *receiver) awaits(t *testing.T, ids ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(r.ids(t)) >= len(ids) }, dbtest.Patience, dbtest.Tick)
@@ -247,7 +247,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	assert.NotContains(t, w.logged.String(), "token")
 }
 
-// A receiver that hangs does not delay others.
+// A receiver that hangs does not delay calls to other receivers.
 func TestReceiversDoNotWaitForEachOther(t *testing.T) {
 	w := newWorld(t)
 	dead := newReceiver(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -263,8 +263,8 @@ func TestReceiversDoNotWaitForEachOther(t *testing.T) {
 	assert.Len(t, dead.ids(t), 1)
 }
 
-// If two instances find the same round numbers at once, one notes them. There is no deadlock, because both start with
-// the oldest webhook, wherever its row is.
+// If two instances find the same round numbers at once, only one of them notes the numbers. There is no deadlock, because both
+// start with the oldest webhook, wherever its row is.
 func TestOneOfTwoNotesANumber(t *testing.T) {
 	w := newWorld(t)
 	id, _ := w.add("http://127.0.0.1/")
@@ -331,8 +331,8 @@ func TestCallsOutliveInstances(t *testing.T) {
 	r.awaits(t, fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/2", id))
 }
 
-// Numbers are the ones shown to visitors: an offset counts, and the numbers that it skips belong to no visitor.
-// Numbers reached before a change are still sent, and if two visitors were shown the same number their calls have
+// Round numbers are the ones shown to visitors: offsets are included, and no call is made for the numbers that an offset skips.
+// Numbers reached before a change of the offset are still sent. If two visitors were shown the same number, their calls have
 // different ids.
 func TestOffsetsPassNumbers(t *testing.T) {
 	w := newWorld(t)
@@ -383,7 +383,7 @@ func TestErasedVisitorHasNoDay(t *testing.T) {
 	assert.Contains(t, r.calls[0].body, `"first_day":null`)
 }
 
-// Deleting a page or an app deletes its webhooks, and no others.
+// Deleting a page or an app deletes its webhooks, and no other webhooks.
 func TestWebhooksGoWithTheirTargets(t *testing.T) {
 	w := newWorld(t)
 	w.come(3)
@@ -402,7 +402,7 @@ func TestWebhooksGoWithTheirTargets(t *testing.T) {
 	assert.Empty(t, left())
 }
 
-// A webhook reaches no private address unless permitted, whatever name leads there.
+// A webhook reaches no private address unless permitted, whatever host name leads to the address.
 func TestPrivateAddressesAreNotCalled(t *testing.T) {
 	w := newWorld(t)
 	r := newReceiver(t, nil)

@@ -16,8 +16,8 @@ WHERE EXISTS (SELECT FROM webhooks)
 `
 
 // Webhook calls that wait to be sent.
-// Adds webhook calls for the round numbers that visitors have reached since the last time. Not even
-// planned while webhooks is empty.
+// Adds webhook calls for the round numbers that visitors have reached since the last time. While
+// webhooks is empty, the call of the function is not even planned.
 func (q *Queries) RoundNumbersSee(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, roundNumbersSee)
 	return err
@@ -81,7 +81,8 @@ type WebhooksTryRow struct {
 	Call    string
 }
 
-// Returns the first call of each webhook that is due, and reserves it for this number of seconds.
+// Returns the first waiting call of each webhook whose next attempt is due. For this number of
+// seconds, no other instance sends the call.
 func (q *Queries) WebhooksTry(ctx context.Context, seconds float64) ([]WebhooksTryRow, error) {
 	rows, err := q.db.Query(ctx, webhooksTry, seconds)
 	if err != nil {

@@ -46,7 +46,8 @@ func (o Options) Check() (f bench.Faults) {
 // mostPerSecond is the number of visits prepared per second and processor for HTTP: more than any contender can count.
 const mostPerSecond = 200_000
 
-// visitsOf returns the number of visits per workload. Over HTTP, only as many are sent as fit into the duration.
+// visitsOf returns the number of visits to prepare per workload. Over HTTP, sending stops when the duration is
+// over, so some of them may not be sent.
 func visitsOf(o Options) int {
 	if o.HTTP {
 		return int(mostPerSecond * o.Duration.Seconds() * float64(runtime.GOMAXPROCS(0)))
@@ -133,8 +134,8 @@ func (c *comparison) copyFor(ctx context.Context, of contender) (address string,
 	return c.server.Database(ctx, template)
 }
 
-// turn runs one contender on one task, on its own database. All visits must be on one day, because the expected numbers
-// assume that. If midnight passes, the turn is repeated.
+// turn runs one contender on one task, on its own database. The expected numbers assume that all visits are on one
+// day. If midnight passes during a turn, the turn is repeated.
 func (c *comparison) turn(ctx context.Context, of contender, t task, round int) (err error) {
 	var r Turn
 	for day := 0; day != time.Now().UTC().YearDay(); {
@@ -175,7 +176,7 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 
 // standing is the content of a contender's tables after a run.
 type standing struct {
-	sums     map[string]load.Sums // by uri, like ranks
+	sums     map[string]load.Sums // by uri; ranks are also by uri
 	ranks    map[string]map[netip.Addr]int64
 	unproven int64 // sums that contradict the contender's own rows
 }
@@ -184,7 +185,7 @@ func newStanding() standing {
 	return standing{sums: map[string]load.Sums{}, ranks: map[string]map[netip.Addr]int64{}}
 }
 
-// came adds a visitor of a target.
+// came adds a visitor to a target.
 func (s standing) came(uri string, visitor netip.Addr, rank int64) {
 	if s.ranks[uri] == nil {
 		s.ranks[uri] = map[netip.Addr]int64{}

@@ -67,7 +67,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The reported number of look-ups is the real one. One client makes the order certain.
+// The reported number of look-ups is correct. There is only one client, so the order of visits is
+// fixed.
 func TestRunCounts(t *testing.T) {
 	t.Parallel()
 	report, err := Run(t.Context(), completed(t, Options{
@@ -111,7 +112,7 @@ func TestServiceCountsAtNoon(t *testing.T) {
 // losing is a contender that answers one visit without counting it.
 type losing struct {
 	counting
-	left *int // visits until then, for the only client
+	left *int // number of visits until the lost one; there is only one client
 }
 
 func (l losing) Visit(ctx context.Context, r counter.Request) (visit.Answer, error) {
@@ -221,7 +222,7 @@ func sentVisits() []load.Arrival {
 	return []load.Arrival{{Page: 0, Visitor: 0}, {Page: 1, Visitor: 1}, {Page: 0, Visitor: 0}, {Page: 1, Visitor: 2}}
 }
 
-// faultless returns the tables after these visits.
+// faultless returns the correct content of the tables after sentVisits.
 func faultless() standing {
 	s := newStanding()
 	s.sums = map[string]load.Sums{load.Site: {PV: 3, UV: 3, Hot: 4}, load.PageURI(0): {PV: 1, UV: 1, Hot: 2},
@@ -345,7 +346,8 @@ func TestPrintShowsEveryFigure(t *testing.T) {
 	}
 }
 
-// A contender that breaks its promise must not look like one without a promise.
+// A contender that promises exact numbers and breaks this promise must not look like a contender
+// without the promise.
 func TestErrorsAreMarked(t *testing.T) {
 	t.Parallel()
 	r := sample(false)

@@ -16,15 +16,15 @@ import (
 // contender is one of the compared ways of counting.
 type contender struct {
 	About
-	literal bool // one visit per transaction, on tables of its own, with fewer visits
+	literal bool // counts one visit per transaction, on its own tables; gets fewer visits
 
 	// open starts counting in a database, in this process. After the result is closed, read returns the content of the
 	// tables.
 	open func(ctx context.Context, address string) (counting, error)
 	read func(ctx context.Context, address string) (standing, error)
 
-	// Over HTTP.
-	program   string   // another version's program
+	// The following fields are for contenders over HTTP.
+	program   string   // program of another version; "": the version under test
 	arguments []string // without addresses and database; empty: not compared over HTTP
 }
 
@@ -87,7 +87,8 @@ func service(name, about string, filter bool, memory int64) contender {
 	}
 }
 
-// chosen returns the contenders that the options name, or all that support the options if none is named.
+// chosen returns the contenders that the options name. If they name none, it returns all contenders that
+// support the options.
 func chosen(o Options) ([]contender, error) {
 	can := slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool {
 		return o.HTTP && c.literal

@@ -23,8 +23,8 @@ import (
 	"footfall/visit"
 )
 
-// visitHere opens the contender in this process, sends the visits with c.Clients at once, and closes it. It returns the
-// number of looked-up keys, and the visits.
+// visitHere opens the contender in this process, sends the visits from c.Clients concurrent clients, and closes the
+// contender. In addition to the measure, it returns the number of looked-up keys and the visits.
 func (c *comparison) visitHere(ctx context.Context, of contender, t task, address string) (load.Measure, float64, []load.Arrival, error) {
 	sequence := t.sequence
 	if of.literal { // at least ten times slower
@@ -124,7 +124,7 @@ func (s serviceCounting) Figures() (bench.Figures, error) {
 	figures := bench.Figures{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			// Only one of the two is set, the other is 0.
+			// Each metric is either a counter or a gauge, and the other value is 0.
 			figures[family.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Report contains the results of Run for every contender and workload.
 type Report struct {
 	Machine    string
-	HTTP       bool // each contender is a process; false: all in this process
+	HTTP       bool // each contender is a separate process; false: all contenders run in this process
 	Clients    int  // concurrent clients; over HTTP: connections
 	Rounds     int
 	Seed       uint64
@@ -57,7 +57,7 @@ type Row struct {
 	PerSecond           bench.Spread
 	P50Ms, P99Ms, Asked float64
 	Errors              Errors
-	To                  map[string]float64 // ratio of the median visits/s to that of each reference
+	To                  map[string]float64 // ratio of the median visits/s to the median of each reference
 }
 
 // references are the contenders with which all others are compared.

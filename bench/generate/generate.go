@@ -93,10 +93,11 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 	return nil
 }
 
-// callVisits is the number of visits per call. Each call must be answered in time.
+// callVisits is the number of visits per call. The number is limited so that each call gets its
+// response before a timeout.
 const callVisits = intake.MostItems / 2
 
-// Values for visitors, repeated by frequency.
+// Values for visitors. Frequent values are repeated.
 var (
 	languages = []string{"en", "de", "en", "ja", "en", "fr", "de", "zh", "en", "de", "es"}
 	countries = []string{"DE", "US", "DE", "JP", "US", "FR", "AT", "GB", "DE", "IN", "US", "CH", "NL"}
@@ -119,7 +120,7 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 		var body bytes.Buffer
 		for n := from; n < min(from+callVisits, set.Visits); n++ {
 			at := drawn.moment(n)
-			if at.After(now) { // the last day may not be over
+			if at.After(now) { // the last day may not have ended
 				at = now
 			}
 			query, from, agent := brings(n)
@@ -145,7 +146,8 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 	return nil
 }
 
-// Agents are the User-Agents of visitors. Each has half as many visitors as the one before. The last one is a crawler.
+// Agents are the User-Agents of visitors. Each agent has half as many visitors as the agent before it. The last
+// agent is a crawler.
 var Agents = []string{
 	"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Mobile Safari/537.36",
 	"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
@@ -165,7 +167,7 @@ var referrers = []string{
 
 const (
 	fromSite      = 0.4 // share of visits with a referrer on the same site
-	fromElsewhere = 0.3 // share with another referrer; the rest has none
+	fromElsewhere = 0.3 // share of visits with a referrer from another site; the other visits have no referrer
 	fromLetter    = 0.02
 	mostReferrers = 300
 	referrerSkew  = 1.2
@@ -193,8 +195,8 @@ func (c *drawnVisits) brings(seed uint64) func(n int) (query, from string, agent
 	}
 }
 
-// WriteLog writes the visits as an access log in the format Combined with a leading virtual host. It adds other lines
-// as servers write them: two of five lines are visits. The same set produces the same log.
+// WriteLog writes the visits as an access log in the format Combined with a leading virtual host. It also writes
+// other lines that servers write: two of five lines are visits. The same set produces the same log.
 func WriteLog(w io.Writer, set Set) error {
 	set = set.Completed()
 	drawn := drawVisits(set)
@@ -221,11 +223,11 @@ func WriteLog(w io.Writer, set Set) error {
 	return out.Flush()
 }
 
-// Behavior of the generated visitors. Returning visitors are drawn from earlier visits, so that few visit often and
-// most rarely.
+// Behavior of the generated visitors. Returning visitors are drawn from earlier visits, so that a few visitors
+// visit often, and most visitors rarely.
 const (
-	inSession = 0.5 // share of visits that follow a visit in the last minutes; the others follow one in the last week
-	samePage  = 0.3 // of visits that follow another: to the same page
+	inSession = 0.5 // share of return visits that follow a visit of the last minutes; the others follow one of the last week
+	samePage  = 0.3 // share of return visits to the same page
 	sameSite  = 0.55
 	weekendOf = 0.7 // visits on a Saturday or Sunday, relative to other days
 	pageSkew  = 1.1 // page n of a site is visited in proportion to 1/n^pageSkew
@@ -239,7 +241,7 @@ var sections = []string{"blog", "docs", "help", "news", "shop"}
 // drawnVisits is a set of visits in the order of time. Sites, pages and visitors are numbered from 0.
 type drawnVisits struct {
 	days    []time.Time // starts of the days
-	dayEnds []int       // for each day: the number of the first visit after it
+	dayEnds []int       // for each day: the index of the first visit after the day
 	siteOf  []int32     // by page
 	people  int
 	page    []int32 // by visit
@@ -283,7 +285,7 @@ func drawVisits(o Set) *drawnVisits {
 	return c
 }
 
-// divideDays sets the days and their numbers of visits.
+// divideDays sets the days, and how many visits each day has.
 func (c *drawnVisits) divideDays(o Set) {
 	var weights []float64
 	sum := 0.0
@@ -338,7 +340,7 @@ func (c *drawnVisits) anyPage() int32 { return c.pageOf(int(c.site.Uint64())) } 
 
 func (c *drawnVisits) pageOf(site int) int32 { return c.pages[site][c.popular[site].Uint64()] }
 
-// nextPage returns the next page of a visitor.
+// nextPage returns the page that a visitor of the page before visits next.
 func (c *drawnVisits) nextPage(before int32) int32 {
 	switch luck := c.random.Float64(); {
 	case luck < samePage:

@@ -37,7 +37,7 @@ func generated(t *testing.T, address string, set Set) *pgx.Conn {
 	return dbtest.Connect(t, address)
 }
 
-// Generated data keeps every promise of the tables, checked with queries of the test.
+// Generated data keeps every promise of the tables. The test checks this with its own queries.
 func TestGenerateKeepsThePromises(t *testing.T) {
 	t.Parallel()
 	conn := generated(t, dbtest.New(t), smallSet())
@@ -100,8 +100,8 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 	assert.Positive(t, sums.Six)
 }
 
-// Next to a service that has already closed some of the days, and closes others in the meantime, every promise holds
-// in the end.
+// Every promise holds in the end, even if a service has already closed some of the days, and closes other days in
+// the meantime.
 func TestGenerateOnClosedDays(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -128,8 +128,8 @@ func TestGenerateOnClosedDays(t *testing.T) {
 	assert.Len(t, dbtest.Column[int32](t, dbtest.Connect(t, address), `SELECT day_id FROM closed_days WHERE day_id <= 20260629`), 20)
 }
 
-// The same seed generates the same visits, and another seed others. A name can be used once, and only sizes limit the
-// possible sets.
+// The same seed generates the same visits, and another seed generates other visits. An app name can be used only
+// once. Sets are limited only by sizes.
 func TestGenerateRepeats(t *testing.T) {
 	t.Parallel()
 	const all = `SELECT format('%s %s %s %s', uri, ip, rank, last_day) FROM visitors JOIN pages ON id = page_id ORDER BY uri, rank`
@@ -169,7 +169,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A log has a line for each visit, in order, and three more for two of the visits.
+// A log has a line for each visit, in order, and three other lines for every two visits.
 func TestWriteLog(t *testing.T) {
 	t.Parallel()
 	set := Set{Visits: 1000, Visitors: 100, Pages: 50, Sites: 3, Days: 4}

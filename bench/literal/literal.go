@@ -1,5 +1,5 @@
-// Package literal counts visits without batches: each visit is a transaction, on tables with the uri in every key. It
-// is the reference for Footfall and not meant for use.
+// Package literal counts visits without batches: each visit is a transaction, on tables with the uri in every key.
+// It is the reference for Footfall, and is only used in benchmarks.
 //
 // Each way uses as few statements as possible: every statement handles the page and the site. Baseline is exact. The
 // naive ways are wrong under concurrency: two concurrent first visits of one visitor both find no row, and both
@@ -30,12 +30,12 @@ var schema string
 // Way is how a Store counts a visit.
 type Way struct {
 	filterError float64 // error rate of a Bloom filter of all keys; 0: no filter
-	conflicts   bool    // conflicts of inserts show which rows exist
+	conflicts   bool    // find out from conflicts of inserts which rows exist, without look-ups
 }
 
 // The ways of counting.
 var (
-	// Naive looks the visitor up, then inserts.
+	// Naive looks the visitor up, and then inserts missing rows.
 	Naive = Way{}
 	// NaiveFilter is Naive, but skips the lookup if a Bloom filter reports that the key is new.
 	NaiveFilter = Way{filterError: 0.001}
@@ -45,7 +45,7 @@ var (
 
 const (
 	connections  = 16
-	filterKeys   = 1024 // initially: a filter that grows is full, so its error rate is at the limit
+	filterKeys   = 1024 // small, so that the filter grows: a filter that grows is full, so its error rate is at the limit
 	filterMemory = 256 << 20
 )
 
@@ -90,7 +90,7 @@ func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	return s, nil
 }
 
-// Close closes all connections. It waits for those in use.
+// Close closes all connections. It waits until none is in use.
 func (s *Store) Close() { s.pool.Close() }
 
 // Figures returns the existence queries, under the name of the service's metric. An insert that conflicts with an
@@ -124,7 +124,8 @@ type one struct {
 	day     int32
 }
 
-// countByConflict sends the whole transaction at once, and learns from the inserts' conflicts which rows existed.
+// countByConflict sends the whole transaction at once, and finds out from the inserts' conflicts which rows
+// existed.
 func (s *Store) countByConflict(ctx context.Context, v one, counts map[string]visit.Counts) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {

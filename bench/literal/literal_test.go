@@ -36,8 +36,8 @@ func asks(path, ip string) counter.Request {
 
 func address(n int) string { return netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}).String() }
 
-// Every way must count correctly without concurrency. Otherwise the comparison would be with a program that does
-// less.
+// Every way must count correctly without concurrency. Otherwise Footfall would be compared with a program that
+// does less work.
 func TestVisitsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	steps := []struct {
@@ -119,7 +119,8 @@ func TestFilterChangesNoAnswer(t *testing.T) {
 	}
 }
 
-// The filter must not contain a visit that was rolled back: its visitor has no row.
+// The filter must not contain the keys of a visit that was rolled back, because its visitor has no
+// row.
 func TestFilterLearnsAfterCommit(t *testing.T) {
 	t.Parallel()
 	s := open(t, NaiveFilter)
@@ -158,7 +159,7 @@ func TestBaselineIsExactUnderConcurrency(t *testing.T) {
 		uri     string
 		visitor int
 	}
-	hots, ranks, holders := map[key]bool{}, map[key]int64{}, map[key]int{} // by uri, and hot, visitor, rank
+	hots, ranks, holders := map[key]bool{}, map[key]int64{}, map[key]int{} // keys: uri with hot, with visitor, and with rank
 	for n, a := range answers {
 		for uri, counts := range map[string]visit.Counts{"hhui.top": a.Site, fmt.Sprintf("hhui.top/%d", n%pages): a.Page} {
 			if hot := (key{uri, int(counts.Hot)}); hots[hot] || counts.Hot < 1 {

@@ -18,8 +18,8 @@ import (
 )
 
 // Together runs items 0, 1, 2 … on several clients. Each client takes the next item when it has finished one. It
-// returns when all items are done, after the first error, or when ctx ends. begin creates a client's function. Its ctx
-// ends when Together returns. A client stops when its function returns io.EOF.
+// returns when all items are done, after the first error, or when ctx ends. begin creates the function with which a
+// client processes items. begin's ctx ends when Together returns. A client stops when its function returns io.EOF.
 func Together(ctx context.Context, clients, all int, begin func(ctx context.Context) func(n int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -43,19 +43,20 @@ func Together(ctx context.Context, clients, all int, begin func(ctx context.Cont
 	return context.Cause(ctx)
 }
 
-// Clients send requests over several connections. Each response must be 200 or 202, otherwise all stop.
+// Clients send requests over several connections. Each response must have status 200 or 202. Otherwise
+// all clients stop.
 type Clients struct {
 	URL         string
 	Requests    int
 	Request     func(n int) []byte // returns the raw request; called concurrently
 	Connections int                // maximum number of concurrent requests
-	// PerSecond is a fixed rate, independent of earlier requests. Each request is timed from when it was due: a request
-	// that waits behind slow responses has waited too, like independent visitors. 0: each connection sends its next
-	// request right after a response.
+	// PerSecond is a fixed rate of requests, independent of responses, as with independent visitors. Each request
+	// is timed from the moment when it was due, so the time that it waits for a free connection counts. 0: each
+	// connection sends its next request right after a response.
 	PerSecond float64
 	For       time.Duration // stop sending after this time; 0: send all
 
-	Waits []time.Duration // one for each request; 0: not answered
+	Waits []time.Duration // the time until the response for each request; 0: no response
 }
 
 // Send returns when all requests are answered, after the first error, or when ctx ends.
@@ -115,13 +116,14 @@ func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int,
 // hostOf returns the host and port of a URL.
 func hostOf(url string) string { return strings.TrimPrefix(url, "http://") }
 
-// VisitRequest returns the raw request for a visit. query starts with &, headers are lines.
+// VisitRequest returns the raw request for a visit. query starts with &, and headers are complete
+// header lines.
 func VisitRequest(url, app, page, query, headers string) []byte {
 	return fmt.Appendf(nil, "GET /visit?app=%s&uri=http://%s%s HTTP/1.1\r\nHost: %s\r\n%s\r\n", app, page, query, hostOf(url), headers)
 }
 
-// Visits sends a sequence of visits for the duration d, one after the other on each connection, with the ends in turns.
-// A proxy header names the visitors. It returns the visits that were sent.
+// Visits sends a sequence of visits for the duration d, one after the other on each connection. The requests use
+// the ends in turn. A proxy header names the visitors. Visits also returns the visits that were sent.
 func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, connections int, d time.Duration) (Measure, []Arrival, error) {
 	s := Clients{URL: url, Requests: len(sequence), Connections: connections, For: d, Request: func(n int) []byte {
 		end := ends[n%len(ends)]
@@ -161,10 +163,11 @@ type Measure struct {
 	MaxMs     float64
 }
 
-// MeasureOf computes the figures of requests that took the given time together. It sorts waits.
+// MeasureOf computes the figures of requests. took is the duration of the whole run. MeasureOf
+// sorts waits.
 func MeasureOf(waits []time.Duration, took time.Duration) Measure {
 	slices.Sort(waits)
-	at := func(percent int) float64 { // the smallest value that this percentage does not exceed
+	at := func(percent int) float64 { // the smallest value that at least this percentage of the waits do not exceed
 		if len(waits) == 0 {
 			return 0
 		}

@@ -1,5 +1,5 @@
-// Package load contains the visits that benchmarks send, the same for all contenders, the expected numbers, and the
-// clients that send visits over HTTP.
+// Package load contains the visits that benchmarks send (the same visits for all contenders), the expected numbers,
+// and the clients that send visits over HTTP.
 package load
 
 import (
@@ -24,7 +24,7 @@ type Arrival struct{ Page, Visitor int32 }
 type Workload struct {
 	Name  string
 	About string
-	// begin returns a function that returns the next visit after the given ones.
+	// begin returns a function. This function gets all visits so far, and returns the next visit.
 	begin func(random *rand.Rand) func(before []Arrival) Arrival
 }
 
@@ -44,8 +44,8 @@ const (
 	pageSkew = 1.1 // page n of a site is visited in proportion to 1/n^pageSkew
 
 	returningNew = 0.05 // share of visits by new visitors
-	burstVisits  = 20   // of each visitor, approximately
-	burstCrowd   = 2000 // visitors at a time: as many as clients
+	burstVisits  = 20   // number of visits of each visitor, approximately
+	burstCrowd   = 2000 // number of concurrent visitors: as many as clients
 )
 
 // Workloads in display order.
@@ -64,8 +64,8 @@ func first(random *rand.Rand) func([]Arrival) Arrival {
 	}
 }
 
-// returning lets each earlier visitor return with equal probability. Repeating a random earlier visit instead would let
-// a few visitors return thousands of times, so that every batch would contain them repeatedly.
+// returning lets each earlier visitor return with equal probability. If it repeated a random earlier visit instead,
+// a few visitors would return thousands of times, and every batch would contain them repeatedly.
 func returning(random *rand.Rand) func([]Arrival) Arrival {
 	stranger := first(random)
 	var came []Arrival

@@ -21,7 +21,8 @@ func workloadNamed(t *testing.T, name string) Workload {
 	return Workloads[at]
 }
 
-// A workload is defined by its share of first visits, which must also hold for its beginning only.
+// A workload is defined by its share of first visits. The first part of a workload must have the
+// same share.
 func TestWorkloadsShareOfFirstVisits(t *testing.T) {
 	t.Parallel()
 	shares := map[string]struct{ least, most float64 }{
@@ -126,7 +127,7 @@ func TestMeasureOf(t *testing.T) {
 	assert.Equal(t, Measure{}, MeasureOf(nil, 0))
 }
 
-// A request after a slow response has been waiting since it was due.
+// A request that is sent late because of a slow response is timed from the moment when it was due.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	const slow = 50 * time.Millisecond

@@ -1,4 +1,5 @@
-// Package reports measures the latencies of reports and dashboards while visits are counted, and of the visits.
+// Package reports measures the latencies of reports and dashboards while visits are counted, and the latencies
+// of these visits.
 package reports
 
 import (
@@ -44,7 +45,8 @@ type Report struct {
 	Rows    []Row
 }
 
-// Row contains latencies. Visits are timed from when they were due. None was refused, because that would be an error.
+// Row contains latencies. Visits are timed from the moment when they were due. No visit was refused, because this
+// would be an error.
 type Row struct {
 	What string
 	load.Measure
@@ -58,7 +60,7 @@ func (r *Report) note(format string, of ...any) {
 type asking struct {
 	Options
 	app, address string                  // of the database
-	came         []tables.VisitsOfDayRow // visits of one day: each page as often as it is visited
+	came         []tables.VisitsOfDayRow // rows of visits of one day, so that a page is drawn as often as it was visited
 	sites        []string
 	report       *Report
 }
@@ -84,8 +86,8 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	return r.report, nil
 }
 
-// prepare closes days that have ended, as the service does every night. It refuses a database in which several apps
-// have counted, because the added visits would change the numbers of real apps.
+// prepare closes days that have ended, as the service does every night. It refuses a database unless exactly one
+// app has counted, because the added visits would change the numbers of real apps.
 func (r *asking) prepare(ctx context.Context) error {
 	d, err := bench.Migrated(ctx, r.address)
 	if err != nil {
@@ -129,7 +131,7 @@ func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Proces
 		return err
 	}
 	s := &load.Clients{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512,
-		// enough that hardly any request waits for another
+		// so many that hardly any request waits for another one
 		Request: func(n int) []byte {
 			v := r.came[rand.IntN(len(r.came))] //nolint:gosec // not secret, here and below
 			ip := v.Ip.String()
@@ -168,8 +170,8 @@ const (
 
 var errEnough = errors.New("enough")
 
-// questions returns paths of reports and dashboard pages. Placeholders in braces are drawn at random: a page by its
-// number of visits, its visitor, its site, or any site.
+// questions returns paths of reports and dashboard pages. Placeholders in braces are replaced at random: by a page
+// (frequent pages more often), the page's visitor, the page's site, or any site.
 func questions() []string {
 	all := []string{
 		"/api/apps/{app}/sites",
@@ -235,7 +237,7 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 		r.beside(ctx, fmt.Sprintf("%d open dashboards", openDashboards), func(p *bench.Process) error {
 			until, cancel := context.WithTimeout(ctx, long)
 			defer cancel()
-			var all sync.WaitGroup // goroutines, which end after until, once their page is read
+			var all sync.WaitGroup // goroutines, each of which ends after until, once its page is read
 			for i := range openDashboards {
 				all.Go(func() {
 					page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.app, r.sites[i%len(r.sites)])

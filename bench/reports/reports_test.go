@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// Only generated data is added to.
+// The benchmark adds visits only to generated data.
 func TestOnlyGeneratedDataIsChanged(t *testing.T) {
 	t.Parallel()
 	r := &asking{address: dbtest.New(t), report: &Report{}}

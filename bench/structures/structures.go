@@ -1,6 +1,6 @@
-// Package structures compares data structures for checking whether a key was seen before: a hash set, Bloom filters,
-// and a bitmap of hashes, with the keys ip_0, ip_1, … ip_(n-1). Each key is checked and added once, in that order, so
-// every hit is a false positive.
+// Package structures compares data structures for checking whether a key was seen before: a hash set, Bloom
+// filters, and a bitmap of hashes, with the keys ip_0, ip_1, … ip_(n-1). Each key is checked once before it is
+// added, so every hit is a false positive.
 package structures
 
 import (
@@ -39,8 +39,8 @@ type Row struct {
 // positions, which limits the keys to 100 million.
 const bitsPerKey = 20
 
-// Run measures all structures with at least 1,000 keys, one after the other, so that they do not share the processor's
-// caches. It returns a report with an error that wraps bench.ErrUntrue if a result is wrong.
+// Run measures all structures with at least 1,000 keys, one after the other, so that they do not share the
+// processor's caches. If a result is wrong, it returns the report and an error that wraps bench.ErrUntrue.
 func Run(ctx context.Context, keys int, doing func(format string, of ...any)) (*Report, error) {
 	report := &Report{Machine: bench.Machine(), Keys: keys}
 	for _, c := range contenders {
@@ -127,7 +127,7 @@ func makeKeys(from, to int) (keys []string) {
 	return keys
 }
 
-// structure is an open contender. Dropping it frees it.
+// structure is an open contender. Its memory is freed when there is no reference to it.
 type structure struct {
 	add   func(key string) (fresh bool)
 	bytes func() int64 // its memory outside the Go heap, or nil
@@ -145,7 +145,8 @@ const (
 	nameSet      = "hash set"
 )
 
-// filterError is the error rate that twenty bits per key allow. With it the footfall filter uses all of them.
+// filterError is the error rate that twenty bits per key allow. With this error rate, the footfall filter
+// uses all twenty bits.
 const filterError = 0.0000748
 
 var contenders = []contender{
@@ -186,8 +187,9 @@ func referenceFilter(hashes uint) func(keys, bits int) (structure, error) {
 }
 
 // articleFilter is the Bloom filter from the article with the original test, including its hashes: four 31-bit
-// functions. Two are the same function with different suffixes of the key, and one reads only half of its input. A
-// key's four bits are therefore not independent, and the filter is wrong three times as often as with four good hashes.
+// functions. Two of them are the same function with different suffixes of the key, and another one reads only half
+// of its input. A key's four bits are therefore not independent, and the filter is wrong three times as often as
+// with four good hashes.
 type articleFilter struct {
 	bits []uint64
 	size uint32
@@ -207,9 +209,10 @@ func (f *articleFilter) add(key string) (fresh bool) {
 	return fresh
 }
 
-// falsePositives are the minimum and maximum by number of keys, with twenty bits per key. The article's hashes are not
-// seeded, so their numbers are exact. They were confirmed with a second implementation. The footfall filter is expected
-// to have 66 in ten million. With fewer keys the variance is larger.
+// falsePositives are the minimum and maximum number of false positives for each number of keys, with twenty bits
+// per key. The article's hashes are not seeded, so the numbers of its filter are exact. They were confirmed with a
+// second implementation. The footfall filter is expected to have 66 false positives with ten million keys. With
+// fewer keys, the relative variance is larger.
 var falsePositives = map[string]map[int][2]int{
 	nameArticle:  {10_000: {5, 5}, 100_000: {11, 11}, 1_000_000: {921, 921}, 10_000_000: {7_017, 7_017}},
 	nameFootfall: {10_000: {0, 5}, 100_000: {0, 8}, 1_000_000: {0, 20}, 10_000_000: {0, 100}},
@@ -222,7 +225,8 @@ func articleHashes(key string) [4]uint32 {
 
 // The article's integers are signed and overflow, as Go's int32 does. The sign is masked off at the end.
 
-// multiplied is djb2 for h 5381 and factor 33, and BKDR for 0 and 131.
+// multiplied is the function djb2 if h is 5381 and factor is 33, and BKDR if h is 0 and factor is
+// 131.
 func multiplied(s string, h, factor int32) uint32 {
 	for i := range len(s) {
 		h = h*factor + int32(s[i])

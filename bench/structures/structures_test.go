@@ -41,7 +41,8 @@ func TestMakeKeys(t *testing.T) {
 	}
 }
 
-// Not parallel, here and below: memory is measured as the growth of the whole process.
+// This test and the following ones are not parallel, because memory is measured as the growth of
+// the whole process.
 func TestRunSmall(t *testing.T) {
 	var steps []string
 	report, err := Run(context.Background(), 100_000, func(format string, of ...any) { steps = append(steps, fmt.Sprintf(format, of...)) })

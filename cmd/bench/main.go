@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var faults bench.Faults
 	for _, flag := range parsed.Flags() {
 		number, least, most := flag.Target, 1, math.MaxInt32
-		_, _ = fmt.Sscanf(flag.Tag.Get("range"), "%d..%d", &least, &most) // keeps the defaults if there is no range
+		_, _ = fmt.Sscanf(flag.Tag.Get("range"), "%d..%d", &least, &most) // without a range, least and most keep their defaults
 		if number.Kind() == reflect.Int {
 			n := int(number.Int())
 			faults.When(n < least || n > most, "%s: %d is out of range: give %d to %d", flag.Name, n, least, most)
@@ -92,7 +92,7 @@ func (p *program) complain(code int, faults ...error) int {
 
 func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
 
-// publish prints a complete report and returns err. It prints even if err is bench.ErrUntrue.
+// publish prints a report if it is complete, that is, if err is nil or bench.ErrUntrue. It returns err.
 func (p *program) publish(report interface{ Print(io.Writer) }, err error) error {
 	if err == nil || errors.Is(err, bench.ErrUntrue) {
 		report.Print(p.stdout)

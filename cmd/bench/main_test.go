@@ -44,7 +44,7 @@ func TestBenchRefuses(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			if strings.Contains(args, "--http") || strings.HasPrefix(args, "reports") {
-				args = strings.Replace(args, " ", " --footfall="+os.Args[0]+" ", 1) // if none is given
+				args = strings.Replace(args, " ", " --footfall="+os.Args[0]+" ", 1) // a later --footfall overrides it
 			}
 			var out, errs strings.Builder
 			code := run(t.Context(), strings.Fields(args), &out, &errs)
@@ -70,7 +70,7 @@ func TestBenchCompares(t *testing.T) {
 	assert.Regexp(t, `(?m)^ *batched\+both +[0-9]`, out.String())
 }
 
-// Wrong results are shown, and still make the command fail. A run that failed halfway has no figures to show.
+// A report with wrong results is printed, but the command fails. A run that failed halfway prints no report.
 func TestBenchShowsWhatIsUntrue(t *testing.T) {
 	t.Parallel()
 	halfway := errors.New("the server went away")
@@ -86,7 +86,7 @@ func TestBenchShowsWhatIsUntrue(t *testing.T) {
 	}
 }
 
-// A log needs no database.
+// Generating a log needs no database.
 func TestBenchGeneratesALog(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "access.log")

@@ -138,8 +138,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// The secret of the embedded database is created once, readable by its owner only, outside the tables. The app for
-// trying out is created together with the cluster, and never again.
+// The secret of the embedded database is created once, readable by its owner only, outside the tables. The app demo is created
+// together with the cluster, and never again.
 func TestSecret(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)
@@ -163,8 +163,8 @@ func TestSecret(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, made, again)
 
-	// With another secret the service refuses to count rather than take visitors for others. With the same secret
-	// from another file it continues.
+	// With another secret the service refuses to count, because it would not recognize visitors. With the same secret from
+	// another file it continues.
 	other := writeFile(t, strings.Repeat("b", 64))
 	s = serve(t, "--data", data, "--secret-file", other)
 	status, body = get(s.url + visit)
@@ -182,7 +182,7 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// A service with the rights of footfall_app counts, and can do no more.
+// A service with only the rights of footfall_app can count, and can do nothing else.
 func TestServeWithFewRights(t *testing.T) {
 	t.Parallel()
 	owner := dbtest.New(t)
@@ -304,8 +304,9 @@ func (c call) check(t *testing.T, key string) {
 	assert.Equal(t, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)), c.signature)
 }
 
-// A call that was in progress when the service was killed is repeated by the next service with the secret, signed
-// with the key that was printed. A service without the secret leaves calls waiting, and the status shows this.
+// A webhook's call that was in progress when the service was killed is repeated by the next service that has the secret. The
+// call is signed with the key that was printed when the webhook was added. A service without the secret leaves calls waiting,
+// and the status shows this.
 func TestWebhookOutlivesTheService(t *testing.T) {
 	t.Parallel()
 	calls := make(chan call, 100)

@@ -50,7 +50,7 @@ func (r rights) rights() account.Rights {
 	for _, app := range r.Look {
 		given.Apps[app] = account.Look
 	}
-	for _, app := range r.Change { // includes Look
+	for _, app := range r.Change { // the right to change an app includes the right to look at it
 		given.Apps[app] = account.Change
 	}
 	for _, app := range r.Hide {
@@ -62,7 +62,7 @@ func (r rights) rights() account.Rights {
 // startLink returns the address for creating the first account.
 func startLink(publicURL, token string) string { return publicURL + "/start/" + token }
 
-// one opens the accounts, and finds the account that the command names.
+// one opens all accounts, and finds the account that the command names.
 func (c *accountArg) one(ctx context.Context, d *db.DB) (all *account.Accounts, one account.Entry, err error) {
 	all = account.Open(d)
 	one, err = all.Find(ctx, c.Account)

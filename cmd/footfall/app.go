@@ -56,8 +56,8 @@ func (u *publicURL) check(g globals) faults {
 	return f
 }
 
-// find sets the URL if the flag was not given: to the address of the last service started on this machine, or to the
-// default address.
+// find sets the URL if the flag was not given. It uses the address of the last service started on this machine, or the default
+// address if there is none.
 func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 	if u.PublicURL != "" {
 		return nil
@@ -87,7 +87,7 @@ func (c *appSetCmd) settings() app.Settings {
 func (c *appAddCmd) check(g globals) faults {
 	f := c.publicURL.check(g)
 	if _, err := os.Stat(filepath.Join(g.Data, "postgres")); g.embedded() && err != nil {
-		f.add(app.CheckNew(c.Name, c.settings())) // before a cluster is created for it
+		f.add(app.CheckNew(c.Name, c.settings())) // before a database cluster is created for the app
 	}
 	f.when(c.Visitor == nil && g.SecretFile == "" && !g.embedded(),
 		`--visitor: by default an app stores keyed hashes of addresses, and there is no secret to key them with. `+
@@ -134,7 +134,7 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 		c.Name, added.Tz, whose, p.typed("app set "+c.Name+" --tz ZONE"), keeps[added.Visitor])
 	access, public := added.Access, added.PublicCounts
 	fmt.Fprintf(p.stdout, "%s This command changes it:\n\n  %s\n", tells[public], p.typed("app set "+c.Name+" --public-counts WHAT"))
-	if access != "key" { // pages cannot count for it
+	if access != "key" { // for an app with access by key, pages cannot count visits
 		c.printLines(p)
 	}
 	if access == app.AccessOpen && public != app.PublicOff && public != app.PublicAnswers {

@@ -57,7 +57,7 @@ func TestBackups(t *testing.T) {
 		status, _ := get(fmt.Sprintf("%s/visit?app=shop&ip=%s&uri=http://example.com/%d", s.url, numbered(n), n%7))
 		assert.Equal(t, http.StatusOK, status)
 	}
-	const before, erased = 260, 4 // on both sides of the end of a row of erased ranks
+	const before, erased = 260, 4 // a row of erased ranks covers 256, so these ranks are in two rows
 	for n := range before {
 		visited(n)
 	}

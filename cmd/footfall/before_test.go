@@ -71,7 +71,8 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(logs, "a.log"), nil, 0o600))
 	follower := followWith(t, before, append([]string{filepath.Join(logs, "*.log"), "--app=blog"}, flags...)...)
 
-	// The last release counts some of the visits that it accepts. Then no instance counts the inbox, and rows wait.
+	// The last release counts some of the visits that it accepts. Then a lock keeps all instances from counting the inbox, so
+	// that rows wait in it.
 	c.awaitAnswers(200)
 	eventually(t, "no instance counts the inbox", func() bool {
 		return dbtest.Column[bool](t, conn, `SELECT pg_try_advisory_lock(hashtext($1))`, db.DrainingInbox)[0]
@@ -99,7 +100,7 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	require.Zero(t, old.stop())
 	c.awaitAnswers(c.answered.Load() + 200)
 
-	c.taken.Store(c.visits) // enough
+	c.taken.Store(c.visits) // stops the clients
 	clients.Wait()
 	eventually(t, "every accepted visit is counted", func() bool { return waiting() == 0 })
 	t.Logf("%d visits answered, %d failed, %d accepted, %v: %s", c.answered.Load(), c.failed.Load(), c.accepted, c.statuses, c.compare())
@@ -107,8 +108,8 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	assert.Contains(t, well(t, append([]string{"verify"}, flags...)...), "0 violations")
 }
 
-// readReports calls every report of the service at url, and its pages. Each must return 200 for one of these queries, and
-// none may fail in the database.
+// readReports requests every report and every page of the service at url. Each must return 200 for at least one of these
+// queries, and none may fail in the database.
 func readReports(t *testing.T, url string) {
 	t.Helper()
 	queries := []string{"", "?site=site1.example", "?uri=http://site1.example/1", "?site=site1.example&step=page:/1&step=page:/2",
@@ -133,7 +134,7 @@ func readReports(t *testing.T, url string) {
 			assert.Less(t, status, http.StatusInternalServerError, "%s%s: %s", path, query, body)
 			statuses = append(statuses, status)
 		}
-		if !slices.Contains(statuses, http.StatusUnauthorized) && !slices.Contains(statuses, http.StatusForbidden) { // these need a key
+		if !slices.Contains(statuses, http.StatusUnauthorized) && !slices.Contains(statuses, http.StatusForbidden) { // needs a key
 			assert.Contains(t, statuses, http.StatusOK, path)
 		}
 	}

@@ -188,7 +188,7 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 		return err
 	}
 	defer to.Close()
-	var sources []string // databases that may hold the app
+	var sources []string // databases that may contain the app
 	if sources = []string{c.From}; c.From == "" {
 		sources[0] = p.DatabaseURL
 		for i, cell := range all {
@@ -226,7 +226,7 @@ func (p *program) openTables(ctx context.Context, url string) (*db.DB, error) {
 	return d, nil
 }
 
-// source returns the database that holds the app, or the rest of an app that is being moved.
+// source returns the database that contains the app, or the remaining rows of an app that is being moved.
 func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) (of *db.DB, err error) {
 	for _, url := range urls {
 		d, failed := p.openTables(ctx, url)

@@ -27,10 +27,10 @@ import (
 
 const cellClients = 12 // of each cell
 
-// TestCellsMove moves cells with two instances each, one of which has few rights, while visits are counted. During
-// every third move it kills a node: the cell's present node, its next node or the coordinator. It compares the tables
-// with the answers that clients received. No reader gets numbers older than those answered before the request.
-// FOOTFALL_CELLS and FOOTFALL_MOVES make it longer.
+// TestCellsMove moves cells while visits are counted. Each cell has two instances, one of them with few rights. During every
+// third move, the test kills a node: the cell's present node, its next node or the coordinator. The tables must agree with the
+// answers that clients received. No reader may get lower numbers than an answer before the request contained. FOOTFALL_CELLS
+// and FOOTFALL_MOVES make the test longer.
 func TestCellsMove(t *testing.T) {
 	t.Parallel()
 	cells, moves := dbtest.FromEnv(t, "FOOTFALL_CELLS", dbtest.LongOrShort(3, 1)),
@@ -120,7 +120,8 @@ func (c *movingCells) add(n int) {
 	c.cells = append(c.cells, cell)
 }
 
-// restored creates another cell from a dump that was made while visits were counted, and deletes data in it.
+// restored creates another cell from a dump of a cell that was made while visits were counted, and deletes data in the new
+// cell.
 func (c *movingCells) restored(cell *movingCell) {
 	t := c.t
 	t.Helper()
@@ -256,13 +257,13 @@ func TestCellsRefuse(t *testing.T) {
 	appGoes(t, from, "--database-url="+blogs)
 	appsMove(t, cluster, blogs, from)
 
-	// A single node has the tables twice, and a dump contains them once.
+	// If the cluster has a single node, this node has the tables twice, but a dump contains them only once.
 	again := restoredAs(t, cluster, "blogs", "again")
 	assert.Equal(t, []string{"again", "back", "blog", "demo"},
 		dbtest.Column[string](t, cluster.Connect(again), `SELECT name FROM apps ORDER BY 1`))
 }
 
-// nodesNeedPasswords requires a password from a user, which the nodes do not have for each other.
+// nodesNeedPasswords makes PostgreSQL require a password from a user. The nodes have no password for connections to each other.
 func nodesNeedPasswords(t *testing.T, cluster *dbtest.Cluster) {
 	t.Helper()
 	conn := dbtest.Connect(t, cluster.Home())
@@ -282,8 +283,8 @@ func nodesNeedPasswords(t *testing.T, cluster *dbtest.Cluster) {
 	assert.NotContains(t, r.stderr, "citus.local_hostname")
 }
 
-// appsMove moves an app from cell to cell, with a command that is killed twice on the way, and back, and another app
-// out of a plain database.
+// appsMove moves an app from one cell to another, with a command that is killed twice on the way, and then back. It also moves
+// another app out of a plain database.
 func appsMove(t *testing.T, cluster *dbtest.Cluster, blogs, plain string) {
 	t.Helper()
 	home := "--database-url=" + cluster.Home()
@@ -330,9 +331,9 @@ func appsMove(t *testing.T, cluster *dbtest.Cluster, blogs, plain string) {
 	assert.Contains(t, well(t, "verify", plain), "0 violations")
 }
 
-// TestCellsReplace kills a node under load, promotes its standby, and puts the standby in its place, with a command
-// that is killed half-way and then repeated. Then it removes this node, and does the same with the coordinator,
-// without which services still start, and drops a cell.
+// TestCellsReplace kills a node under load, promotes its standby, and replaces the node by the standby, with a command that is
+// killed half-way and then repeated. Then it removes this node, and replaces the coordinator in the same way. Services must
+// start while the coordinator is away. Finally it drops a cell.
 func TestCellsReplace(t *testing.T) {
 	t.Parallel()
 	c := &movingCells{t: t, cluster: dbtest.NewCluster(t, 3)}
@@ -395,7 +396,7 @@ func TestCellsReplace(t *testing.T) {
 	}
 	c.cluster.Start(old)
 	refused(c.cluster.Node(old)+" has old tables of this database", "cell", "node", "add", c.cluster.Node(old))
-	c.cluster.Kill(old) // it would give outdated information to services that start now
+	c.cluster.Kill(old) // the old node would give outdated information to services that start now
 	refused(c.cluster.Node(standby)+" has cells: c0: move them", "cell", "node", "remove", c.cluster.Node(standby))
 	refused("is the coordinator", "cell", "node", "remove", c.cluster.Node(0))
 	well(t, "cell", "node", "remove", c.cluster.Node(standby), "--to", c.cluster.Node(2), c.home)
@@ -429,8 +430,8 @@ func TestCellsReplace(t *testing.T) {
 	}
 }
 
-// killedHalfWay kills a command that replaces a node, after it has changed one cell's database and before it changes
-// the other's.
+// killedHalfWay kills a command that replaces a node, after it has changed one cell's database and before it changes the
+// database of the other cell.
 func (c *movingCells) killedHalfWay(args []string, other *movingCell, by int) {
 	t := c.t
 	t.Helper()
@@ -461,7 +462,7 @@ func (c *movingCells) killedHalfWay(args []string, other *movingCell, by int) {
 	}
 }
 
-// reader requests the numbers of a site, which may not be behind those answered before.
+// reader requests the numbers of a site. They must not be lower than the numbers in earlier answers.
 func (cell *movingCell) reader() {
 	client := &http.Client{Timeout: patience}
 	defer client.CloseIdleConnections()
@@ -485,7 +486,7 @@ func (cell *movingCell) reader() {
 	}
 }
 
-// move moves a cell to the next node. In every third move a node is killed, and the move repeated.
+// move moves a cell to the next node. In every third move it kills a node, and repeats the move.
 func (c *movingCells) move(n int) {
 	c.t.Helper()
 	cell := c.cells[n%len(c.cells)]
@@ -546,8 +547,8 @@ type countedApp struct {
 	answered, unknown, refused atomic.Int64
 }
 
-// TestCellsServedAsOne serves two cells with two instances, one of which has few rights, on a cluster of one node and
-// of three, and kills the node of one cell: its apps are refused, and the others continue.
+// TestCellsServedAsOne serves two cells with two instances, one of them with few rights, on a cluster of one node and on one of
+// three. It kills the node of one cell: visits to this cell's apps are refused, and the other apps continue to count.
 func TestCellsServedAsOne(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{1, 3} {
@@ -607,7 +608,7 @@ func servedAsOne(t *testing.T, nodes int) {
 		response.Body.Close()
 	}
 
-	// An app that is added without the services, and one whose name is already in use.
+	// Both instances serve an app that is added directly to a cell's database.
 	well(t, "app", "add", "three", "--access=open", "--visitor=address", "--database-url="+apps[1].cell)
 	third := &countedApp{name: "three"}
 	for _, s := range served {
@@ -653,8 +654,8 @@ func servedAsOne(t *testing.T, nodes int) {
 	}
 }
 
-// TestCellsWithDeadNodes kills a machine with a cell and one without. A service of all cells starts without them, the
-// other cells count, get new days, and can be added, moved and dropped.
+// TestCellsWithDeadNodes kills a machine with a cell and a machine without one. A service of all cells must start without these
+// machines. The other cells must continue to count and get partitions for new days, and cells can be added, moved and dropped.
 func TestCellsWithDeadNodes(t *testing.T) {
 	t.Parallel()
 	cluster := dbtest.NewCluster(t, 4)

@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completionScripts make a shell call this program for completions. Without a completion, for example for a flag's
-// value, they complete file names.
+// completionScripts make a shell call this program for completions. If the program offers none, for example for a flag's value,
+// the scripts complete file names.
 var completionScripts = map[string]string{
 	"bash": `_footfall() {
   local IFS=$'\n'
@@ -103,7 +103,7 @@ func complete(to io.Writer, words []string) {
 	}
 }
 
-// everybodysData describes the default of --data independently of the user.
+// everybodysData describes the default of --data for all users, in the manual page.
 const everybodysData = "/var/lib/footfall for root, footfall in ~/.local/share for others"
 
 // writeManual writes the manual page in roff, the format of man.

@@ -65,7 +65,7 @@ func (b *broker) cut() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, conn := range b.conns {
-		if conn.Close() == nil { // the broker has closed others
+		if conn.Close() == nil { // an error means that the broker has closed this connection before
 			n++
 		}
 	}
@@ -97,7 +97,7 @@ type consumer struct {
 	*exec.Cmd
 	said  *dbtest.Log
 	ended chan struct{} // closed when it has exited
-	how   error         // its exit; valid after ended is closed
+	how   error         // the exit error; valid after ended is closed
 }
 
 func consuming(t *testing.T, args ...string) *consumer {
@@ -123,7 +123,7 @@ func (c *consumer) kill() {
 	<-c.ended
 }
 
-// runs reports whether it has not exited. While PostgreSQL is away, it cannot start.
+// runs reports whether the consumer is still running. While PostgreSQL is away, a consumer cannot start.
 func (c *consumer) runs() bool {
 	select {
 	case <-c.ended:
@@ -244,7 +244,7 @@ func TestConsumerIsKilled(t *testing.T) {
 	took, killed := time.Since(began), kills{}
 
 	two := []*consumer{start("killed"), start("killed")}
-	// Like a service's supervisor.
+	// Restarts the consumers that have exited, like a service's supervisor.
 	startAgain := func() {
 		for i, c := range two {
 			if !c.runs() {

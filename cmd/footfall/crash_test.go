@@ -81,13 +81,13 @@ type crash struct {
 	url      atomic.Pointer[string]
 	service  *running // used by the test's own goroutine
 
-	pace    time.Duration            // of each client from one visit to the next, in tests with a fixed duration
-	ids     bool                     // visits of the site withIDs have ids, and are sent again until they are answered
+	pace    time.Duration            // each client's pause between two visits, in tests with a fixed duration
+	ids     bool                     // visits to the site withIDs have ids, and are sent again until they are answered
 	loses   bool                     // the comparison must find lost visits
 	connect func() (*pgx.Conn, bool) // to the tables
 
 	killed           kills // used by the test's own goroutine
-	called, repeated int   // visits in calls; written by caller
+	called, repeated int   // visits in calls (called) and those of them that were repeated; written by caller
 	accepted         int   // visits to be counted later; written by acceptor
 
 	mu       sync.Mutex // guards the following fields
@@ -99,11 +99,11 @@ type crash struct {
 // told is the content of the answers about one target.
 type told struct {
 	answered int64
-	unknown  int64            // neither answered nor certainly refused: counted at most once
-	hots     map[int64]bool   // of answers
+	unknown  int64            // visits that were neither answered nor certainly refused: each is counted at most once
+	hots     map[int64]bool   // values in answers
 	ranks    map[string]int64 // by visitor
 	visitors map[int64]string // by rank
-	twice    []string         // numbers that occurred in two answers
+	twice    []string         // numbers that occurred in two answers, which must not happen
 }
 
 func (c *crash) target(uri string) *told {
@@ -115,7 +115,7 @@ func (c *crash) target(uri string) *told {
 
 func (o *told) answer(visitor string, n visit.Counts) {
 	o.answered++
-	if n.Hot == 0 { // counted, numbers unknown
+	if n.Hot == 0 { // the visit was counted, but its numbers are unknown
 		return
 	}
 	if o.hots[n.Hot] {
@@ -146,7 +146,7 @@ func (c *crash) base() string {
 	return *c.url.Load()
 }
 
-// attach connects to the server of the service, if it runs.
+// attach connects to the service's PostgreSQL server, if that is running.
 func (c *crash) attach() (conn *pgx.Conn, answers bool) {
 	url, running, err := embedded.Attach(c.data)
 	if err != nil || !running {
@@ -193,15 +193,16 @@ func (c *crash) client() {
 			continue
 		}
 		c.failed.Add(1)
-		c.taken.Add(-1) // the requested number counts answered visits only
+		c.taken.Add(-1) // c.visits is a number of answered visits
 		select {
-		case <-time.After(10 * time.Millisecond): // it is down; other clients notice too
+		case <-time.After(10 * time.Millisecond): // the service is down; other clients notice this, too
 		case <-c.ctx.Done():
 		}
 	}
 }
 
-// caller sends many visits in one call, and each call until all of it is counted, which is then certain to be once.
+// caller sends many visits in one call, and repeats each call until all of its visits are counted. Then each visit must be
+// counted once.
 func (c *crash) caller() {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
 	defer client.CloseIdleConnections()
@@ -285,7 +286,7 @@ func (c *crash) call(client *http.Client, key string, pages, visitors []string, 
 	for i, one := range said.Visits {
 		c.called++
 		site, _, _ := strings.Cut(pages[i], "/")
-		if one.Repeated != nil { // counted, but the numbers include later visits
+		if one.Repeated != nil { // the visit was counted, but its numbers include later visits
 			c.repeated++
 			c.target(site).answered++
 			c.target(pages[i]).answered++
@@ -314,7 +315,7 @@ func (c *crash) visit(client *http.Client, page, visitor, id string) (int, visit
 	if err != nil {
 		return 0, visit.Answer{}
 	}
-	if response.Header.Get("Footfall-Repeated") != "" { // counted before; the numbers include later visits
+	if response.Header.Get("Footfall-Repeated") != "" { // the visit was counted before, and its numbers include later visits
 		answer = visit.Answer{}
 	}
 	return response.StatusCode, answer
@@ -363,7 +364,7 @@ func (c *crash) kill(n int) {
 				SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'footfall%' AND backend_type = 'client backend'
 				ORDER BY random() LIMIT 1`).Scan(&pid) == nil
 		})
-		if syscall.Kill(pid, syscall.SIGKILL) == nil { // it may have exited by itself
+		if syscall.Kill(pid, syscall.SIGKILL) == nil { // the process may have exited by itself
 			c.killed["backends"]++
 		}
 	}
@@ -395,7 +396,7 @@ func (c *crash) compare() string {
 			continue
 		}
 		twice += max(0, hot-o.answered-o.unknown)
-		gaps += highest - visitors // ranks are distinct, and from 1
+		gaps += highest - visitors // ranks are distinct and start at 1, so this is the count of unused ranks
 		assert.Empty(c.t, o.twice, uri)
 		assert.Equal(c.t, uv, visitors, uri)
 		assert.Equal(c.t, pv, days, uri)

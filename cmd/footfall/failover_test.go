@@ -22,10 +22,10 @@ import (
 
 const failoverClients = 24
 
-// TestFailover repeatedly kills the primary of two instances under load, promotes its synchronous standby, and
-// compares the tables with the answers that clients received. Before each kill it weakens the primary's settings,
-// cancels waiting commits, and lets the primary wait for no standby. While the new primary has no standby, nothing
-// counts. FOOTFALL_FAILOVERS makes it longer.
+// TestFailover repeatedly kills the primary of two instances under load, promotes its synchronous standby, and compares the
+// tables with the answers that clients received. Before each kill, it weakens the primary's settings, cancels waiting commits,
+// and configures the primary not to wait for a standby. While the new primary has no standby, no visit may be counted.
+// FOOTFALL_FAILOVERS makes the test longer.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)
@@ -68,8 +68,8 @@ func TestFailoverThatLoses(t *testing.T) {
 	})
 }
 
-// TestManagedFailover does the same with a manager that promotes the other server. FOOTFALL_MANAGER names it
-// (scripts/manager).
+// TestManagedFailover is TestFailover with a cluster manager, which promotes the other server. FOOTFALL_MANAGER names the
+// manager (scripts/manager).
 func TestManagedFailover(t *testing.T) {
 	name := os.Getenv("FOOTFALL_MANAGER")
 	if name == "" {
@@ -114,7 +114,7 @@ func patientURL(t *testing.T, pair *dbtest.Pair) string {
 	return dbtest.With(t, pair.URL(), "connect_timeout", "30")
 }
 
-// countsAgain waits for answers to new visits, and logs the time without any.
+// countsAgain waits for answers to new visits, and logs how long there were none.
 func (f *failover) countsAgain(killed time.Time) {
 	f.awaitAnswers(f.answered.Load() + failoverClients + 1)
 	f.t.Logf("counts again after %.1f s", time.Since(killed).Seconds())
@@ -142,8 +142,8 @@ func (f *failover) counted() int64 {
 	return dbtest.Column[int64](f.t, conn, `SELECT sum(hot)::bigint FROM footfall.counters`)[0]
 }
 
-// weaken makes the primary load settings that would let sessions commit without a standby and without a warning about
-// cancelled commits, cuts it off from its standbys, and cancels the waiting commits.
+// weaken makes the primary load settings with which sessions would commit without a standby, and without a warning about
+// cancelled commits. Then it cuts the primary off from its standbys, and cancels the waiting commits.
 func (f *failover) weaken() {
 	conn, connected := f.connect()
 	require.True(f.t, connected)
@@ -155,7 +155,7 @@ func (f *failover) weaken() {
 		require.NoError(f.t, err, sql)
 	}
 	f.killed["reloads"]++
-	f.awaitAnswers(f.answered.Load() + 2*failoverClients) // by sessions that have loaded the settings
+	f.awaitAnswers(f.answered.Load() + 2*failoverClients) // these answers come from sessions that have loaded the settings
 	for _, pid := range dbtest.Column[int](f.t, conn, `SELECT pid FROM pg_stat_replication`) {
 		require.NoError(f.t, syscall.Kill(pid, syscall.SIGSTOP))
 	}
@@ -174,7 +174,8 @@ func (f *failover) refuses(pair *dbtest.Pair, why string) {
 	assert.Equal(f.t, before, f.counted(), why)
 }
 
-// takesNothing sends every kind of request that is only answered after a write to all services.
+// takesNothing sends to all services every kind of request that needs a write before the answer, and checks that they refuse
+// it.
 func (f *failover) takesNothing() {
 	for _, s := range f.services {
 		for path, body := range map[string]string{
@@ -210,7 +211,7 @@ func newFailover(t *testing.T, database string, flags ...string) *failover {
 	return f
 }
 
-// run makes servers fail while visits are counted, at once or later, and compares.
+// run makes servers fail while visits arrive, which are counted immediately or later, and compares the tables with the answers.
 func (f *failover) run(times int, fail func()) (compared string) {
 	f.visits, f.pace = math.MaxInt32, 5*time.Millisecond
 	var clients sync.WaitGroup
@@ -223,7 +224,7 @@ func (f *failover) run(times int, fail func()) (compared string) {
 		fail()
 	}
 	f.awaitAnswers(f.answered.Load() + 400)
-	f.taken.Store(f.visits) // enough
+	f.taken.Store(f.visits) // stops the clients
 	clients.Wait()
 	require.NoError(f.t, f.ctx.Err(), "it took too long")
 	assert.Positive(f.t, f.accepted)

@@ -22,9 +22,9 @@ import (
 	"footfall/db/embedded"
 )
 
-// TestClientsByTheTable runs clients that follow the table in docs/ways-in.md ("What became of a visit") while
-// service and database are killed: each of their visits is counted exactly once. A client that sends neither ids nor
-// keys does not repeat visits with an unknown outcome, and loses no others.
+// TestClientsByTheTable runs clients that follow the table in docs/ways-in.md ("What became of a visit") while service and
+// database are killed: each of their visits is counted exactly once. A client that sends neither ids nor keys does not repeat
+// visits with an unknown outcome. It must not lose any other visit.
 func TestClientsByTheTable(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
@@ -99,8 +99,8 @@ func TestClientsByTheTable(t *testing.T) {
 	assert.Zero(t, c.service.stop())
 }
 
-// serverBegan returns the time since which PostgreSQL has accepted connections, also after a crash of one of its
-// processes. "" if it does not respond.
+// serverBegan returns when PostgreSQL started to accept connections. The time also changes after a crash of one of its
+// processes. It is "" if PostgreSQL does not respond.
 func (c *crash) serverBegan() (began string) {
 	url, running, err := embedded.Attach(c.data)
 	if err != nil || !running {
@@ -238,7 +238,7 @@ func (c *tableClient) send(client *http.Client, n int, visits []string) []fate {
 		assert.Equal(c.t, len(visits), said.Counted+said.Repeated+said.Unknown+said.Unreached, string(read))
 		c.repeated += int64(said.Repeated)
 		for i := said.Counted + said.Repeated; i < len(fates); i++ {
-			fates[i] = isNotCounted // or not known, which is the same with a key
+			fates[i] = isNotCounted // or its outcome is unknown: with a key, both are sent again
 		}
 		return fates
 	}

@@ -23,9 +23,9 @@ import (
 
 const fullDiskClients = 8
 
-// The disk fills up under load, first for the tables and then for PostgreSQL's write-ahead log (WAL), without which
-// the server cannot run. Visits are refused in the meantime. When there is space again they count, and the tables
-// agree with all answers. So do those of a log that is imported at the same time.
+// The disk fills up under load, first for the tables and then for PostgreSQL's write-ahead log (WAL), without which the server
+// cannot run. Visits are refused in the meantime. When there is space again, visits are counted, and the tables agree with all
+// answers. The lines of a log that is imported at the same time are also counted once.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
@@ -86,7 +86,7 @@ func TestFullDisk(t *testing.T) {
 // followed is a log that an import follows.
 type followed struct {
 	*crash
-	server string // its URL
+	server string // the server's URL
 	file   *os.File
 	lines  []string // lines still to be written
 	hot    int      // the number of lines written
@@ -148,8 +148,8 @@ func (f *followed) end() {
 	assert.NoError(f.t, err, "%s", text)
 }
 
-// fillWAL writes to the WAL of a server whose disk is full until the server cannot even start. The server recovers as
-// long as the last file has some room, so fillWAL uses it up with smaller and smaller writes.
+// fillWAL writes to the WAL of a server whose disk is full until the server cannot even start. The server recovers as long as
+// the last WAL file has some room, so fillWAL uses up this room with smaller and smaller writes.
 func (c *crash) fillWAL(server string) {
 	size := 1 << 20
 	eventually(c.t, "the server cannot start", func() bool {
@@ -188,7 +188,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// fill takes all the space that is left on a disk, until free.
+// fill takes all the space that is left on a disk. The caller releases the space by calling free.
 func fill(t *testing.T, disk string) (free func()) {
 	t.Helper()
 	ballast, err := os.Create(filepath.Join(disk, "ballast"))

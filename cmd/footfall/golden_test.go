@@ -57,7 +57,8 @@ var notCalled = map[string]string{
 	"cell node remove":  "needs Citus: cells_test.go",
 }
 
-// goldenClock is when the transcripts begin. Days of this year stay in the output; other dates are of the machine's clock.
+// goldenClock is the time at which the transcripts begin. Dates of this year stay unchanged in the output. Dates since 2025
+// come from the machine's clock, and are replaced.
 var goldenClock = time.Date(2019, 6, 20, 12, 0, 0, 0, time.UTC)
 
 // golden runs transcripts against one database and one service.
@@ -69,7 +70,7 @@ type golden struct {
 	public  http.Handler
 	metrics *prometheus.Registry
 	secrets map[string]string                  // by name
-	pages   map[string]string                  // as they were shown last, by reader and path
+	pages   map[string]string                  // the text of each page when it was last shown, by reader and path
 	jars    map[string]map[string]*http.Cookie // of browsers, by name
 	called  map[string]bool                    // commands, and requests as METHOD /path
 }
@@ -100,7 +101,7 @@ func TestGolden(t *testing.T) {
 	g := newGolden(t)
 	files, err := filepath.Glob(goldenFiles)
 	require.NoError(t, err)
-	for _, file := range files { // in order, since each builds on the data of those before
+	for _, file := range files { // in order, because each file needs the data of the files before it
 		g.transcript(file)
 	}
 	g.requireAllCalled()
@@ -119,7 +120,7 @@ func TestGoldenHelp(t *testing.T) {
 	}
 }
 
-// helpOf returns the help of a command, for any but the root without the flags that all commands share.
+// helpOf returns the help of a command. It omits the flags that all commands share, except from the help of the root.
 func helpOf(t *testing.T, words ...string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -216,7 +217,7 @@ func (g *golden) save(name, output string) {
 	secret := goldenSecret.FindString(output)
 	require.NotEmpty(g.t, secret, "%s: %s", name, output)
 	g.secrets[name] = secret
-	if link, _, is := strings.Cut(secret, "_"); is && len(link) == 8 && link != "footfall" { // lists show the part before the secret
+	if link, _, is := strings.Cut(secret, "_"); is && len(link) == 8 && link != "footfall" { // lists show this id
 		g.secrets[name+"…"] = link
 	}
 }
@@ -241,7 +242,7 @@ func (g *golden) command(input, save string) string {
 	var stdout, stderr bytes.Buffer
 	stdin = strings.ReplaceAll(stdin, `\n`, "\n")
 	code := run(g.t.Context(), append(slices.Clone(g.flags), words...), strings.NewReader(stdin), &stdout, &stderr)
-	for code != 0 && strings.Contains(stderr.String(), goldenSlow) { // a machine that has much else to do
+	for code != 0 && strings.Contains(stderr.String(), goldenSlow) { // a report may be too slow on a busy machine
 		stdout.Reset()
 		stderr.Reset()
 		code = run(g.t.Context(), append(slices.Clone(g.flags), words...), strings.NewReader(stdin), &stdout, &stderr)
@@ -295,7 +296,7 @@ func (g *golden) request(input, save string) string {
 	g.save(save, text)
 	switch {
 	case strings.HasPrefix(kind, "text/html"):
-		if r.URL.Path != "/" { // one page shows the layout of all
+		if r.URL.Path != "/" { // all pages have the same layout, so it is shown only once
 			text = goldenLayout.ReplaceAllString(text, "$1$2")
 		}
 		text = strings.Join(strings.Fields(goldenLong.ReplaceAllString(text, "$1…$2")), " ")
@@ -306,7 +307,7 @@ func (g *golden) request(input, save string) string {
 			text = goldenDeep.ReplaceAllString(indented.String(), " ")
 		}
 	case !strings.HasPrefix(kind, "text/csv") && !strings.HasPrefix(kind, "image/svg") && !strings.HasPrefix(kind, "text/plain"):
-		text = "" // scripts and styles
+		text = "" // scripts and styles are not part of the transcript
 	}
 	output := g.indent("", text)
 	switch page := as + r.URL.Path; {
@@ -318,7 +319,7 @@ func (g *golden) request(input, save string) string {
 	return g.indent("", fmt.Sprintln(w.Code, kind, w.Header().Get("Location"))) + output
 }
 
-// withoutLinesOf leaves out the lines that a page, which was shown before, has too.
+// withoutLinesOf removes from an output the lines that a page, which was shown before, also contains.
 func withoutLinesOf(output, page string) string {
 	shown, left, same := strings.Split(page, "\n"), []string{}, 0
 	for line := range strings.Lines(output) {
@@ -340,7 +341,7 @@ func (g *golden) indent(mark, output string) string {
 	for _, r := range goldenReplaced {
 		output = r.found.ReplaceAllString(output, r.by)
 	}
-	if output != fixed { // the replaced values had other widths
+	if output != fixed { // the replaced values had different widths
 		output = goldenColumns.ReplaceAllString(output, "$1  ")
 	}
 	var lines strings.Builder
@@ -378,7 +379,7 @@ var (
 		{regexp.MustCompile(`("(?:bytes|seconds|clock_offset_seconds)": )[-+.e\d]+`), "${1}0"},
 		{regexp.MustCompile(`(huge.pages"?: "?)\w+`), "${1}off"},
 		{regexp.MustCompile(`(a table for each of |not closed \()\d+`), "${1}N"},
-		// Yesterday has ended everywhere only at noon UTC, so before noon the last closed day is an earlier one.
+		// Yesterday ends in the last time zone at noon UTC, so before noon the last closed day is an earlier one.
 		{regexp.MustCompile(`(for good: )\d+ \((\d+) to \d+`), "${1}N ($2 to DATE"},
 		{regexp.MustCompile(`(last day closed )\d+`), "${1}DATE"},
 		{regexp.MustCompile(`testgolden_\w+`), "DATABASE"},
@@ -394,7 +395,7 @@ var (
 	}
 )
 
-// goldenSlow is what a report says that the database did not finish in time. Reports can be asked for again.
+// goldenSlow is the message of a report that the database did not finish in time. Such a report can be requested again.
 const goldenSlow = "the database did not finish in time"
 
 // requireAllCalled fails for each command, route and operation that no transcript has called.

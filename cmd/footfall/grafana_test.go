@@ -116,7 +116,7 @@ func TestGrafanaDashboard(t *testing.T) {
 		shown := map[string]string{}
 		for _, panel := range d.Panels {
 			names, table := show(c.grafana, panel.Targets[0].RawSQL)
-			if panel.Title == "Sites" { // its column since depends on the time of the test
+			if panel.Title == "Sites" { // the column since of this panel depends on the time of the test
 				names, table = names[:4], [][]any{table[0][:4], table[1][:4]}
 			}
 			shown[panel.Title] = fmt.Sprint(names, table)
@@ -158,7 +158,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	}
 }
 
-// The fields that Grafana 11 and 12 need to show the dashboards, and to let their reader choose the data source.
+// The dashboards have the fields that Grafana 11 and 12 need to show them, and to let users choose the data source.
 func TestGrafanaDashboardsAreWhole(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -42,7 +42,7 @@ func TestHelpIsComplete(t *testing.T) {
 	set := well(t, "app", "set", "--help")
 	assert.NotContains(t, set, "[[", "what is marked as the shell's alone")
 	assert.Contains(t, strings.Join(strings.Fields(set), " "), `--goal "" clears the list`)
-	for name, text := range used { // go/doc, which formats the help, turns each into a typographic quote
+	for name, text := range used { // go/doc, which formats the help, would turn each of these into a typographic quote
 		assert.NotContains(t, text, "''", name)
 		assert.NotContains(t, text, "``", name)
 	}

@@ -79,8 +79,8 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// opened opens a file. It copies a pipe, or standard input for "-", to a temporary file: the database would cancel a
-// transaction that waits for it.
+// opened opens a file ("-": standard input). It copies a pipe to a temporary file, because the database would cancel a
+// transaction that waits for slow input.
 func (p *program) opened(name string) (*os.File, error) {
 	from := p.stdin
 	if name != standardOutput {

@@ -45,11 +45,12 @@ type importFilesCmd struct {
 	Another bool
 	countriesFlag
 
-	rules imports.Rules // set by check, like after
+	rules imports.Rules // rules and after are set by check
 	after time.Time
 }
 
-// afterCounted was needed up to 0.2 for windows of a log, in place of a time. It has no effect.
+// afterCounted is a value that --after accepted instead of a time up to 0.2, for windows of a log. It is still accepted, but
+// has no effect.
 const afterCounted = "counted"
 
 const (
@@ -102,7 +103,8 @@ func (f *faults) day(flag, text string, today int32) int32 {
 	return day
 }
 
-// importMemory is the memory above which an import frees unused memory more often. Ten million lines of an hour fit.
+// importMemory is the memory above which an import frees unused memory more often. An import of ten million lines of one hour
+// stays below it.
 const importMemory = 192 << 20
 
 func (c *importFilesCmd) run(ctx context.Context, p *program) error {

@@ -82,7 +82,7 @@ func TestImport(t *testing.T) {
 	assert.Contains(t, piped.stdout, "visits counted      1\n")
 }
 
-// An import shows the sources and other tags of visitors at once, for all days, and counts them once.
+// The sources and other tags of visitors are shown as soon as an import ends, for all days, and are counted once.
 func TestImportBringsTags(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -117,7 +117,7 @@ func TestImportBringsTags(t *testing.T) {
 		} {
 			target, name, _ := strings.Cut(ask, " ")
 			rows := strings.TrimSpace(well(t, "report", "tags", target, "--app=blog", "--name="+name, "--csv", database))
-			_, rows, _ = strings.Cut(rows, "\n") // the names of the columns
+			_, rows, _ = strings.Cut(rows, "\n") // the first line has the names of the columns
 			assert.Equal(t, says, strings.NewReplacer("\r", "", "\n", ", ", ",", " ", `"`, "").Replace(rows), ask)
 		}
 	}
@@ -156,9 +156,9 @@ func TestImportIsKilled(t *testing.T) {
 			killed["services"]++
 			s = start(t, "--data", data)
 		}
-		_ = importing.Process.Kill() // it may have exited by itself
+		_ = importing.Process.Kill() // the import may have exited by itself
 		_ = importing.Wait()
-		s.awaitReady() // a starting service waits for an import that has started PostgreSQL by itself
+		s.awaitReady() // a starting service waits for an import that runs PostgreSQL itself
 		if importing.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 			killed["imports"]++
 		}

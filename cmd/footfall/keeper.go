@@ -7,13 +7,13 @@ import (
 	"footfall/pause"
 )
 
-// keeper keeps the embedded PostgreSQL running: it restarts the server if that stops unexpectedly.
+// keeper keeps the embedded PostgreSQL running: it restarts the server if the server stops unexpectedly.
 type keeper struct {
 	url    string
 	config embedded.Config
 	cancel context.CancelFunc // stops keep
 	ended  chan struct{}      // closed by keep
-	err    error              // of the last stop; written by keep, valid after ended is closed
+	err    error              // the error of the last stop; written by keep, valid after ended is closed
 }
 
 // startKeeper returns when the server accepts connections. The caller must call stop.
@@ -50,7 +50,7 @@ func (k *keeper) keep(running context.Context, server *embedded.Server) {
 	}
 }
 
-// again starts a server. It retries until that succeeds, or returns nil when running ends.
+// again starts a server, and retries until one is running. It returns nil when the context running ends.
 func (k *keeper) again(running context.Context) *embedded.Server {
 	for {
 		server, err := embedded.Start(running, k.config)
@@ -62,7 +62,7 @@ func (k *keeper) again(running context.Context) *embedded.Server {
 			return nil
 		}
 		k.config.Log.Error("the database server could not be started; trying again", "error", err)
-		_ = pause.For(running, tryEvery) // the next try fails if running ends
+		_ = pause.For(running, tryEvery) // if running has ended, the next try fails
 	}
 }
 

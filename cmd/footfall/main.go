@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	_ "time/tzdata" // apps have time zones, and an image without an operating system has none
+	_ "time/tzdata" // apps need time zones, and an image without an operating system has no files of them
 
 	"github.com/alecthomas/kong"
 
@@ -194,8 +194,8 @@ type on[T any] interface {
 	run(ctx context.Context, p *program, it T) error
 }
 
-// checked is implemented by commands with a check of their own, which returns all faults of the flags before the
-// command runs. Other commands work on the database, so only the global flags are checked.
+// checked is implemented by commands that check their own flags: check returns all faults before the command runs. Of other
+// commands, only the global flags are checked, because the other faults are found by the database.
 type checked interface {
 	check(g globals) faults
 }
@@ -268,7 +268,7 @@ func (p *program) execute(ctx context.Context, selected any) error {
 		return p.withTables(ctx, db.Options{}, (*db.DB).CheckSchema, func(d *db.DB) error { return does.run(ctx, p, d) })
 	case on[*admin.Admin]:
 		return p.withAdmin(ctx, func(a *admin.Admin) error { return does.run(ctx, p, a) })
-	case on[*cells.Cluster]: // errors name the node, which need not be the coordinator
+	case on[*cells.Cluster]: // ofDatabase is not used: an error already names its node, which may not be the coordinator
 		cluster, err := cells.OpenCluster(p.DatabaseURL, db.Options{Log: p.log})
 		if err != nil {
 			return err
@@ -283,7 +283,7 @@ type childExit int
 
 func (e childExit) Error() string { return fmt.Sprintf("it exited with code %d", int(e)) }
 
-// errNothingChecked is returned by verify if nothing was counted that it could check.
+// errNothingChecked is returned by verify if nothing was counted for the selected app and sites.
 var errNothingChecked = errors.New("verify: nothing was counted for the selected app and sites, so nothing was checked")
 
 // exitCode prints the error and returns its exit code.
@@ -333,7 +333,7 @@ func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
 		return slog.New(slog.NewTextHandler(stderr, options)), f
 	case "json":
 		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
-			if a.Value.Kind() == slog.KindDuration { // would be a number without a unit
+			if a.Value.Kind() == slog.KindDuration { // JSON would show a duration as a number without a unit
 				a.Value = slog.StringValue(a.Value.Duration().String())
 			}
 			return a
@@ -370,7 +370,7 @@ func (c *helpCmd) run(_ context.Context, p *program) error {
 	if c.Man {
 		return writeManual(p.stdout)
 	}
-	// Kong exits after it has shown the help. It returns an error for the words before.
+	// Kong exits after it has shown the help. It returns an error if the words before --help are not a command.
 	line := readLine(append(slices.Clone(c.Command), "--help"), p.stdout, p.stderr)
 	if len(line.faults) > 0 {
 		return visit.Errorf(visit.Invalid, "", "%v", line.faults[0])

@@ -29,7 +29,7 @@ import (
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
-	s := serve(t, "--data", data, "--countries=") // the installed file, if any
+	s := serve(t, "--data", data, "--countries=") // an empty flag selects the installed file, if there is one
 	first := `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`
 	page := s.url + "/visit?app=demo&ip=192.168.0.1&uri=http://hhui.top/home"
 	status, body := get(page)
@@ -103,7 +103,7 @@ func TestFirstSteps(t *testing.T) {
 	assert.Zero(t, s.stop())
 	assert.Equal(t, 1, footfall(t, "health", "--addr", address).code)
 
-	// Its output leads to the next steps.
+	// The service's output shows the next steps.
 	assert.Regexp(t, `^\n  Open this to begin:  `+regexp.QuoteMeta(s.url)+`/start/[A-Za-z0-9_-]{43}\n\n$`, s.stdout.String())
 	assert.Contains(t, s.said(), "the app demo is open")
 
@@ -240,16 +240,16 @@ func TestHelpTellsDefaults(t *testing.T) {
 	}
 }
 
-// The metrics show the look-ups saved by filter and memory, also after a restart, when the filter has loaded the
-// tables. The numbers are the same without them.
+// The metrics show how many look-ups filter and memory save, also after a restart, when the filter has loaded the tables.
+// Without filter and memory, the counted numbers are the same.
 func TestHelpersSaveLookUps(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
 	for _, run := range []struct {
 		flags           []string
 		visitor, answer string
-		asked, byFilter int // of the first visit; a visit has two keys
-		asked2, memory  int // of the same visit again
+		asked, byFilter int // look-ups of the first visit; a visit has two keys
+		asked2, memory  int // look-ups of the same visit, sent again
 	}{
 		{nil, "192.0.2.1", `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, 0, 2, 0, 2},
 		{nil, "192.0.2.1", `{"site":{"pv":1,"uv":1,"rank":1,"hot":3},"page":{"pv":1,"uv":1,"rank":1,"hot":3}}`, 2, 0, 2, 2},
@@ -348,7 +348,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	require.NoError(t, err)
 	defer conn.Close()
-	// A request whose body is never sent. The service asks for it once it reads.
+	// A request whose body is never sent. The service responds with "100 Continue" once it reads the body.
 	_, err = conn.Write([]byte("POST /visit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: " +
 		"100-continue\r\n\r\n"))
 	require.NoError(t, err)
@@ -386,7 +386,7 @@ func (k kills) each(t *testing.T, names ...string) string {
 	return "killed or cut: " + strings.Join(counts, ", ")
 }
 
-// takenBack returns the output after the last step has been reverted.
+// takenBack returns the expected output of reverting the last step.
 func takenBack(t *testing.T) string {
 	steps, err := fs.Glob(migrations.FS, "*.sql")
 	require.NoError(t, err)
@@ -464,8 +464,8 @@ func TestHealthOfOneThatIsNotReady(t *testing.T) {
 	awaitHealth(t, l.Addr().String(), 1, "503 Service Unavailable visits cannot be counted now")
 }
 
-// awaitHealth requests the health of a service until it matches. It does not wait for late responses, as from a slow
-// machine.
+// awaitHealth requests the health of a service until code and text match. A request that times out on a slow machine is
+// repeated.
 func awaitHealth(t *testing.T, address string, code int, says string) {
 	t.Helper()
 	eventually(t, says, func() bool {

@@ -23,9 +23,9 @@ import (
 	"footfall/db/embedded"
 )
 
-// TestNextVersion takes a database of this version, with unfinished work, through two made-up next versions, while
-// visits are counted. The first has a step that keeps schema_version, so that instances of both versions count at the
-// same time. The second raises it, so that older instances return 503 with the reason.
+// TestNextVersion upgrades a database of this version, with unfinished work, to two made-up next versions, while visits are
+// counted. The first version has a step that keeps schema_version, so that instances of both versions count at the same time.
+// The second version raises schema_version, so that older instances return 503 with the reason.
 func TestNextVersion(t *testing.T) {
 	t.Parallel()
 	next, steps := nextVersions(t)
@@ -114,7 +114,7 @@ func TestNextVersion(t *testing.T) {
 	require.Zero(t, first.stop())
 	counts()
 
-	f.taken.Store(f.visits) // enough
+	f.taken.Store(f.visits) // stops the clients
 	clients.Wait()
 	eventually(t, "all that was accepted is counted", func() bool { return waiting() == 0 })
 	t.Logf("%d visits answered, %d failed, %d in calls, %d accepted, %v: %s", f.answered.Load(), f.failed.Load(), f.called, f.accepted,
@@ -124,7 +124,7 @@ func TestNextVersion(t *testing.T) {
 	r = footfallOf(t, next[1], nil, "", "verify", url)
 	assert.Contains(t, r.stdout, "0 violations", r.stderr)
 
-	// Back to this version, on the copy.
+	// Goes back to this version, on a copy of the database.
 	back := dbtest.Empty(t)
 	url = "--database-url=" + back
 	r = footfallTyped(t, copied, "psql", url, "--", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null")
@@ -162,8 +162,8 @@ func dumped(t *testing.T, database string) string {
 	return string(text)
 }
 
-// nextVersions builds the program with one more step and changed functions, and with two more steps, the second of
-// which raises schema_version. It returns the programs and the names of the steps.
+// nextVersions builds two programs: one with an additional step and changed functions, and one with two additional steps, the
+// second of which raises schema_version. It returns the programs and the names of the steps.
 func nextVersions(t *testing.T) (programs, steps []string) {
 	t.Helper()
 	there, err := filepath.Glob("../../migrations/0*.sql")
@@ -176,7 +176,7 @@ func nextVersions(t *testing.T) (programs, steps []string) {
 		require.NoError(t, os.WriteFile(put, []byte(text), 0o600))
 		overlay["Replace"][path] = put
 	}
-	raise := func(path, behind string) (to int) { // to is the new number
+	raise := func(path, behind string) (to int) { // to is the raised number
 		text, err := os.ReadFile("../../" + path)
 		require.NoError(t, err)
 		number := regexp.MustCompile("(" + behind + `)(\d+)`)
@@ -199,7 +199,8 @@ func nextVersions(t *testing.T) (programs, steps []string) {
 		require.NoError(t, err)
 		program := filepath.Join(folder, steps[len(steps)-1]+".program")
 		require.NoError(t, os.WriteFile(program+".json", text, 0o600))
-		// Nearly all packages are compiled for this and run only briefly, so optimizing them would take longer.
+		// Nearly all packages are compiled for these builds. The programs run only briefly, so optimizing would take longer
+		// than it saves.
 		said, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-gcflags=footfall/...=-N -l", "-ldflags=-s -w",
 			"-overlay="+program+".json", "-o="+program, ".").CombinedOutput()
 		require.NoError(t, err, string(said))

@@ -52,7 +52,7 @@ func TestHistory(t *testing.T) {
 	assert.Regexp(t, `\n2 .* another counter +a\.example +2 +2024-05-03 +2024-05-04 +`, well(t, "history", "list", "--app=demo", database))
 	days := do("report", "days", "a.example/a", "--from=all", "--history", "--csv").stdout
 	assert.Equal(t, "day,pv,new_visitors,hot,visits,source\n20240503,4,1,9,5,csv\n20240504,,,3,,csv\n", days)
-	// One row a day, including days outside the imported range, before any visit was counted here.
+	// Before any visit is counted here, the report has one row for each requested day, even for days that were not imported.
 	assert.Equal(t, "day,pv,new_visitors,hot,visits,source\n20240503,4,1,9,5,csv\n20240504,,,3,,csv\n20240505,,,,,\n",
 		do("report", "days", "a.example/a", "--from=20240501", "--to=20240505", "--history", "--csv").stdout)
 	assert.Equal(t, "demo: a.example/a, from 2024-05-03 to 2024-05-05\n\n"+
@@ -94,7 +94,7 @@ func TestHistory(t *testing.T) {
 	assert.Contains(t, well(t, "changes", database), "history")
 }
 
-// An import that is killed, at any point, has changed nothing, and is complete when it is repeated.
+// An import that is killed, at any point, has changed nothing. If the import is repeated, it is complete.
 func TestHistoryIsKilled(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -142,7 +142,7 @@ func TestHistoryIsKilled(t *testing.T) {
 	}
 }
 
-// awaitNobodyElse waits until no other session is left: those of commands end shortly after them.
+// awaitNobodyElse waits until there is no other session. The session of a command ends shortly after the command.
 func awaitNobodyElse(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -151,7 +151,7 @@ func awaitNobodyElse(t *testing.T, conn *pgx.Conn) {
 	}, dbtest.Patience, dbtest.Tick)
 }
 
-// TestOffset sets numbers from before, with an operator's commands, next to a running service.
+// TestOffset sets numbers that were counted before, with an operator's commands, next to a running service.
 func TestOffset(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -228,10 +228,10 @@ func TestOffset(t *testing.T) {
 	assert.Zero(t, s.stop())
 }
 
-// elsewhere contains the other services of docs/moving.md.
+// elsewhere contains samples of the other services that docs/moving.md names.
 type elsewhere struct {
 	folder string   // the working directory of the commands, like a reader's checkout
-	env    []string // their environment
+	env    []string // the environment of the commands
 	known  *strings.Replacer
 	sql    *pgx.Conn // on the database of the service
 }
@@ -295,7 +295,7 @@ func peers(t *testing.T) string {
 		case "/ibruce/busuanzi":
 			fmt.Fprintf(w, `try{%s({"site_uv":12,"page_pv":%d,"version":2.4,"site_pv":%d});}catch(e){}`, r.URL.Query().Get("jsonpCallback"),
 				hot[r.Header.Get("Referer")]+1, 70+asked.Add(1))
-		case "/cc/api.php": // it counts each request
+		case "/cc/api.php": // this service counts each request
 			var page struct{ URL string }
 			_ = json.NewDecoder(r.Body).Decode(&page)
 			fmt.Fprintf(w, `{"busuanzi_today_pv":"5","busuanzi_today_uv":2,"busuanzi_site_pv":%d,"busuanzi_site_uv":12,"busuanzi_page_pv":"%d",`+
@@ -428,7 +428,7 @@ func TestMovingIsAsWritten(t *testing.T) {
 		"days per site: 2 added, 0 replaced, 0 unchanged, from 2026-08-04 to 2026-08-05")
 }
 
-// TestMovingInChineseIsAsWritten does the same with docs/moving.zh-CN.md.
+// TestMovingInChineseIsAsWritten runs every command of docs/moving.zh-CN.md.
 func TestMovingInChineseIsAsWritten(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"bash", "curl", "psql", "sed", "redis-cli"} {
@@ -449,7 +449,8 @@ func TestMovingInChineseIsAsWritten(t *testing.T) {
 	}, set)
 }
 
-// TestBusuanziIsReadAsItWasKept runs the script on realistic lists, and on the data of older versions.
+// TestBusuanziIsReadAsItWasKept runs the script of docs/moving.md for busuanzi on realistic data, and on the data of older
+// versions of busuanzi.
 func TestBusuanziIsReadAsItWasKept(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"bash", "redis-cli"} {

@@ -50,8 +50,8 @@ func TestPeopleIsAsWritten(t *testing.T) {
 	assert.Zero(t, s.stop())
 }
 
-// peopleFile writes a file in which 6 of a thousand lines are wrong, and one is empty. It returns the expected
-// messages about these.
+// peopleFile writes a file in which 6 of a thousand lines are wrong, and one is empty. It returns the expected messages about
+// the wrong lines.
 func peopleFile(t *testing.T, lines int) (path, says string) {
 	t.Helper()
 	var text, wrong strings.Builder
@@ -88,8 +88,8 @@ func peopleFile(t *testing.T, lines int) (path, says string) {
 	return path, wrong.String()
 }
 
-// Each wrong line of a long file is reported, and all others are loaded. Loading it again writes nothing. A killed
-// import can be repeated.
+// Each wrong line of a long file is reported, and all others are loaded. Loading the file again writes nothing. A killed import
+// can be repeated.
 func TestPeopleAreLoaded(t *testing.T) {
 	t.Parallel()
 	lines := dbtest.FromEnv(t, "FOOTFALL_PEOPLE_LINES", 20_000)
@@ -123,7 +123,7 @@ func TestPeopleAreLoaded(t *testing.T) {
 	load(database)
 	assert.Equal(t, once, look(written), "nothing is written twice")
 
-	// The last line is held back, so that the last lines cannot have been written.
+	// The last line is not sent, so that the import cannot have written the last lines when it is killed.
 	other, looks := blog()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)

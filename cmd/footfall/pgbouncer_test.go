@@ -50,10 +50,10 @@ func bouncer(t *testing.T, behind, mode string) string {
 		"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nunix_socket_dir =\nauth_type = any\npool_mode = %s\ndefault_pool_size = 40\n",
 		name, host, port, login, listenPort, mode), 0o644)) //nolint:gosec // another user reads it
 	cmd := exec.Command(binary, config)
-	if os.Geteuid() == 0 { // it refuses to run as root
+	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
 		cmd.Args = append(cmd.Args, "-u", "postgres")
 	}
-	var said bytes.Buffer // valid after it has exited
+	var said bytes.Buffer // valid after PgBouncer has exited
 	cmd.Stdout, cmd.Stderr = &said, &said
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
@@ -73,12 +73,12 @@ func bouncer(t *testing.T, behind, mode string) string {
 	return fmt.Sprintf("postgres://%s@%s/%s", server.User.Username(), address, name)
 }
 
-// If PgBouncer keeps one session per connection, everything works as without it.
+// If PgBouncer keeps one session per connection, everything works as without PgBouncer.
 func TestPgBouncerInSessionMode(t *testing.T) {
 	t.Parallel()
 	address := bouncer(t, dbtest.New(t), "session")
 	s := serve(t, "--database-url", address)
-	for _, app := range []string{"shop", "blog"} { // apps are known as soon as the command returns
+	for _, app := range []string{"shop", "blog"} { // the service knows an app as soon as the command has returned
 		well(t, "app", "add", app, "--visitor=address", "--access=open", "--database-url", address)
 		status, body := get(s.url + "/visit?app=" + app + "&ip=192.0.2.1&uri=http://example.com/")
 		assert.Equal(t, http.StatusOK, status, body)
@@ -91,7 +91,7 @@ func TestPgBouncerInSessionMode(t *testing.T) {
 	assert.Zero(t, s.stop())
 }
 
-// In other modes, the service reports this at once, before it does anything.
+// In other modes of PgBouncer, the service exits immediately with an error, before it changes anything.
 func TestPgBouncerInTransactionMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"transaction", "statement"} {

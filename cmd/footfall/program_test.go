@@ -44,9 +44,9 @@ const patience = 4 * time.Minute
 
 // environment returns our environment without variables that configure the program.
 func environment() []string {
-	// The race detector would make every process wait a second for late reports before it exits. On a slow machine
-	// visits may wait longer than the service allows by default. An installed file of countries has 25 MB, which each
-	// process would read. The machine's time zone must not matter.
+	// GORACE: the race detector would make every process wait a second for late reports before it exits. FOOTFALL_MAX_WAIT: on
+	// a slow machine, visits may take longer than the service allows by default. FOOTFALL_COUNTRIES: each process would read an
+	// installed file of 25 MB. TZ: the machine's time zone must not matter.
 	env := []string{asProgram + "=1", "GORACE=atexit_sleep_ms=0", "FOOTFALL_MAX_WAIT=10s", "FOOTFALL_COUNTRIES=off", "TZ=UTC"}
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "FOOTFALL_") && !strings.HasPrefix(entry, "GORACE=") && !strings.HasPrefix(entry, "TZ=") {
@@ -160,7 +160,7 @@ type running struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	url    string // of the public listener
-	admin  string // of the operator's
+	admin  string // of the admin listener
 	ended  chan struct{}
 	stdout bytes.Buffer // valid after ended is closed
 
@@ -191,7 +191,7 @@ func startOf(t *testing.T, program string, args ...string) *running {
 	require.NoError(t, r.cmd.Start())
 	go func() { // ends with the process
 		r.read(stderr)
-		_ = r.cmd.Wait() // its state says how
+		_ = r.cmd.Wait() // ProcessState has the exit code
 		close(r.ended)
 	}()
 	t.Cleanup(func() {
@@ -214,7 +214,7 @@ func (r *running) read(stderr io.Reader) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		e := entry{whole: lines.Text()}
-		_ = json.Unmarshal(lines.Bytes(), &e) // a line that is not from the log has no message
+		_ = json.Unmarshal(lines.Bytes(), &e) // a line that is not a log entry gets no message
 		r.mu.Lock()
 		r.log = append(r.log, e)
 		r.mu.Unlock()
@@ -301,7 +301,7 @@ func within(t *testing.T, patience time.Duration, what string, condition func() 
 	}
 }
 
-// client opens a connection for each request, so that none is left open, or reused after the service has closed it.
+// client opens a connection for each request, so that no connection stays open, or is reused after the service has closed it.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 
 // get returns status and body. Status 0: no response.

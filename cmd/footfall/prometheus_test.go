@@ -37,8 +37,8 @@ func serviceExpressions(t *testing.T) (list []string) {
 	return list
 }
 
-// Each metric used by an alarm or the dashboard exists in a new service or consumer, with the labels in the query.
-// Otherwise its first increase would not be visible.
+// Each metric used by an alarm or the dashboard exists in a new service or consumer, with the labels in the query. Otherwise
+// Prometheus would not notice the metric's first increase.
 func TestWatchedMetricsExist(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)
@@ -105,8 +105,8 @@ func TestPrometheusRules(t *testing.T) {
 	}
 }
 
-// An instance started with --require-standby makes all others require one too, until an operator cancels this.
-// Metrics show the requirement, and the time of the last daily task.
+// An instance started with --require-standby makes all other instances require a standby, too, until an operator turns this
+// off. Metrics show whether a standby is required, and the time of the last daily task.
 func TestStandbyIsRequired(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t) // on a server that waits for no standby

@@ -65,7 +65,7 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 		child.Env = append(os.Environ(), "PGOPTIONS="+options)
 		child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 		child.WaitDelay = psqlGrace
-		// Ctrl-C is for psql, where it cancels a statement. The terminal sends it to both programs.
+		// Ignores Ctrl-C, which the terminal sends to both programs: it is meant for psql, where it cancels a statement.
 		signal.Reset(os.Interrupt)
 		ignored := make(chan os.Signal, 1)
 		signal.Notify(ignored, os.Interrupt)
@@ -78,8 +78,8 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// psqlTarget splits a URL into a URL for psql and the session settings for PGOPTIONS. The driver accepts both in its URL,
-// and also its own pool settings, which are removed.
+// psqlTarget splits a URL into a URL for psql and the session settings for PGOPTIONS. The driver accepts both in its URL, and
+// also its own pool settings, which psqlTarget removes.
 func psqlTarget(database, options string, settings []string) (target, pgoptions string) {
 	parts := strings.Fields(options)
 	parsed, err := url.Parse(database)
@@ -103,7 +103,7 @@ func psqlTarget(database, options string, settings []string) (target, pgoptions 
 	return database, strings.Join(parts, " ")
 }
 
-// findPsql looks next to the server's programs, then on the PATH, where Debian installs it.
+// findPsql looks for psql next to the server's programs, and then on the PATH, where Debian installs it.
 func findPsql(explicit string) (string, error) {
 	folder, err := embedded.Find(explicit)
 	if err == nil {

@@ -24,8 +24,8 @@ type typed struct {
 	selected any  // the command, or nil if none could be read
 	misread  bool // some words could not be parsed
 	faults   faults
-	unknown  []string          // variables in the environment that look like Footfall's, but do not exist
-	declared []string          // all variables that exist
+	unknown  []string          // variables in the environment that start with FOOTFALL_, but that no flag reads
+	declared []string          // all variables that flags read
 	given    map[string]string // flag (--data) → the variable that gave its value
 	flags    []string          // of the command
 }
@@ -58,14 +58,14 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 	}
 	if node := parsed.Selected(); node != nil {
 		switch found := node.Target.Addr().Interface().(type) {
-		case command, on[*db.DB], on[*admin.Admin], on[*cells.Cluster]: // but not a node that only has subcommands
+		case command, on[*db.DB], on[*admin.Admin], on[*cells.Cluster]: // a node that only has subcommands is none of these
 			t.selected = found
 		}
 	}
 	return t
 }
 
-// newParser returns a parser that reads a command line into t and has its help.
+// newParser returns a parser that reads a command line into t, with the help texts of all commands.
 func (t *typed) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
 	parser, err := kong.New(&t.commandLine,
 		kong.Name("footfall"),
@@ -191,13 +191,14 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// tolerant is a flag's mapper that records an error of the value. Kong itself would stop at the first error.
+// tolerant is a flag's mapper that records the error of an invalid value, so that parsing continues. Kong itself would stop at
+// the first error.
 type tolerant struct {
 	kong.Mapper
 	fault error
 }
 
-// tolerate gives such a mapper to every flag below a node, and collects the flags' variables.
+// tolerate gives a tolerant mapper to every flag below a node, and collects the flags' variables.
 func (t *typed) tolerate(root *kong.Node) error {
 	return kong.Visit(root, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
@@ -217,7 +218,7 @@ func (m *tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 		if next := takenForFlag.FindStringSubmatch(err.Error()); next != nil {
 			err = fmt.Errorf("it has no value: %s begins with a dash, like a flag: write such a value after =", next[1])
 		}
-		m.fault = err // the typed value is decoded first, then the default
+		m.fault = err // kong decodes the typed value first and then the default, so the first error is kept
 	}
 	return nil
 }
@@ -252,8 +253,8 @@ func readHelp(text string) map[string]string {
 	return help
 }
 
-// nameOfHelp returns the name under which the help of a flag or argument is found: the command's, or that of its
-// nearest ancestor with help for it.
+// nameOfHelp returns the name of the help text for a flag or argument of a command. If the command has none, it uses the text
+// of its nearest parent that has one.
 func nameOfHelp(help map[string]string, command, flag string) string {
 	for {
 		name := strings.TrimSpace(command + " " + flag)

@@ -36,8 +36,7 @@ type seen struct {
 // testSecret is the key of hashed visitors.
 var testSecret = bytes.Repeat([]byte("s"), app.SecretBytes)
 
-// countAll counts visits, in order, each on its day, for an app demo on a new database, and returns the database's
-// URL.
+// countAll counts visits for an app demo on a new database, in order and each on its day. It returns the URL of the database.
 func countAll(t *testing.T, settings app.Settings, visits ...seen) (url string) {
 	t.Helper()
 	o := desk.Options{Began: time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)}
@@ -60,7 +59,7 @@ func countAll(t *testing.T, settings app.Settings, visits ...seen) (url string) 
 	return d.URL
 }
 
-// sixSteps are six visits and later ones.
+// sixSteps are six visits on two days, and two later visits.
 var sixSteps = []seen{
 	{20190629, "192.168.0.1", "http://hhui.top/home"},
 	{20190629, "192.168.0.1", "http://hhui.top/home"},
@@ -72,7 +71,7 @@ var sixSteps = []seen{
 	{20190702, "192.168.0.1", "http://hhui.top/index"},
 }
 
-// A user with the right to read reports can run them, in a session that cannot write, and nothing else.
+// A user with the rights of footfall_report can run all reports, even in a read-only session, and nothing else.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	owner := countAll(t, app.Settings{}, sixSteps...)
@@ -268,7 +267,7 @@ func reportsAsJSON(t *testing.T, url string) {
 		"erased": 0.}, page.Uniques[0])
 }
 
-// Invalid requests, and those that a report cannot answer.
+// Reports refuse invalid requests, and requests that they cannot answer.
 func TestReportsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, app.Settings{}, append(sixSteps, seen{20190702, "192.168.0.4", "http://example.com/=1+1"})...)
@@ -357,7 +356,7 @@ func TestReportChoosesTheApp(t *testing.T) {
 	}
 }
 
-// Hashed visitors, networks as visitors, and erased visitors.
+// Reports show hashed visitors, networks as visitors, and erased visitors.
 func TestRankOfAnybody(t *testing.T) {
 	t.Parallel()
 	byID := "id"
@@ -381,7 +380,8 @@ func TestRankOfAnybody(t *testing.T) {
 		"1 more: erased, or after these in order of address (-n shows more)")
 }
 
-// The numbers of pages that no URI leads to can be read too, and port 80 is distinguished from no port.
+// A report accepts pages as another report prints them, even if no URI has this form. A page with port 80 is not the page
+// without a port.
 func TestReportsAcceptTheirOwnOutput(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, app.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},
@@ -402,7 +402,7 @@ func TestReportsAcceptTheirOwnOutput(t *testing.T) {
 func TestDaysMeanTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	ahead := min(max(12-time.Now().UTC().Hour(), -11), 11) // the time zone with about noon now, so that no day ends during the test
-	zone := fmt.Sprintf("Etc/GMT%+d", -ahead)              // in these names + is west
+	zone := fmt.Sprintf("Etc/GMT%+d", -ahead)              // in these names, + means west of UTC
 	today := visit.DayOf(time.Now().Add(time.Duration(ahead)*time.Hour), time.UTC)
 	var visits []seen
 	for ago := range 9 {

@@ -41,7 +41,7 @@ type rangeFlags struct {
 
 var allDays = rangeFlags{From: "all"}
 
-// check returns the faults of the days, as far as they do not depend on today.
+// check returns the faults of the days that can be found without the current day of the app.
 func (f *rangeFlags) check(g globals) faults {
 	all := g.checkDatabase()
 	all.day("--to", f.To, visit.AllDays.To)
@@ -89,10 +89,10 @@ type appReport struct {
 	today int32 // in the app's time zone
 }
 
-// withApp runs f with the app of a report and prints the answer, unless that is nil. about is the typed page or site,
-// which helps to find the app. It may be "".
+// withApp runs f with the app of a report, and prints the answer of f unless it is nil. about is the typed page or site, or "".
+// It helps to find the app if none is named.
 func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f func(a appReport) (report.Answer, error)) error {
-	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // a check that footfall_report may run
+	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // footfall_report may run this check
 		secret, err := p.secret()
 		if err != nil {
 			return err

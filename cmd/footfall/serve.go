@@ -36,18 +36,18 @@ import (
 const (
 	adminAddr     = "--admin-addr" // only this address may be off
 	adminOff      = "off"
-	connectWithin = 30 * time.Second      // for a database server to respond at the start
-	drainWithin   = 40 * time.Second      // for open requests at shutdown: longer than a batch may take
-	longestWait   = 10 * time.Second      // for --max-wait: responses must be sent before their connection is closed
+	connectWithin = 30 * time.Second      // how long to wait at the start until the database server responds
+	drainWithin   = 40 * time.Second      // limit for open requests at shutdown, longer than a batch may take
+	longestWait   = 10 * time.Second      // maximum of --max-wait: responses must be sent before their connection is closed
 	laterWait     = 20 * time.Millisecond // wait before a visit goes to the inbox with --overload later
-	stopWithin    = 30 * time.Second      // for the embedded PostgreSQL to write everything to disk
+	stopWithin    = 30 * time.Second      // limit for the embedded PostgreSQL to write everything to disk
 	tryEvery      = time.Second
 	leastMemory   = 5 << 20
-	longestMemory = 366 // days, for --remember-ids
+	longestMemory = 366 // days; the maximum of --remember-ids
 )
 
-// run starts from the outside in, so that a port in use is reported before anything is changed. It stops in reverse
-// order.
+// run opens the listeners before the database, so that a port in use is reported before anything is changed. It stops
+// everything in reverse order.
 func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if c.Cells != "" {
 		p.DatabaseURL = c.Cells
@@ -124,10 +124,10 @@ func runAlongside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Log
 	return func() { cancel(); done.Wait() }
 }
 
-// instanceName identifies this instance among others on the same database by version, address and host. PostgreSQL
-// stores its first 63 bytes.
+// instanceName identifies this instance among other instances on the same database, by version, address and host. PostgreSQL
+// stores the first 63 bytes of the name.
 func instanceName(at net.Addr) string {
-	host, _ := os.Hostname() // without a host the address must do
+	host, _ := os.Hostname() // without a host name, the name contains only version and address
 	return strings.TrimSpace(fmt.Sprintf("footfall %s %s %s", version, at, host))
 }
 
@@ -217,7 +217,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	if c.Migrate {
 		applied, err = d.MigrateUp(ctx)
 	}
-	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // a cell needs no coordinator to continue with its schema
+	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // with the current schema, a cell needs no coordinator
 		if away {
 			p.log.Warn("--migrate: the schema was not migrated, because that needs the coordinator", "error", db.Sentence(err))
 		}
@@ -245,7 +245,8 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	return nil
 }
 
-// warnOfApps logs the open apps, for which anybody can count visits of anybody, and the absence of apps.
+// warnOfApps warns if there are no apps, or if the app that --busuanzi names is missing. It also warns about open apps, for
+// which anyone can count visits in the name of any visitor.
 func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 	if len(apps) == 0 && c.Cells == "" {
 		p.log.Warn("there is no app yet, so nothing is counted: " + p.typed("app add NAME --site YOUR-SITE") + " adds one")
@@ -295,7 +296,7 @@ func serveListener(l net.Listener, server *http.Server, failed chan<- error) {
 	}()
 }
 
-// drain finishes all accepted visits. Requests end before the counter, because they wait for it.
+// drain finishes all accepted visits. The server stops before the counters, because open requests wait for the counters.
 func drain(service *http.Server, c *routing.Cells) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()

@@ -66,7 +66,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 		Open: func(ctx context.Context, name string, all int) (*routing.Cell, error) {
 			o := o
 			o.cell, o.shares = name, int64(all)+1
-			// Many cells would otherwise keep many idle sessions.
+			// Without this limit, a service of many cells would keep many idle sessions.
 			cell, _, err := c.openOf(ctx, p, finding.url(name)+"&pool_max_conn_idle_time=1m", o)
 			return cell, err
 		}})
@@ -93,8 +93,8 @@ type finding struct {
 	home    *db.DB
 
 	mu     sync.Mutex
-	urls   map[string]string    // by name, as found last
-	others map[string]time.Time // databases that look like cells but are not, with the time of the check
+	urls   map[string]string    // URLs of the cells that were found last, by name
+	others map[string]time.Time // databases that have the name of a cell but are none, with the time of the check
 }
 
 func (f *finding) url(name string) string {
@@ -136,7 +136,7 @@ func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 	}
 	defer d.Close()
 	if err = d.Ping(ctx); errors.Is(err, db.ErrNoCell) {
-		if is, failed := f.cluster.IsCell(ctx, name); failed == nil && !is { // not just a node that lacks the requirements of a cell
+		if is, failed := f.cluster.IsCell(ctx, name); failed == nil && !is { // else only the node lacks requirements
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.others[name] = time.Now()
@@ -146,7 +146,7 @@ func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 	return err
 }
 
-// openOf is open for one of several databases. Its metrics and log entries are labeled with its name.
+// openOf calls open for one of several databases. The database's metrics and log entries are labeled with its name.
 func (c *serveCmd) openOf(ctx context.Context, p *program, url string, o opening) (*routing.Cell, *db.DB, error) {
 	all, own := prometheus.WrapRegistererWith(prometheus.Labels{"cell": o.cell}, o.metrics), &ownMetrics{}
 	registry := prometheus.NewRegistry()
@@ -166,7 +166,7 @@ func (c *serveCmd) openOf(ctx context.Context, p *program, url string, o opening
 	return cell, d, nil
 }
 
-// ownMetrics are the metrics of one of several databases. They cannot be unregistered, so they drop their registry when
+// ownMetrics are the metrics of one of several databases. Because they cannot be unregistered, they drop their registry when
 // the database is closed.
 type ownMetrics struct {
 	registry atomic.Pointer[prometheus.Registry]

@@ -77,7 +77,7 @@ func (c *serveCmd) check(g globals) faults {
 	return f
 }
 
-// publicPath matches the path of a public URL. It is also the path of cookies.
+// publicPath matches the path of a public URL. Cookies have the same path.
 var publicPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
 
 // checkPublicURL validates the public URL of a service.
@@ -91,8 +91,8 @@ func checkPublicURL(text string) error {
 	return nil
 }
 
-// shares returns the sizes of the filter of all visitors and the memory of recent visitors, if the memory is divided
-// among several databases.
+// shares returns the size of the filter of all visitors, and of the memory of recent visitors, for one of several databases.
+// The service's memory is divided equally among them.
 func (c *serveCmd) shares(among int64) (filter, memory int64) {
 	all := c.memory / among
 	switch c.Filter {

@@ -19,17 +19,17 @@ import (
 
 const slowPause = 50 * time.Millisecond
 
-// Clients that send one byte at a time, and reconnect whenever they are disconnected, do not affect others: all other
-// requests are answered, and their visits are in the tables. The slow clients are disconnected, and their incomplete
-// requests do not count. A client that reads an answer slowly gets all of it, and is counted once.
+// Clients that send one byte at a time, and reconnect whenever they are disconnected, do not affect other clients: all other
+// requests are answered, and their visits are in the tables. The slow clients are disconnected, and their incomplete requests
+// do not count. A client that reads an answer slowly gets all of it, and is counted once.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	slowWriters := dbtest.LongOrShort(200, 40) // half of them send an endless header, half an endless body
-	slowReaders := dbtest.LongOrShort(100, 20) // of an answer
+	slowReaders := dbtest.LongOrShort(100, 20) // clients that read an answer slowly
 	s := serve(t, withDemo(t))
 	c := &slowCrowd{host: strings.TrimPrefix(s.url, "http://")}
 	ctx, leave := context.WithCancel(t.Context())
-	var all sync.WaitGroup // finishes with ctx
+	var all sync.WaitGroup // all clients finish when ctx ends
 	defer all.Wait()
 	defer leave()
 	for n := range slowWriters {
@@ -72,14 +72,15 @@ type slowCrowd struct {
 	there, sentAway, answered atomic.Int64
 }
 
-// connect returns a connection after sending begins on it. It is closed with ctx. nil: ctx has ended.
+// connect opens a connection and sends the text begins. The connection is closed when ctx ends. connect returns nil if ctx has
+// ended.
 func (c *slowCrowd) connect(ctx context.Context, begins string) net.Conn {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.host)
 	if err != nil {
 		return nil
 	}
 	context.AfterFunc(ctx, func() { conn.Close() })
-	_, _ = io.WriteString(conn, begins) // if it fails, the next write does too
+	_, _ = io.WriteString(conn, begins) // if this write fails, the next one fails, too
 	return conn
 }
 

@@ -26,8 +26,8 @@ func (c *standbyRequireCmd) run(ctx context.Context, p *program, d *db.DB) error
 	return p.printChange(d.SayStandby(ctx, c.What == "on", false), "%s", says)
 }
 
-// sayStandby requires a standby for all writers of the database if this service was started with --require-standby.
-// Otherwise it logs if one is required.
+// sayStandby requires a standby for all writers of the database if this service was started with --require-standby. Otherwise
+// it logs whether one is already required.
 func (p *program) sayStandby(ctx context.Context, d *db.DB) error {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()

@@ -54,7 +54,7 @@ echo 'STATEMENT:  CREATE DATABASE template0;'; exit 1`, `"base/4/1247": No space
 	}
 }
 
-// PostgreSQL's last message is shown to the user, from whichever of its logs.
+// PostgreSQL's last message is shown to the user, whichever log file contains it.
 func TestFailureOfPostgresIsShown(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)
@@ -67,8 +67,8 @@ func TestFailureOfPostgresIsShown(t *testing.T) {
 	assert.Contains(t, r.stderr, `could not bind IPv4 address "192.0.2.1"`)
 }
 
-// Only certain commands create data for a new user. The others fail if there is none, instead of creating data
-// without any counts.
+// Only certain commands create a data directory. All other commands fail if there is none, instead of creating an empty
+// database.
 func TestNoDataIsMadeUnasked(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(newData(t), "mistyped")
@@ -101,7 +101,7 @@ func TestDataThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// A user who starts with an own app does not also get an open one.
+// If a user's first command adds an app, the open app demo is not created.
 func TestOwnAppComesFirst(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
@@ -240,7 +240,7 @@ func TestMissingAppOfBusuanziIsReported(t *testing.T) {
 	assert.Contains(t, said.String(), "with the --database-url that `footfall cell list` shows for the cell blogs")
 }
 
-// An import that starts during a failover waits for its end. An interrupted one reports just that.
+// An import that starts during a failover waits until the failover ends. An interrupted import reports only the interruption.
 func TestImportWaitsForTheFailover(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)
@@ -271,8 +271,8 @@ func TestImportWaitsForTheFailover(t *testing.T) {
 	assert.Regexp(t, `visits counted +1\n`, said.String())
 }
 
-// systemd accepts its unit file without complaint, and lets the service stop by itself: a SIGTERM to all of its
-// processes would cut off visits in progress.
+// systemd accepts the unit file without complaint, and sends SIGTERM only to the service. If PostgreSQL got SIGTERM, too,
+// visits in progress would be cut off.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/footfall.service")
@@ -290,8 +290,8 @@ func TestUnit(t *testing.T) {
 	assert.NotContains(t, string(said), unit, "it complains of the unit")
 }
 
-// systemd is notified when visits are counted, that the service is alive, and when it stops, always by the service
-// itself, although PostgreSQL would notify it too.
+// The service notifies systemd when visits can be counted, while the service is alive, and when it stops. PostgreSQL, which
+// would also notify systemd, does not do so.
 func TestSystemdIsTold(t *testing.T) {
 	t.Parallel()
 	folder := newData(t)
@@ -339,7 +339,7 @@ func TestFileOfSettings(t *testing.T) {
 	}
 }
 
-// The time zone is the machine's, in whichever form it is configured, and never one that the tables refuse.
+// machineZone finds the machine's time zone in every form of configuration, and never returns a name that the tables refuse.
 func TestMachineZone(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "localtime")
 	for _, c := range []struct{ tz, link, want string }{

@@ -46,7 +46,7 @@ func (c *statusCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// statusText returns a function for pages that returns the output of status.
+// statusText returns a function with which a page gets the output of status.
 func (p *program) statusText(d *db.DB) func(context.Context) (string, error) {
 	dir := ""
 	if p.embedded() {
@@ -63,7 +63,7 @@ func (p *program) statusText(d *db.DB) func(context.Context) (string, error) {
 	}
 }
 
-// smallTable is the size from which an empty table is listed.
+// smallTable is the size below which an empty table is not listed.
 const smallTable = 1 << 20
 
 func printStatus(out io.Writer, s *status.Status) error {
@@ -107,7 +107,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 	if len(worth) > 0 {
 		fmt.Fprintln(out)
 		err = printRows(out, err, "TABLE\tROWS (ABOUT)\tSIZE", worth, func(t status.Table) []any {
-			if t.Rows <= 0 { // the server has no estimate yet
+			if t.Rows <= 0 { // no rows, or the server has no estimate yet
 				return []any{t.Name, "-", size(t.Bytes)}
 			}
 			return []any{t.Name, t.Rows, size(t.Bytes)}

@@ -69,7 +69,7 @@ func TestStatus(t *testing.T) {
 	assert.Contains(t, footfall(t, "status", "--data", data).stdout, "\nWARNING: "+stopped.Warnings[0])
 }
 
-// A section without content has no table, and a missing one has a reason.
+// A section without content has no table, and a section that could not be read shows the reason.
 func TestStatusHasNoEmptyTables(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -89,7 +89,7 @@ func TestStatusOfTheInbox(t *testing.T) {
 		text.String())
 }
 
-// Verifies next to a counting service, and checks the output and the exit code.
+// verify runs next to a counting service. Its output and exit code are checked.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
@@ -190,7 +190,7 @@ $`, dry)
 	assert.Equal(t, "there is nothing to delete or forget\n", well(t, "retain", url))
 }
 
-// countLongAgo counts for shop on two days, and on the second day also for another app.
+// countLongAgo counts visits for the app shop on two days, and on the second day also for the app other.
 func countLongAgo(t *testing.T, url string) {
 	t.Helper()
 	for day, apps := range [][]string{{"shop"}, {"shop", "other"}} {
@@ -202,8 +202,8 @@ func countLongAgo(t *testing.T, url string) {
 	}
 }
 
-// SIGTERM interrupts long work, whether its statement waits or its body is still being read, so that the service
-// exits in time.
+// SIGTERM interrupts a long request, whether its statement waits or its body is still being read, so that the service exits in
+// time.
 func TestLongWorkEndsWithTheService(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// notifySystemd notifies systemd if a unit of Type=notify has started the program: that the service is ready, that it is
-// alive (if a watchdog is configured), and that it stops when ctx ends. The watchdog only checks whether the service
-// responds at address, not whether it can count: a restart would not help if the database is unavailable.
+// notifySystemd notifies systemd if a unit of Type=notify has started the program: that the service is ready, that it is alive
+// (if a watchdog is configured), and, when ctx ends, that it is stopping. The watchdog only checks whether the service responds
+// at address, not whether it can count: a restart would not help if the database is unavailable.
 func notifySystemd(ctx context.Context, address string, log *slog.Logger) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {

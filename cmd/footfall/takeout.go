@@ -27,11 +27,11 @@ type (
 	}
 )
 
-// mostTyped is the maximum size of a zip on standard input. It is copied to a file before loading, because a zip's
-// directory is at its end.
+// mostTyped is the maximum size of a zip file on standard input. The input is copied to a file before loading, because the
+// directory of a zip file is at its end.
 const mostTyped = 64 << 30
 
-// run writes an app to standard output or to a file. It removes an incomplete file.
+// run writes an app to standard output or to a file. If writing fails, it removes the file.
 func (c *appExportCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	out, end := p.stdout, func(err error) error { return err }
 	if c.File != standardOutput {

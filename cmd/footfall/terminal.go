@@ -34,7 +34,7 @@ func printTable(out io.Writer, rows ...[]any) error {
 	var table draw.Table
 	for i, row := range rows {
 		for j, cell := range row {
-			row[j] = fmt.Sprint(cell) // numbers would get thousands separators
+			row[j] = fmt.Sprint(cell) // as text, because draw would add thousands separators to numbers
 			if i == 0 {
 				table.Columns = append(table.Columns, draw.Column{Name: draw.Text(row[j].(string))})
 			}
@@ -61,7 +61,7 @@ func printRows[Row any](out io.Writer, err error, names string, read []Row, cell
 	return printTable(out, rows...)
 }
 
-// isDone reports whether a change was made, even if an instance does not have it yet.
+// isDone reports whether a change was made. It is also true if some instances do not use the change yet.
 func isDone(err error) bool { return err == nil || errors.Is(err, db.ErrInstancesBehind) }
 
 // printChange prints the result of a change if it was made, and returns err.

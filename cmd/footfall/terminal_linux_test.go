@@ -36,7 +36,7 @@ func footfallAt(t *testing.T, typed string, args ...string) result {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(), terminal, &stdout, &stderr
-	_ = cmd.Run() // its state has the exit code
+	_ = cmd.Run() // ProcessState has the exit code
 	require.NoError(t, ctx.Err(), "footfall %v took too long: %s", args, stderr.String())
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }

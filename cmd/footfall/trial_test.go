@@ -27,12 +27,12 @@ import (
 	"footfall/db/dbtest"
 )
 
-// TestUpgradeOfMuch replaces two instances of the last release by two of this version, one after the other, under
-// load, over data with every kind of unfinished work: days of visits with sources and countries, some of them late,
-// people, a half-imported log, logs that are followed, imported each night, and windows, waiting visits, and a
-// webhook whose receiver is away. Before, between and after, every promise holds, and counted numbers stay. A dump of
-// the release can be loaded into it, and into this version. FOOTFALL_TRIAL_VISITS sets the number of visits: make
-// upgrade-trial.
+// TestUpgradeOfMuch replaces two instances of the last release by two instances of this version, one after the other, under
+// load. The data has every kind of unfinished work: visits of several days with sources and countries, some of them late;
+// people; a half-imported log; logs that are followed, imported each night, or imported in windows of time; waiting visits; and
+// a webhook whose receiver is away. Before, between and after the replacements, every promise holds, and counted numbers do not
+// change. A dump of the release can be loaded into the release and into this version. FOOTFALL_TRIAL_VISITS sets the number of
+// visits (make upgrade-trial).
 func TestUpgradeOfMuch(t *testing.T) {
 	t.Parallel()
 	visits := dbtest.FromEnv(t, "FOOTFALL_TRIAL_VISITS", 0)
@@ -114,7 +114,7 @@ func TestUpgradeOfMuch(t *testing.T) {
 	const rest = `\nvisits counted +2,000\n`
 	assert.Regexp(t, rest, well(t, append([]string{"import", log, "--app=logs"}, here...)...))
 	imports.goOn()
-	c.taken.Store(c.visits) // enough
+	c.taken.Store(c.visits) // stops the clients
 	clients.Wait()
 	c.allCounted(first.url)
 	t.Logf("%d visits answered, %d failed, %d in calls, %d accepted, %v: %s", c.answered.Load(), c.failed.Load(), c.called, c.accepted,
@@ -142,8 +142,8 @@ func TestUpgradeOfMuch(t *testing.T) {
 	}
 }
 
-// importsOfBefore are imports of the last release, each into its own app: a follower, a cron job whose log was
-// rotated and packed, and one of windows of a log.
+// importsOfBefore are imports of the last release, each into its own app: a follower, a cron job whose log was rotated and
+// packed, and an import of windows of a log.
 type importsOfBefore struct {
 	t        *testing.T
 	program  string
@@ -176,7 +176,7 @@ func importsBefore(t *testing.T, program string, flags []string) *importsOfBefor
 
 func (i *importsOfBefore) path(name string) string { return filepath.Join(i.folder, name) }
 
-// write writes some lines of an app's log.
+// write writes some lines the lines of each app's log.
 func (i *importsOfBefore) write(app, name string, from, to int) {
 	require.NoError(i.t, os.WriteFile(i.path(name), []byte(strings.Join(i.lines[app][from:to], "")), 0o600))
 }
@@ -185,7 +185,7 @@ func (i *importsOfBefore) run(program string, args ...string) result {
 	return footfallOf(i.t, program, nil, "", append(args, i.flags...)...)
 }
 
-// end makes the logs grow after the upgrade. The follower and the cron job of the release exit.
+// end makes the logs grow after the upgrade, and checks that the release's follower and cron job exit.
 func (i *importsOfBefore) end() {
 	i.t.Helper()
 	for _, app := range []string{"follow", "cron"} {
@@ -200,7 +200,7 @@ func (i *importsOfBefore) end() {
 	require.Contains(i.t, r.stderr, "use a newer footfall")
 }
 
-// goOn imports the logs with this version, with the same commands: each line counts once.
+// goOn imports the logs with the same commands of this version, and checks that each line counts once.
 func (i *importsOfBefore) goOn() {
 	i.t.Helper()
 	imported := func(visits, how string, args ...string) {
@@ -269,7 +269,7 @@ func countMuch(t *testing.T, service string, visits int) {
 	send(http.MethodPost, "/visits?app=crm&answers=none", visited.String(), `"counted":900`)
 }
 
-// numbers returns the numbers and tags of the apps without new visits.
+// numbers returns the numbers and tags of the apps that get no new visits.
 func numbers(t *testing.T, database string) []string {
 	t.Helper()
 	return dbtest.Column[string](t, dbtest.Connect(t, database), `

@@ -28,7 +28,7 @@ func versionText() string {
 	return fmt.Sprintf("footfall %s (commit %s, %s)", version, commit(), runtime.Version())
 }
 
-// builtFrom is the commit in builds without .git, such as the Dockerfile's. It is set by the linker.
+// builtFrom is the commit that was built, in builds without .git, such as the Dockerfile's. It is set by the linker.
 var builtFrom string
 
 // commit returns the commit of this build.

@@ -50,7 +50,7 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 	if err := countAccepted(ctx, p, a, c.App); err != nil {
 		return err
 	}
-	if !c.Yes { // listing everything stored takes as long as erasing it
+	if !c.Yes { // with --yes nothing is listed, because that takes as long as erasing
 		stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
 		if err != nil {
 			return err
@@ -92,7 +92,7 @@ func (c *pageDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	return p.printChange(a.DeletePage(ctx, c.App, c.URI), "%s", says)
 }
 
-// deleting returns the question before a page is deleted, and the text after it.
+// deleting returns the question to ask before a page is deleted, and the text to print after the deletion.
 func deleting(page admin.Page) (asks, says string) {
 	name, into := visit.Shown(page.URI), visit.Shown(page.Site+visit.DeletedPage)
 	if page.Counted {

@@ -10,7 +10,7 @@ import (
 // utc is the default time zone.
 const utc = "UTC"
 
-// localtime is a link to the file of the machine's time zone.
+// localtime is the path of a link to the file of the machine's time zone.
 const localtime = "/etc/localtime"
 
 // machineZone returns the name of this machine's time zone: from TZ, or from the target of localtime. It returns UTC if

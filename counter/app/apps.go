@@ -57,8 +57,7 @@ func (a *App) IsOpen() bool { return a.Access == AccessOpen }
 // NeedsKey reports whether callers need a key to count visits of the app and to read its numbers.
 func (a *App) NeedsKey() bool { return a.Access == accessKey }
 
-// AllowsBadges reports whether badges work without a key: those that show numbers or, if count is true, those that count
-// visits.
+// AllowsBadges reports whether the app allows badges that show its numbers or, if count is true, badges that also count visits.
 func (a *App) AllowsBadges(count bool) bool {
 	return a.PublicCounts == publicCount || a.PublicCounts == PublicRead && !count
 }
@@ -81,7 +80,8 @@ func (a *App) HasPublicEvent(t visit.Target) bool {
 // IsPublic reports whether anybody can open the dashboard and query reports.
 func (a *App) IsPublic() bool { return a.IsOpen() && a.AllowsBadges(false) }
 
-// SkipsBots reports whether visits of crawlers are skipped.
+// SkipsBots reports whether visits of crawlers are skipped. By default, they are skipped unless a trusted caller vouches for
+// the visitor.
 func (a *App) SkipsBots(untrusted bool) bool {
 	if a.Bots == nil {
 		return untrusted
@@ -109,7 +109,7 @@ func (a *App) CheckTags(given tag.Set) error {
 type Register struct {
 	Apps   map[string]*App      // by name
 	Cells  map[string]string    // app name → the cell that holds the app
-	Began  map[string]time.Time // app name → when the app was added in its cell; only apps seen there
+	Began  map[string]time.Time // app name → when the app was added in its cell; without names whose time is not recorded
 	keys   map[[sha256.Size]byte]*Key
 	shares map[[sha256.Size]byte]Share
 	// shown caches valid keys by the text that requests send. Hashing a key takes as long as all other checks together.
@@ -206,7 +206,7 @@ func sendFirst(first chan<- error, err error) {
 	}
 }
 
-// read builds a register and stores the offsets. With log it logs each app for which this instance cannot count. A
+// read builds a register and stores the offsets. If log is true, it logs each app for which this instance cannot count. A
 // caller that reads for every request passes false.
 func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Register {
 	r := &Register{Apps: make(map[string]*App, len(access.Apps)), Cells: map[string]string{}, Began: map[string]time.Time{},

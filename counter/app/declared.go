@@ -15,11 +15,11 @@ type Setting struct {
 	Name    string   // as in the command-line flag and in errors
 	Choices []string // the allowed words; nil: any value
 	Many    bool     // the setting is a list
-	// Hidden marks values that may be personal. A list of changes shows only how many there are.
+	// Hidden is true if the values may be personal. The change history then shows only the number of values.
 	Hidden bool
 
 	value func(*db.App) any   // returns the value
-	field func(*Settings) any // returns the field of Settings that changes it
+	field func(*Settings) any // returns the field of Settings that changes the setting
 }
 
 // AllSettings lists all settings in display order.

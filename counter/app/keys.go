@@ -24,8 +24,8 @@ const (
 // Scopes lists all scopes.
 var Scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead, ScopeAdmin}
 
-// A key is keyPrefix, random letters, "_" and 256 random bits. The part before that "_" is the key's name, which is not
-// secret.
+// A key consists of keyPrefix, random letters, "_" and 256 random bits. The prefix and the letters are the key's name, which is
+// not secret.
 const (
 	keyPrefix     = "footfall_"
 	keyNameRandom = 8  // characters
@@ -79,7 +79,7 @@ func newKeys(rows []db.KeysOpenRow) map[[sha256.Size]byte]*Key {
 	return keys
 }
 
-// KeyName returns the name of a key. A user who must revoke a key may have only the key itself.
+// KeyName returns the name of a key, and any other text unchanged. A user who must revoke a key may have only the key itself.
 func KeyName(key string) string {
 	if length := len(keyPrefix) + keyNameRandom; len(key) > length && strings.HasPrefix(key, keyPrefix) {
 		return key[:length]

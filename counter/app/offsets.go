@@ -5,13 +5,13 @@ import (
 	"footfall/visit"
 )
 
-// offsets are numbers of targets counted elsewhere, at one epoch. They are immutable.
+// offsets are numbers that were imported from other counters, as of one epoch. They are immutable.
 type offsets struct {
-	epoch  string                            // "": nothing was read yet
+	epoch  string                            // the version of the offsets; "": not read yet
 	ofApps map[int32]map[string]visit.Counts // by the app's id and the target; Rank is not used
 }
 
-// newOffsets returns the cached offsets if they are still current, otherwise those in access.
+// newOffsets returns the cached offsets if they are still current, otherwise the offsets in access.
 func newOffsets(access *db.Access, cached *offsets) *offsets {
 	if access.OffsetsEpoch == cached.epoch {
 		return cached
@@ -26,7 +26,7 @@ func newOffsets(access *db.Access, cached *offsets) *offsets {
 	return read
 }
 
-// Shown adds the app's offsets to an answer about a target. Callers only see the result: it is never stored or
+// Shown adds the app's offsets to an answer about a target. The sums are only shown to callers: they are never stored or
 // compared.
 func (a *App) Shown(t visit.Target, answer visit.Answer) visit.Answer {
 	if len(a.offsets) == 0 || answer.Later {

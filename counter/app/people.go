@@ -15,7 +15,7 @@ import (
 
 // Limits of links between ids.
 const (
-	mostSteps      = 4 // from an id to its person
+	mostSteps      = 4 // maximum number of links from an id to its person
 	mostPersonTags = 8
 )
 
@@ -28,7 +28,7 @@ type Link struct {
 
 // Person is the person linked to an id.
 type Person struct {
-	Person netip.Addr // as stored for visitors; zero if the id has no link
+	Person netip.Addr // the hash of the person's id, as visitors are stored; zero if the id has no link
 	Tags   tag.Set
 	Fault  error // why the id is invalid, or nil
 }
@@ -48,13 +48,13 @@ func (a *App) CheckPeople() error {
 
 // pendingLink is a validated link that is not stored yet.
 type pendingLink struct {
-	id, person netip.Addr // person equals id if the link does not change it
+	id, person netip.Addr // person equals id if the link only sets tags
 	tags       []db.Tag
 	tagged     bool
 }
 
-// PutPeople writes links in order, and returns for each link why it is invalid, or "". wrong contains the links, by
-// index, that the caller found invalid, with the reason. Invalid links are not written. An error means that nothing was
+// PutPeople writes links in order, and returns for each link why it is invalid, or "". wrong contains the links that the caller
+// already found invalid: the index of each link, and the reason. Invalid links are not written. An error means that nothing was
 // written or, if it is visit.Lost, that the outcome is unknown. In both cases all links can be sent again.
 func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.Time, links []Link, wrong map[int]string) ([]string, error) {
 	faults, pending := make([]string, len(links)), make([]pendingLink, len(links))
@@ -191,9 +191,9 @@ func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag
 // people holds the rows of ids, and of all ids on the way to their persons.
 type people struct {
 	rows        map[netip.Addr]*db.PersonRow
-	loadLeading func() error // adds the rows of all ids that lead to the loaded ones
+	loadLeading func() error // adds the rows of all ids that are linked to the loaded ids
 	leading     map[netip.Addr]map[netip.Addr]bool
-	err         error // from lead
+	err         error // from loadLeading
 }
 
 func (p *people) row(id netip.Addr) *db.PersonRow {
@@ -258,7 +258,7 @@ func (p *people) link(id, person netip.Addr) error {
 	return nil
 }
 
-// setLeading records that an id is linked to a person, or no longer is. It does nothing until lower needs this.
+// setLeading records that an id is linked to a person, or no longer is. It does nothing until lowerHeight has loaded the links.
 func (p *people) setLeading(id, person netip.Addr, does bool) {
 	switch {
 	case p.leading == nil || id == person:
@@ -271,8 +271,8 @@ func (p *people) setLeading(id, person netip.Addr, does bool) {
 	}
 }
 
-// lowerHeight reduces an id's height to the longest chain that now leads to it, and returns it. For this it reads all people
-// of the app, once for all links.
+// lowerHeight reduces an id's height to the length of the longest chain that now leads to the id, and returns the height. The
+// first call reads all people of the app.
 func (p *people) lowerHeight(id netip.Addr) int16 {
 	if p.leading == nil {
 		if p.err = p.loadLeading(); p.err != nil {
@@ -293,7 +293,7 @@ func (p *people) lowerHeight(id netip.Addr) int16 {
 	return height
 }
 
-// FindPeople looks up the persons of ids. Each lookup extends how long a link that it finds is kept.
+// FindPeople looks up the persons of ids. Each lookup extends the time for which the links found are kept.
 func (a *App) FindPeople(ctx context.Context, d *db.DB, secret Secret, ids []string) ([]Person, error) {
 	found := make([]Person, len(ids))
 	asked, places := make([]db.AppID, 0, len(ids)), make([]int, 0, len(ids))

@@ -38,9 +38,9 @@ type Settings struct {
 
 // Access: which callers can count for an app.
 const (
-	AccessOpen  = "open"  // any caller for any visitor; any site, or the listed sites
-	accessSites = "sites" // any caller for itself; the listed sites
-	accessKey   = "key"   // only callers with a key; only the listed sites
+	AccessOpen  = "open"  // any caller can count any visitor, on any site or, if sites are listed, only on these
+	accessSites = "sites" // any caller can count itself, on the listed sites
+	accessKey   = "key"   // only callers with a key can count, on the listed sites
 )
 
 var accesses = []string{AccessOpen, accessSites, accessKey}
@@ -67,7 +67,7 @@ var (
 
 var publicCounts = []string{PublicOff, PublicAnswers, PublicRead, publicCount}
 
-// byDefault leaves the choice to the service.
+// byDefault is the value of a setting that selects the service's default.
 const byDefault = "default"
 
 var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
@@ -190,7 +190,7 @@ func (s Settings) apply(row *db.App) error {
 	}
 	listed := row.Sites
 	applyList(&f, "site", s.Sites, &row.Sites, func(raw string) (string, error) {
-		if slices.Contains(listed, raw) { // may be older than today's check of hosts
+		if slices.Contains(listed, raw) { // a listed site may predate the present check of hosts
 			return raw, nil
 		}
 		return readSite(raw)

@@ -69,8 +69,8 @@ const (
 	mostFaults = 10
 )
 
-// applyIgnoreFile replaces the ignored hosts with those in a file, one per line. If the setting ignore is also given, it
-// adds to that list.
+// applyIgnoreFile replaces the ignored hosts with the hosts in a file, one per line. If the setting ignore is also given, the
+// hosts are added to its list instead.
 func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 	if s.IgnoreFile == nil {
 		return
@@ -122,7 +122,7 @@ func readGoal(text string) (string, error) {
 
 const mostGoal = 500 // bytes
 
-// belowEvent at the end of a public event matches all events that begin with the rest.
+// belowEvent at the end of a public event matches all events that begin with the text before it and a slash.
 const belowEvent = "/*"
 
 // readPublicEvent reads an event with public numbers, in canonical form.

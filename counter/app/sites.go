@@ -10,7 +10,7 @@ import (
 // sites are the sites that an app counts.
 type sites struct {
 	exact map[string]bool
-	below map[string]bool // hosts with ports, each after a dot: all their subdomains are counted
+	below map[string]bool // hosts with a dot in front, such as ".localhost:3000": all their subdomains are counted
 }
 
 func newSites(list []string) sites {

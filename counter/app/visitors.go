@@ -103,8 +103,8 @@ func (a *App) VisitorsByAddress(secret Secret, address netip.Addr, dayKey []byte
 	return visitors, nil
 }
 
-// HashedFor returns the app's number in hashes of visitors and logs: the number that it had in the database where they
-// began.
+// HashedFor returns the app's ID in hashes of visitors and logs. An app that was moved here keeps the ID that it had in its
+// first database.
 func (a *App) HashedFor() int32 {
 	if a.HashedAs != nil {
 		return *a.HashedAs
@@ -147,8 +147,8 @@ func (s Secret) sum(parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// WebhookKey returns the key that signs the calls of a webhook. Webhooks from 0.1.0 have no salt: those with the same
-// number in several databases with this secret share a key.
+// WebhookKey returns the key that signs the calls of a webhook. Webhooks from 0.1.0 have no salt: two of them in different
+// databases share a key if their IDs and the databases' secrets are equal.
 func (s Secret) WebhookKey(id int32, salt []byte) []byte {
 	if salt == nil {
 		return s.sum("webhook", fmt.Sprint(id))
@@ -171,14 +171,13 @@ func checkSecret(row *db.App, secret Secret) error {
 		"start it with the --secret-file that the app was made with", row.Name)
 }
 
-// ignored holds the visitors whose visits an app does not count, and the referrers' hosts from which it counts no
-// visits.
+// ignored holds the visitors whose visits an app does not count, and the hosts of referrers from which visits are not counted.
 type ignored struct {
 	networks   []netip.Prefix
 	ids, hosts map[string]bool
 }
 
-// IDPrefix marks a visitor's id in a list, since an id may look like an address. FromPrefix marks a host.
+// IDPrefix marks a visitor's id in a list, since an id may look like an address. FromPrefix marks the host of a referrer.
 const (
 	IDPrefix   = "id:"
 	FromPrefix = "from:"

@@ -280,7 +280,7 @@ func (s *storm) taken(q *counter.Request, a visit.Answer) {
 	}
 }
 
-// numbersOf returns the numbers in the answer to a visit. nil: it will be counted later, or the numbers were lost.
+// numbersOf returns the numbers in the answer to a visit, or nil if the visit will be counted later or the numbers were lost.
 func numbersOf(a visit.Answer) *visit.Answer {
 	if a.Later || a.NoNumbers {
 		return nil

@@ -326,7 +326,7 @@ func (s *storm) killInstance(r *rand.Rand) {
 	s.untilAnswered("start an instance", func() bool { return s.start(in, ahead[r.IntN(len(ahead))]) })
 }
 
-// killBackend kills a process of PostgreSQL, which then ends all others and recovers.
+// killBackend kills a process of PostgreSQL, which then ends all of its other processes and recovers.
 func (s *storm) killBackend(*rand.Rand) {
 	var pid int
 	err := s.own.QueryRow(context.Background(), `

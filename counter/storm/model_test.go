@@ -137,7 +137,7 @@ func (m *model) perhapsWildly(t *trip) {
 	m.of(t)[0].perhaps++
 }
 
-// counts compares the numbers of a visit with those of all others.
+// counts compares the numbers in the answer to a visit with those in all other answers.
 func (m *model) counts(t *trip, a visit.Answer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -416,8 +416,8 @@ func (m *model) compareHots(name string, is *numbers, o *target) {
 	}
 }
 
-// compareRanks checks that ranks are 1 to uv, that each visitor has the rank in their answers, and that only the rank
-// of erased visitors is left.
+// compareRanks checks that ranks are 1 to uv, that each visitor has the rank in their answers, and that the other ranks are
+// those of erased visitors.
 func (m *model) compareRanks(name string, is *numbers, o *target, came map[who][]int64) {
 	all := append(slices.Collect(maps.Values(is.ranks)), is.erased...)
 	slices.Sort(all)

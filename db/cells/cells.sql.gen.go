@@ -76,8 +76,8 @@ const cellRelease = `-- name: CellRelease :exec
 SELECT pg_advisory_lock(hashtext('footfall.release_cell'), hashtext($1::text))
 `
 
-// Makes services of many cells disconnect from one while this session lasts, because it is being
-// dropped.
+// Makes services of many cells disconnect from a cell that is being dropped, for as long as this
+// session lasts.
 func (q *Queries) CellRelease(ctx context.Context, database string) error {
 	_, err := q.db.Exec(ctx, cellRelease, database)
 	return err
@@ -91,7 +91,7 @@ JOIN days AS d  ON d.page_id = s.id AND d.day_id = to_char(now() AT TIME ZONE a.
 WHERE a.deleted_at IS NULL
 `
 
-// The visits that the apps of a cell have counted today, each in its time zone.
+// The visits that the apps of a cell have counted today. Each app's day is the day in its time zone.
 func (q *Queries) CellToday(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, cellToday)
 	var hot int64
@@ -320,8 +320,8 @@ WHERE node_group_id IN (
 )
 `
 
-// Deletes the records of leftovers that moves have left on a node. Runs before its removal: leftovers
-// that cannot be removed would block all moves.
+// Deletes Citus's records of leftovers that moves have left on a node. Runs before the node is
+// removed: after that, Citus could not clean up these leftovers, and they would block all moves.
 func (q *Queries) NodeForget(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, nodeForget, id)
 	return err

@@ -21,7 +21,7 @@ import (
 
 // Cluster is a coordinator of Citus and its workers. A cell is a database on all nodes.
 type Cluster struct {
-	at      *url.URL // the coordinator, with a database that does not belong to a cell and knows the nodes
+	at      *url.URL // the coordinator, with the database that holds the list of nodes, which belongs to no cell
 	options db.Options
 }
 
@@ -59,7 +59,8 @@ func (c *Cluster) url(at Node, database string) string {
 	return u.String()
 }
 
-// cellURL returns the URL with which a service connects to a cell: over any node, the coordinator first.
+// cellURL returns the URL with which a service connects to a cell. It names all nodes, the coordinator first,
+// because any of them can be used.
 func (c *Cluster) cellURL(name string, nodes []Node) string {
 	u := *c.at
 	hosts := make([]string, len(nodes))
@@ -98,7 +99,7 @@ func (c *Cluster) with(ctx context.Context, at Node, database string, f func(con
 	return f(conn, New(conn))
 }
 
-// make creates a database of a cell on a node.
+// make creates a database on a node, unless the database exists, and prepares it for Citus.
 func (c *Cluster) make(ctx context.Context, at Node, database string) error {
 	err := c.with(ctx, at, "postgres", func(conn *pgx.Conn, q *Queries) error {
 		there, err := q.DatabasesLike(ctx, database)
@@ -119,8 +120,8 @@ func (c *Cluster) make(ctx context.Context, at Node, database string) error {
 	return err
 }
 
-// settle disables the nodes that do not respond to the coordinator in a database, and enables disabled
-// nodes that respond again.
+// settle works on the list of nodes in the connection's database: it disables the nodes that do not respond to the
+// coordinator, and enables disabled nodes that respond again.
 func settle(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, migrations.SettleNodes(), pgx.QueryExecModeSimpleProtocol)
 	return err
@@ -155,8 +156,8 @@ func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 	return nodes, here, err
 }
 
-// join creates a database that the coordinator has on the responding nodes, and adds the nodes there. A
-// single node has the tables itself.
+// join takes a database of the coordinator, creates it on the other given nodes, and adds these nodes to its list
+// of nodes. All given nodes must respond. If the coordinator is the only node, it has the tables itself.
 func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error {
 	return c.with(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
 		if err := settle(ctx, conn); err != nil {
@@ -172,7 +173,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 			case i == 0:
 				err = q.ClusterBegin(ctx, node.Host, node.Port)
 			default:
-				if c.with(ctx, node, database, isPart) == nil { // of a cell of this name that was dropped while the node was down
+				if c.with(ctx, node, database, isPart) == nil { // left from a cell of this name that was dropped while the node was down
 					err = c.dropAt(ctx, node, []string{database})
 				}
 				if err == nil {
@@ -216,7 +217,7 @@ func (c *Cluster) Found(ctx context.Context, coordinator *db.DB) (urls map[strin
 }
 
 // IsCell reports whether a found database really is a cell. Another database may have a similar name, and
-// a cell under construction is not one yet.
+// a cell under construction is not a cell yet.
 func (c *Cluster) IsCell(ctx context.Context, name string) (is bool, err error) {
 	d, err := db.Open(ctx, c.url(c.coordinator(), databasePrefix+name), c.options)
 	if err != nil {
@@ -264,7 +265,7 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	if !slices.Contains(nodes, node) {
 		nodes = append(nodes, node)
 	}
-	for _, database := range append(databases, c.home()) { // the last one holds the list of nodes
+	for _, database := range append(databases, c.home()) { // the last database holds the list of nodes
 		if err := c.join(ctx, database, nodes); err != nil {
 			return err
 		}
@@ -272,8 +273,8 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	return c.checkNodes(ctx, nodes)
 }
 
-// AddCell creates a cell with its tables on the given node, or on any. Nodes that are down get their part
-// of it when the cell moves there. After a failure it can be called again.
+// AddCell creates a cell with its tables on the given node, or on any node if none is given. Nodes that are down
+// get their part of the cell when the cell moves. After a failure AddCell can be called again.
 func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell, err error) {
 	all, nodes, err := c.nodes(ctx)
 	if err == nil && on != (Node{}) {
@@ -358,7 +359,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	}
 	defer d.Close()
 	if d.Place(ctx) != to.String() {
-		if err := c.join(ctx, databasePrefix+name, here); err != nil { // some were down when it was added
+		if err := c.join(ctx, databasePrefix+name, here); err != nil { // some nodes were down when the cell was added
 			return cell, err
 		}
 		err = c.with(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {
@@ -371,7 +372,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 		})
 	}
 	if err == nil {
-		err = d.Ping(ctx) // it runs CellArrive, so that services need not be the first
+		err = d.Ping(ctx) // its session runs CellArrive, so that services need not wait for that
 	}
 	return Cell{name, c.cellURL(name, nodes), d.Place(ctx)}, err
 }
@@ -384,7 +385,7 @@ type Node struct {
 
 func (n Node) String() string { return net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port))) }
 
-// ParseNode parses HOST:PORT. Without a port it is PostgreSQL's default.
+// ParseNode parses HOST:PORT. If there is no port, it uses PostgreSQL's default port.
 func ParseNode(text string) (Node, error) {
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {

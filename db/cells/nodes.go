@@ -14,16 +14,15 @@ import (
 	"footfall/pause"
 )
 
-// everywhere runs f on the coordinator for the database of each cell, and last for the database that
-// holds the list of nodes, so that an interrupted command can be repeated. Other nodes that are down are
-// skipped.
+// everywhere runs f on the coordinator, once for each cell's database. The database that holds the list of nodes
+// comes last, so that an interrupted command can be repeated. Other nodes may be down.
 func (c *Cluster) everywhere(ctx context.Context, f func(database string, there []ClusterNodesRow, q *Queries) error) error {
 	databases, err := c.databases(ctx)
 	if err != nil {
 		return err
 	}
 	for _, database := range append(databases, c.home()) {
-		if err := c.make(ctx, c.coordinator(), database); err != nil { // a dump may have been restored there
+		if err := c.make(ctx, c.coordinator(), database); err != nil { // a database that was restored from a dump lacks settings
 			return err
 		}
 		err := c.with(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
@@ -50,8 +49,8 @@ func find(there []ClusterNodesRow, node Node) int {
 	return slices.IndexFunc(there, func(row ClusterNodesRow) bool { return row.node() == node })
 }
 
-// ReplaceNode replaces a node by its copy, a promoted standby. Services continue there. After a failure
-// it can be called again.
+// ReplaceNode replaces a node by its copy, a promoted standby. Services continue on the copy. After a failure
+// ReplaceNode can be called again.
 func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 	nodes, _, err := c.nodes(ctx)
 	switch {
@@ -150,8 +149,8 @@ func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	})
 }
 
-// mayJoin returns an error if a server outside of the cluster has tables of a cell, which are older than
-// the tables of another node.
+// mayJoin returns an error if a server that is not in the cluster has old tables of a cell. The present tables are
+// on another node.
 func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 	var has []string
 	err = c.with(ctx, node, "postgres", func(_ *pgx.Conn, q *Queries) (err error) {
@@ -176,7 +175,7 @@ func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 	})
 }
 
-// awaitNodes waits until all nodes know the present nodes. Before that, partitions cannot be created and
+// awaitNodes waits until all nodes have the present list of nodes. Before that, partitions cannot be created and
 // cells cannot move.
 func (c *Cluster) awaitNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
@@ -203,8 +202,8 @@ const (
 	nodesLook   = 200 * time.Millisecond
 )
 
-// RemoveNode removes a node from the cluster. Its cells move to the node to, if that is given. After a
-// failure it can be called again.
+// RemoveNode removes a node from the cluster. The node's cells move to another node, if that is given. After a
+// failure RemoveNode can be called again.
 func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 	nodes, _, err := c.nodes(ctx)
 	switch {
@@ -240,7 +239,7 @@ func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 	return c.everywhere(ctx, func(database string, there []ClusterNodesRow, q *Queries) error {
 		if database != c.home() {
 			left = append(left, database)
-		} else if err := c.dropAt(ctx, node, left); err != nil && !db.IsConnect(err) { // a machine that is gone for good has no databases to drop
+		} else if err := c.dropAt(ctx, node, left); err != nil && !db.IsConnect(err) { // the machine may be gone for good
 			return err
 		}
 		at := find(there, node)
@@ -275,12 +274,12 @@ func isPart(conn *pgx.Conn, _ *Queries) error {
 	return err
 }
 
-// releaseWithin bounds the time for services of many cells to disconnect from one: they check every
+// releaseWithin bounds the time in which services of many cells disconnect from a dropped cell: they check every
 // second, and finish the visits that they have accepted.
 const releaseWithin = 15 * time.Second
 
-// DropCell drops a cell with all of its numbers, on all nodes that respond. Services of many cells
-// disconnect from it first. A service of only this cell causes an error. After a failure it can be called
+// DropCell drops a cell with all of its numbers, on all nodes that respond. Services of many cells disconnect from
+// the cell first. DropCell fails if a service of only this cell is running. After a failure DropCell can be called
 // again.
 func (c *Cluster) DropCell(ctx context.Context, name string) error {
 	nodes, _, err := c.nodes(ctx)

@@ -13,8 +13,8 @@ import (
 	"footfall/db"
 )
 
-// Connect opens a connection of the test, which bypasses everything of Footfall's but its schema. It is closed when
-// the test ends.
+// Connect opens a connection for the test itself, which uses nothing of Footfall except its schema. The connection
+// is closed when the test ends.
 func Connect(t testing.TB, address string) *pgx.Conn {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(address)
@@ -67,10 +67,10 @@ func NeedSuperuser(t testing.TB, a asker) {
 	}
 }
 
-// AwaitWaiting waits until at least this number of the database's sessions wait for a lock of an idle session, such
-// as the test's own, or for another such waiting session, and returns their processes. Waiting for a busy session
-// does not count, because the server commits notifications one at a time. Nor does waiting for the service, which is
-// idle for a moment between its statements.
+// AwaitWaiting waits until at least this number of the database's sessions wait for a lock, and returns their
+// processes. A session counts if it waits for an idle session, such as the test's own, or for another session that
+// counts. Waiting for a busy session does not count, because the server commits notifications one at a time.
+// Waiting for the service does not count either, because the service is idle for a moment between its statements.
 func AwaitWaiting(t testing.TB, a asker, sessions int) (pids []int32) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -17,13 +17,13 @@ import (
 // EnvCitus names the folder of the programs of a PostgreSQL with Citus.
 const EnvCitus = "FOOTFALL_TEST_CITUS"
 
-// Cluster is a number of servers with Citus for one test, which do not know each other yet.
+// Cluster is a number of servers with Citus for one test. At first the servers do not know each other.
 type Cluster struct {
 	t     testing.TB
 	nodes []*node
 }
 
-// NewCluster starts servers. The test is skipped if Citus is not installed.
+// NewCluster starts servers. The test is skipped unless FOOTFALL_TEST_CITUS is set.
 func NewCluster(t testing.TB, size int) *Cluster {
 	t.Helper()
 	bin := os.Getenv(EnvCitus)
@@ -43,7 +43,7 @@ func (c *Cluster) add() int {
 	return len(c.nodes) - 1
 }
 
-// Follow starts a synchronous standby of a server. From now on the server's commits wait for it.
+// Follow starts a synchronous standby of a server. From now on the commits of this server wait for the standby.
 func (c *Cluster) Follow(i int) (standby int) {
 	c.t.Helper()
 	standby = c.add()
@@ -67,7 +67,7 @@ func (c *Cluster) Promote(i int) {
 	require.Equal(c.t, []bool{true}, Column[bool](c.t, Connect(c.t, c.URL(i, "postgres")), `SELECT pg_promote(true, 240)`))
 }
 
-// Start starts a server that was killed or never ran, without waiting for a standby.
+// Start starts a server that was killed or never ran. Its commits do not wait for a standby.
 func (c *Cluster) Start(i int) {
 	c.t.Helper()
 	var alone map[string]string

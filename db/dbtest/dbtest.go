@@ -11,8 +11,8 @@
 //   - else a server started here, with the PostgreSQL found on this machine or in
 //     FOOTFALL_TEST_POSTGRES_BIN.
 //
-// For faults there is Own, which starts a server for one test, and Network, which fails between a client and a
-// server.
+// To test faults, Own starts a server for one test only, and Network makes the connection between a client and a
+// server fail.
 //
 // Every database has the time zone Pacific/Chatham, which is 12:45 or 13:45 ahead of UTC and which no test gives to
 // an app. Code that uses the session's time zone instead of the app's therefore fails at most hours of the day.
@@ -47,10 +47,10 @@ const TimeZone = "Pacific/Chatham"
 // daysAhead is the number of days that a service makes partitions in advance.
 const daysAhead = 8
 
-// patience is the time limit for a server. Only a broken one takes longer.
+// patience is the time limit for a server. Only a broken server takes longer.
 const patience = 2 * time.Minute
 
-// running is set after Main has started, which stops the server in the end.
+// running is set once Run has started. Run stops the server in the end.
 var running atomic.Bool
 
 // Main calls Run and exits with its code.
@@ -75,7 +75,7 @@ func Run(m goleak.TestingM, leaks ...goleak.Option) int {
 	return code
 }
 
-// findLeaks gives the driver the time that it may need to close a connection in the middle of a query: 15 s.
+// findLeaks retries for a minute: the driver may need 15 s to close a connection in the middle of a query.
 func findLeaks(leaks []goleak.Option) error {
 	err := goleak.Find(leaks...)
 	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); {
@@ -91,8 +91,9 @@ func New(t testing.TB) string {
 	return fresh(t, func(ctx context.Context, s *server) (string, error) { return s.template(ctx) })
 }
 
-// Made is New, for a database as left by a service that started at that time, with further changes by do. It is made
-// once for all tests of the process that use this name, because copying it is cheaper.
+// Made is New for a database in the state that a service leaves behind, if the service started at the given time,
+// with further changes by do. This state is made once for each name in a process, and then copied for each test,
+// because copying is cheaper.
 func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) string {
 	t.Helper()
 	return fresh(t, func(ctx context.Context, s *server) (string, error) {
@@ -124,8 +125,8 @@ func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) strin
 	})
 }
 
-// Open opens a database until the end of a test. Unless o sets other limits, a statement may take, and the other end
-// may be silent, as long as on a slow machine.
+// Open opens a database until the end of a test. Unless o sets the limits, the time limits for statements and for
+// the silence of the other end are long enough for a slow machine.
 func Open(t testing.TB, url string, o db.Options) *db.DB {
 	t.Helper()
 	o.StatementTimeout, o.DeadAfter = cmp.Or(o.StatementTimeout, patience), cmp.Or(o.DeadAfter, patience)
@@ -175,17 +176,17 @@ func fresh(t testing.TB, template func(context.Context, *server) (string, error)
 	return s.url(name)
 }
 
-// create makes a database from another one.
+// create makes a database as a copy of the template.
 func (s *server) create(ctx context.Context, name, template string) error {
 	quoted := pgx.Identifier{name}.Sanitize()
 	options := s.copying
-	if template == "template0" { // only its copies may have another encoding and locale
+	if template == "template0" { // only copies of template0 may have another encoding and locale
 		options += " ENCODING 'UTF8' LOCALE 'C'"
 	}
 	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+pgx.Identifier{template}.Sanitize()+options); err != nil {
 		return fmt.Errorf("create database %s: %w", name, err)
 	}
-	// A copy does not inherit such settings from its template.
+	// A copy does not inherit the time zone from its template.
 	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+quoted+" SET timezone = '"+TimeZone+"'"); err != nil {
 		return fmt.Errorf("set the time zone of database %s: %w", name, err)
 	}
@@ -229,8 +230,8 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// LongOrShort returns the number of repetitions or items in a test: long at full length, short in the short form,
-// which must still fail without the code that the test guards.
+// LongOrShort returns the number of repetitions or items in a test: short with go test -short, else long. Even the
+// short test must fail if the tested code is removed.
 func LongOrShort(long, short int) int {
 	if testing.Short() {
 		return short
@@ -238,7 +239,7 @@ func LongOrShort(long, short int) int {
 	return long
 }
 
-// FromEnv returns a number from a variable of the environment, or otherwise.
+// FromEnv returns a number from an environment variable. If the variable is not set, it returns otherwise.
 func FromEnv(t testing.TB, name string, otherwise int) int {
 	t.Helper()
 	value := os.Getenv(name)
@@ -250,8 +251,8 @@ func FromEnv(t testing.TB, name string, otherwise int) int {
 	return n
 }
 
-// Crowd lets concurrent clients repeat do until the returned function is called, or until the test ends, even if it
-// failed: the resources that they use are closed then.
+// Crowd lets concurrent clients repeat do until disperse is called, or until the test ends. Even a failed test
+// waits for the clients before it closes the resources that they use.
 func Crowd(t testing.TB, clients int, do func(client, i int)) (disperse func()) {
 	t.Helper()
 	var ended atomic.Bool

@@ -26,11 +26,11 @@ type Network struct {
 	conns   map[net.Conn]bool // open connections, and whether they have vanished
 	flows   chan struct{}     // closed, unless the network hangs
 	wasCut  bool              // requests to cancel are lost
-	onLocks func()            // called once, when a batch has its locks and is not complete; nil: not set
+	onLocks func()            // if not nil: called once, when a batch has its locks and is not complete
 }
 
-// NewNetwork returns a network in front of the server of a database, and the URL through it. Both of its ends use TCP
-// if the server does.
+// NewNetwork returns a network in front of the server of a database, and the URL through it. The client's end uses
+// TCP. The server's end uses TCP if the database's own URL does.
 func NewNetwork(t testing.TB, to string) (n *Network, through string) {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(to)
@@ -84,7 +84,7 @@ func (n *Network) Cut() {
 	n.wasCut = true
 }
 
-// Freeze lets nothing through until Thaw, like a server that hangs: connections stay open, new ones can be made, and
+// Freeze lets nothing through until Thaw, like a server that hangs: connections stay open, new connections can be made, and
 // data is acknowledged, but there are no responses.
 func (n *Network) Freeze() {
 	n.mu.Lock()
@@ -116,7 +116,7 @@ func (n *Network) await() {
 	<-flows
 }
 
-// pass writes data from one end to the other, unless they have vanished.
+// pass writes data from one end to the other, unless the connection has vanished.
 func (n *Network) pass(to net.Conn, some []byte) error {
 	n.await()
 	n.mu.Lock()
@@ -187,7 +187,7 @@ func (n *Network) toServer(server, client net.Conn) {
 	}
 }
 
-// cancelRequest is the code of a connection that only cancels the query of another one.
+// cancelRequest is the code that starts a connection for canceling the query of another connection.
 const cancelRequest = 80877102
 
 // statementsToLocks is the number of statements at the start of a batch, the last of which takes its locks.

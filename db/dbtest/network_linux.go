@@ -20,8 +20,7 @@ func (n *Network) Vanish() {
 	}
 }
 
-// VanishUnderBatch calls Vanish at the moment when the next batch has taken its locks. The returned channel is closed
-// then.
+// VanishUnderBatch calls Vanish when the next batch has taken its locks, and then closes the returned channel.
 func (n *Network) VanishUnderBatch() <-chan struct{} {
 	vanished := make(chan struct{})
 	n.mu.Lock()
@@ -42,7 +41,7 @@ func dropAll(n *Network, conn net.Conn) {
 	}
 	program := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
 	_ = raw.Control(func(socket uintptr) {
-		// Unacknowledged data would be sent again, and the other end would notice.
+		// First all data must be acknowledged: otherwise it would be sent again, and the other end would notice.
 		for begin := time.Now(); time.Since(begin) < time.Second; {
 			if pending, err := unix.IoctlGetInt(int(socket), unix.TIOCOUTQ); err != nil || pending == 0 {
 				break

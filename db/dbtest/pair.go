@@ -21,7 +21,8 @@ import (
 	"footfall/db/embedded"
 )
 
-// Pair is two servers for one test with Footfall's tables, the second of which follows the first. Promote swaps them.
+// Pair is two servers for one test, with Footfall's tables. At first the second server follows the first. Promote
+// swaps their roles.
 type Pair struct {
 	t       testing.TB
 	bin     string
@@ -29,10 +30,10 @@ type Pair struct {
 	primary int
 }
 
-// node is a server of a pair.
+// node is a server of a Pair or a Cluster.
 type node struct {
 	dir      string
-	host     string // no other server has it
+	host     string // an address that no other server uses
 	server   *embedded.Server
 	followed bool // a standby follows it, and its commits wait for the standby
 }
@@ -61,10 +62,10 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 	first, second := p.nodes[0], p.nodes[1]
 	p.start(first, nil)
 	p.Exec("ALTER ROLE footfall PASSWORD 'secret'")
-	p.Exec("ALTER SYSTEM SET wal_keep_size = '256MB'") // for pg_rewind, whose server only reads settings in files
+	p.Exec("ALTER SYSTEM SET wal_keep_size = '256MB'") // for pg_rewind, which starts a server that reads settings only from files
 	require.NoError(t, migrate(context.Background(), first.server.URL()))
 	if synchronous {
-		p.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'") // after a standby exists
+		p.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'") // takes effect below, when the standby exists
 	}
 	second.copyOf(t, bin, first)
 	p.follow(second, first)
@@ -73,7 +74,7 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 	return p
 }
 
-// copyOf makes a copy of a running server, which is to follow it.
+// copyOf makes n a copy of another running server, so that n can follow that server.
 func (n *node) copyOf(t testing.TB, bin string, of *node) {
 	t.Helper()
 	owner, err := os.Stat(of.cluster())
@@ -84,7 +85,7 @@ func (n *node) copyOf(t testing.TB, bin string, of *node) {
 	require.NoError(t, os.WriteFile(filepath.Join(n.cluster(), "standby.signal"), nil, 0o644)) //nolint:gosec // it is empty
 }
 
-// source returns the parameters for a connection to a server, as its operating system's user.
+// source returns the parameters with which programs connect to the server over its Unix socket.
 func (n *node) source(t testing.TB) string {
 	u, err := url.Parse(n.server.URL())
 	require.NoError(t, err)
@@ -122,15 +123,16 @@ func (n *node) start(t testing.TB, bin string, settings, more map[string]string)
 	require.NoError(t, err)
 }
 
-// follow starts a server that follows another one.
+// follow starts a standby that follows another server.
 func (p *Pair) follow(standby, of *node) {
 	p.t.Helper()
 	require.NoError(p.t, os.WriteFile(filepath.Join(standby.cluster(), "standby.signal"), nil, 0o644)) //nolint:gosec // it is empty
 	p.start(standby, map[string]string{"primary_conninfo": of.source(p.t)})
 }
 
-// URL returns a URL for both servers of the pair, the first one first, which selects the one that accepts writes. It
-// disables TLS, which they do not have, because each refused attempt would cost a connection.
+// URL returns a URL that names both servers of the pair, the first one first. The driver selects the one that
+// accepts writes. The URL disables TLS, because the servers have no TLS and each refused attempt would cost a
+// connection.
 func (p *Pair) URL() string {
 	return fmt.Sprintf("postgres://footfall:secret@%s:%d,%s:%[2]d/footfall?sslmode=disable", p.nodes[0].host, embedded.Port, p.nodes[1].host)
 }
@@ -150,7 +152,7 @@ func (p *Pair) Exec(sql string) {
 	require.NoError(p.t, err, sql)
 }
 
-// WaitFor makes the primary's commits wait for other standbys. "": for none.
+// WaitFor sets the standbys that the primary's commits wait for. With "" they wait for none.
 func (p *Pair) WaitFor(standbys string) {
 	p.t.Helper()
 	p.Exec("ALTER SYSTEM SET synchronous_standby_names = '" + standbys + "'")
@@ -168,7 +170,7 @@ func (p *Pair) AwaitStandby() {
 	_ = conn.Close(context.Background())
 }
 
-// Waiting returns the processes of the primary's sessions that wait for the standby in a statement that matches this
+// Waiting returns the processes of the primary's sessions that wait for the standby in a statement matching the
 // pattern.
 func (p *Pair) Waiting(statement string) []int32 {
 	p.t.Helper()
@@ -177,7 +179,7 @@ func (p *Pair) Waiting(statement string) []int32 {
 	return Column[int32](p.t, conn, `SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query ILIKE $1`, statement)
 }
 
-// processes returns the processes of a running server, its first one first.
+// processes returns the processes of a running server, the postmaster first.
 func (n *node) processes(t testing.TB) []int {
 	t.Helper()
 	read, err := os.ReadFile(filepath.Join(n.cluster(), "postmaster.pid"))
@@ -250,7 +252,7 @@ func (n *node) freeze(t testing.TB) (thaw func()) {
 	return thaw
 }
 
-// FreezeWalSender sends nothing more to the standby, like a slow network.
+// FreezeWalSender makes the primary send nothing more to the standby, like a slow network.
 func (p *Pair) FreezeWalSender() {
 	p.t.Helper()
 	conn := Connect(p.t, p.Primary())

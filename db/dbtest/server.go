@@ -18,19 +18,21 @@ import (
 const (
 	// EnvDatabaseURL names a running server, by the URL of a database.
 	EnvDatabaseURL = "FOOTFALL_TEST_DATABASE_URL"
-	// MaxConnections suffices for some packages at once, each with parallel tests that have their own pools.
+	// MaxConnections is enough for several packages that are tested at the same time, with parallel tests that have
+	// their own pools.
 	MaxConnections = "500"
 )
 
-// copyFiles makes PostgreSQL copy a database without writing the copy to its log. The additional checkpoints are
-// cheap without waiting for a disk.
+// copyFiles makes PostgreSQL copy a database without writing the copy to its write-ahead log. This needs additional
+// checkpoints, which are cheap if they do not wait for a disk.
 const copyFiles = " STRATEGY file_copy"
 
-// server has the databases of this process. The first test that needs it starts it, and Main stops it.
+// server has the databases of this process. The first test that needs a database chooses or starts the server, and
+// Main stops it.
 type server struct {
 	base    *url.URL
 	admin   *pgxpool.Pool // creates and drops databases
-	copying string        // the strategy of CREATE DATABASE; empty: the server's default
+	copying string        // the strategy of CREATE DATABASE; if empty, the server's default
 	stop    func(context.Context) error
 
 	templateOnce sync.Once
@@ -38,13 +40,13 @@ type server struct {
 	templateErr  error
 
 	mu   sync.Mutex       // guards made
-	made map[string]*made // by the name in Made
+	made map[string]*made // by the name passed to Made
 }
 
 // made is a database that is copied for tests.
 type made struct {
 	once sync.Once
-	name string // empty: it is not ready
+	name string // empty until the database is ready
 }
 
 func (s *server) madeOf(name string) *made {
@@ -56,7 +58,7 @@ func (s *server) madeOf(name string) *made {
 	return s.made[name]
 }
 
-// The one server of the process, and whether it has to be stopped.
+// theServer returns the one server of the process. started is this server, or nil if no test has needed it yet.
 var (
 	started   *server
 	theServer = sync.OnceValues(func() (*server, error) {
@@ -117,7 +119,7 @@ func StartIn(ctx context.Context, dir string) (*embedded.Server, error) {
 		Dir:    dir,
 		BinDir: os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"),
 		Wait:   patience,
-		// Nothing here has to survive a power cut. A small write-ahead log stays in memory if the cluster does.
+		// Nothing here has to survive a power cut. A cluster in memory needs a small write-ahead log.
 		Settings: map[string]string{
 			"fsync": "off", "full_page_writes": "off", "max_connections": MaxConnections, "shared_buffers": "128MB",
 			"wal_level": "minimal", "max_wal_senders": "0", "max_wal_size": "512MB", "autovacuum": "off",
@@ -151,7 +153,7 @@ func (s *server) connect(ctx context.Context, address string) error {
 	return nil
 }
 
-// url returns the URL of a database of the server, with time for slow connections.
+// url returns the URL of a database of the server. It allows slow connections.
 func (s *server) url(database string) string {
 	u := *s.base
 	u.Path = "/" + database

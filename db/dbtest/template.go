@@ -22,8 +22,8 @@ func (s *server) template(ctx context.Context) (string, error) {
 	return s.templateName, s.templateErr
 }
 
-// makeTemplate makes the template, unless the server has one with the same migrations. It is made under another name
-// and renamed when it is complete, so an existing template is complete.
+// makeTemplate makes the template, unless the server has a template with the same migrations. The template is made
+// under another name and renamed when it is complete, so an existing template is complete.
 func (s *server) makeTemplate(ctx context.Context) (string, error) {
 	hash, err := hashOf(migrations.FS)
 	if err != nil {

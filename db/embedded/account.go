@@ -91,9 +91,9 @@ func (a *account) give(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// checkEntry returns an error that names the folder in the path of dir that the server's user
-// cannot enter. It runs the binary there to find out, because file modes are not sufficient (access
-// lists, mounts).
+// checkEntry returns an error if the server's user cannot enter dir. The error names the outermost folder in the
+// path of dir that is closed to this user. To find out, checkEntry runs the server's binary in the folders, because
+// file modes are not sufficient (access lists, mounts).
 func (a *account) checkEntry(dir string, bin binaries) error {
 	binary := filepath.Join(bin.dir, "postgres")
 	if a == nil {
@@ -113,9 +113,9 @@ func (a *account) checkEntry(dir string, bin binaries) error {
 		"put the data elsewhere (--data /var/lib/footfall), or start Footfall as a normal user", a, closed)
 }
 
-// makeDir creates dir and its missing parents. If Footfall runs as root, they get mode 0755 despite
-// the umask, because the server's user must be able to enter them. Private content has its own
-// mode.
+// makeDir creates dir and its missing parents. If Footfall runs as root, these folders get mode 0755 despite the
+// umask, because the server's user must be able to enter them. Files and folders with private content have stricter
+// modes of their own.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {

@@ -20,8 +20,7 @@ import (
 const (
 	// name is the name of the database, and of the role that owns everything in it.
 	name = "footfall"
-	// longestSocketPath is the maximum length of a socket's path on every Unix. Linux allows four
-	// bytes more.
+	// longestSocketPath is the longest path of a socket that works on every Unix. Linux allows four bytes more.
 	longestSocketPath = 103
 	// Port is the TCP port, and part of the socket's name. It is not 5432, which another server of
 	// the machine may use.
@@ -37,8 +36,8 @@ local  replication  all       trust
 host   all          all  all  scram-sha-256
 `
 
-// settings are written to postgresql.conf when the cluster is created. On the command line they
-// would override an operator's settings in that file or by ALTER SYSTEM.
+// settings are written to postgresql.conf when the cluster is created. They are not passed on the command line,
+// because there they would override an operator's settings in that file or by ALTER SYSTEM.
 const settings = `
 # Written once by Footfall, which does not change this file again: edit it, or use ALTER SYSTEM.
 cluster_name = 'footfall'
@@ -160,9 +159,8 @@ func runInitdb(cmd *exec.Cmd, as *account, inherited *lock) (string, error) {
 	return output.String(), err
 }
 
-// configure completes the files of a cluster on which no server has run yet. They are never written
-// later: a superuser of the database could have replaced them by links, through which root would
-// write.
+// configure completes the files of a cluster on which no server has run yet. Footfall never writes these files
+// later: a superuser of the database could have replaced them by links, through which root would write.
 func configure(cluster string) error {
 	access := filepath.Join(cluster, "pg_hba.conf")
 	// WriteFile keeps the owner set by initdb.
@@ -177,11 +175,11 @@ func configure(cluster string) error {
 	return errors.Join(err, conf.Sync(), conf.Close(), syncFile(access))
 }
 
-// socketDir creates the folder of the Unix socket, private to the server's user, and returns it. It
-// is always the same for a data directory, so that clients find the server again after a restart.
+// socketDir creates the folder of the Unix socket, private to the server's user, and returns its path. The path is
+// always the same for a data directory, so that clients find the server again after a restart.
 func socketDir(cfg Config, port int, as *account) (string, error) {
 	dir := filepath.Join(cfg.Dir, "socket")
-	// PostgreSQL and its clients end the path at a comma.
+	// PostgreSQL and its clients read only the part of a path before a comma.
 	if len(socketIn(dir, port)) > longestSocketPath || strings.ContainsAny(dir, ",\"\\") {
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(cfg.Dir))
@@ -212,8 +210,8 @@ func socketURL(dir string, port int) string {
 	return u.String()
 }
 
-// postmasterPID is the content of the file that a server writes in its cluster. After a server was
-// killed, the file still exists.
+// postmasterPID is the content of the file that a server writes in its cluster. If a server is killed, the file
+// remains.
 type postmasterPID struct {
 	pid, port int
 	socketDir string

@@ -48,7 +48,7 @@ func TestLongDataDirectory(t *testing.T) {
 	_, err = os.Stat(server.socket)
 	assert.ErrorIs(t, err, fs.ErrNotExist)
 
-	// A folder under this name that belongs to another user is not trusted.
+	// A folder of this name that other users may write to is not trusted.
 	require.NoError(t, os.Mkdir(server.socket, 0o777))
 	t.Cleanup(func() { _ = os.Remove(server.socket) })
 	require.NoError(t, os.Chmod(server.socket, 0o777))
@@ -115,7 +115,7 @@ func TestFindPrefersWhatFitsTheData(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, binaries{older, 97}, found)
 
-	t.Setenv("PATH", fakePostgres(t, 14)) // no usable version: the error names the refused one and the command to type
+	t.Setenv("PATH", fakePostgres(t, 14)) // without a usable version, the error names the refused version and the command to type
 	installedIn = nil
 	_, err = Find("")
 	require.ErrorContains(t, err, "no PostgreSQL server found; install it: ")
@@ -199,7 +199,7 @@ func TestNormalUser(t *testing.T) {
 	require.NoError(t, stdin.Close())
 	require.NoError(t, cmd.Wait())
 
-	// Root still runs it as the owner of the data.
+	// Root still runs the server as the owner of the data.
 	start(t, testConfig(dir))
 	info, err := os.Stat(filepath.Join(clusterIn(dir), "postmaster.pid"))
 	require.NoError(t, err)

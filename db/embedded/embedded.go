@@ -46,10 +46,10 @@ type Config struct {
 	// may be lost. With fsync=off, initdb does not wait for the disk either.
 	Settings map[string]string
 	// Wait is how long a start waits for another process to release the directory, and how long a
-	// short command that started the server waits for other commands that use it. Zero: ten
+	// short command that started the server waits for other commands that use it. Zero means ten
 	// seconds.
 	Wait time.Duration
-	// Log receives lines about slow or notable events. Nil: no log.
+	// Log receives lines about slow or notable events. With nil there is no log.
 	Log *slog.Logger
 }
 
@@ -93,9 +93,9 @@ func Start(ctx context.Context, cfg Config) (server *Server, err error) {
 	return server, nil
 }
 
-// Use returns the URL of the server on cfg.Dir for a short command. If none is running, it starts
-// one. The caller must call release when it is done. That stops a server started by Use, after all
-// other commands that use it have ended.
+// Use returns the URL of the server on cfg.Dir for a short command. If none is running, it starts one. The caller
+// must call release when it is done. If Use started the server, release stops it, but first waits for up to
+// cfg.Wait until all other commands that use the server have ended.
 func Use(ctx context.Context, cfg Config) (url string, release func() error, err error) {
 	if cfg, err = cfg.prepare(); err != nil {
 		return "", nil, err
@@ -121,8 +121,8 @@ func Use(ctx context.Context, cfg Config) (url string, release func() error, err
 	}
 }
 
-// attachShared attaches to the server. Until release, a short command that started the server
-// cannot stop it. A nil release means that no server is running.
+// attachShared attaches to the server. Until release is called, the short command that started the server waits
+// before it stops the server, for up to its Wait. A nil release means that no server is running.
 func (cfg Config) attachShared() (url string, release func() error, err error) {
 	// Take the lock before looking for the server: then either the process that stops it sees the
 	// lock, or the server is not found.

@@ -135,7 +135,7 @@ func TestStartWaitsForOneThatStops(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(usedDir(t))
 	old := start(t, cfg)
-	require.NoError(t, old.process.Signal(syscall.SIGSTOP)) // delays its stop
+	require.NoError(t, old.process.Signal(syscall.SIGSTOP)) // delays the stop of the server
 	stopped := make(chan error)
 	go func() { stopped <- old.Stop(context.Background()) }()
 	serve := filepath.Join(cfg.Dir, "lock", "serve")
@@ -187,7 +187,7 @@ func TestShortCommands(t *testing.T) {
 		t.Fatal("the server was stopped under a command that had attached to it")
 	}
 	assert.Equal(t, 1, query[int](t, attached, "SELECT 1"))
-	// A starting server waits for both.
+	// A starting server waits for both commands.
 	serving := make(chan *Server)
 	go func() {
 		server, err := Start(t.Context(), cfg)
@@ -256,7 +256,7 @@ func TestFaultsOfTheFolderNameARemedy(t *testing.T) {
 	}
 }
 
-// With MustExist nothing is created, and a cluster that another start has only begun to create does not count.
+// With MustExist nothing is created. A cluster does not count while another start is still creating it.
 func TestUseMakesNothingUnasked(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(openDir(t), "mistyped")
@@ -269,8 +269,8 @@ func TestUseMakesNothingUnasked(t *testing.T) {
 	assert.NoDirExists(t, clusterIn(dir))
 }
 
-// Data is upgraded from the PostgreSQL found on this machine to the one of the tests, which has another major version
-// if FOOTFALL_TEST_POSTGRES_BIN names one.
+// Data is upgraded from the PostgreSQL found on this machine to the PostgreSQL of the tests. The two have different
+// major versions if FOOTFALL_TEST_POSTGRES_BIN names another version.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	from, to := testConfig(usedDir(t)), testConfig(filepath.Join(openDir(t), "new"))

@@ -96,7 +96,7 @@ func loggedSince(cluster string, sizes map[string]int64) string {
 	for path, size := range serverLogs(cluster) {
 		before := sizes[path]
 		if before > size {
-			before = 0 // the server has started the file again
+			before = 0 // the server has emptied the file
 		}
 		file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 		if err != nil {

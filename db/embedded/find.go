@@ -40,9 +40,9 @@ type binaries struct {
 	major int
 }
 
-// Find returns the folder of the PostgreSQL server's binaries: explicit unless it is empty, else
-// the one reported by pg_config, else the one on the PATH, else the newest one in the folders of
-// distributions. If there is none, the error names the command that installs PostgreSQL.
+// Find returns the folder of the PostgreSQL server's binaries. If explicit is set, that is the folder. Otherwise
+// Find takes the first usable folder: the one that pg_config reports, the one on the PATH, then the folders of
+// distributions, the newest version first. If there is none, the error names the command that installs PostgreSQL.
 func Find(explicit string) (binDir string, err error) {
 	as, err := newAccount()
 	if err != nil {
@@ -142,7 +142,7 @@ func probe(dir string, as *account) (binaries, error) {
 	return binaries{dir, major}, nil
 }
 
-// probeNamed probes a folder given by the operator. Its version must be at least major.
+// probeNamed probes a folder given by the operator. The PostgreSQL in it must be at least of version major.
 func probeNamed(dir string, major int, as *account) (binaries, error) {
 	found, err := probe(dir, as)
 	if err == nil && found.major < major {

@@ -16,7 +16,7 @@ import (
 // The locks of a data directory are flocks on files in its folder lock. The kernel releases a lock when
 // the last process that has the file open exits, so a killed process leaves none behind.
 const (
-	// serveLock is held by the process that serves until it starts to stop. From then on, the next
+	// serveLock is held by the process that serves, until this process starts to stop. From then on, the next
 	// process waits instead of failing.
 	serveLock = "serve"
 	// ownerLock is held by the process that started the server, or is about to.
@@ -24,7 +24,7 @@ const (
 	// postgresLock is held by the server's processes, which inherit it, and by initdb. So it is free
 	// only when all of them have exited, even if their parent or the postmaster was killed.
 	postgresLock = "postgres"
-	// attachedLock is held, shared, by short commands that use a server started by another process.
+	// attachedLock is held by short commands that use a server started by another process. They share it.
 	attachedLock = "attached"
 )
 

@@ -93,11 +93,11 @@ func startHelper(t *testing.T, dir string, as *account) (cmd *exec.Cmd, stdin io
 	if as != nil { // this user cannot enter the folder of the test's binary
 		ours := binary
 		binary = filepath.Join(openDir(t), "helper")
-		// It is not written by this process: a child forked by another test at this moment would inherit the file,
-		// open for writing, and such a file cannot be executed.
+		// This process does not write the copy itself: a child forked by another test at this moment would inherit
+		// the file, open for writing, and such a file cannot be executed.
 		require.NoError(t, exec.Command("install", "-m", "755", ours, binary).Run())
 	}
-	cmd = exec.Command("sh", "-c", `umask 077; exec "$0"`, binary) // as careful administrators configure it
+	cmd = exec.Command("sh", "-c", `umask 077; exec "$0"`, binary) // a umask that careful administrators set
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), helperDir+"="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.credential()}

@@ -12,11 +12,11 @@ import (
 type process struct {
 	*os.Process
 	done chan struct{} // closed when the child has exited
-	err  error         // its exit status; may be read once done is closed
+	err  error         // the child's exit status; may be read once done is closed
 }
 
-// spawn starts cmd in its own session, so that Ctrl-C at a terminal reaches only Footfall. If
-// Footfall exits without stopping it, the kernel signals it to stop.
+// spawn starts cmd in its own session, so that Ctrl-C at a terminal reaches only Footfall. If Footfall exits
+// without stopping the child, the kernel signals the child to stop (see stopWithParent).
 func spawn(cmd *exec.Cmd, as *account) (*process, error) {
 	cmd.Env = childEnv()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: as.credential()}

@@ -31,7 +31,7 @@ type Server struct {
 	url     string
 	socket  string
 	process *process
-	logged  map[string]int64 // its log files and their sizes when it was started
+	logged  map[string]int64 // sizes of the log files when the server was started, by path
 	owner   *lock
 	serving *lock // nil if a short command started the server
 
@@ -39,8 +39,8 @@ type Server struct {
 	stopErr error
 }
 
-// URL returns the URL of the database footfall over the Unix socket, for the role of the same name,
-// which owns it.
+// URL returns the URL of the database footfall over the Unix socket. The URL's user is the role footfall, which
+// owns the database.
 func (s *Server) URL() string { return s.url }
 
 // Done returns a channel that is closed when the server has exited for whatever reason.
@@ -81,8 +81,8 @@ func (s *Server) shutDown(ctx context.Context) error {
 	return err
 }
 
-// awaitLast waits for processes that outlive the server for a moment: the one that writes its log,
-// and children of a killed server. If they take longer, the next start waits for them.
+// awaitLast waits for processes that outlive the server for a moment: the process that writes its log, and children
+// of a killed server. If they take longer, the next start waits for them.
 func (s *Server) awaitLast(ctx context.Context) {
 	if last, err := waitLock(context.WithoutCancel(ctx), time.Second, s.cfg.lock(postgresLock)); err == nil {
 		last.release()
@@ -107,8 +107,8 @@ func (s *Server) end(ctx context.Context) error {
 	return fmt.Errorf("PostgreSQL did not stop in time and was killed (it will recover at its next start): %w", context.Cause(ctx))
 }
 
-// launch starts a server for a caller that holds the owner lock. The server takes over the lock. If
-// launch fails, it releases the lock.
+// launch starts a server for a caller that holds the owner lock. The server takes over the lock. If launch returns
+// an error, it has released the lock.
 func launch(ctx context.Context, cfg Config, owner *lock) (server *Server, err error) {
 	defer func() {
 		if err != nil {
@@ -171,9 +171,9 @@ func waitForOldServer(ctx context.Context, cfg Config, bin binaries, as *account
 		return inherited, err
 	}
 	cfg.Log.Info("waiting for the PostgreSQL server of an earlier Footfall process to stop", "dir", cfg.Dir)
-	// Its parent has exited, because the caller holds the owner lock. pg_ctl stops the server in
-	// case the kernel did not signal it. It runs as the server's user: root must not signal a
-	// process whose number comes from this user's file.
+	// The earlier server's parent has exited, because the caller holds the owner lock. pg_ctl stops the server in
+	// case the kernel did not signal it. pg_ctl runs as the server's user: root must not signal a process whose ID
+	// comes from a file of that user.
 	_, _ = as.run(filepath.Join(bin.dir, "pg_ctl"), "/", "stop", "--mode=fast", "--no-wait", "--pgdata", clusterIn(cfg.Dir))
 	inherited, err = waitLock(ctx, cfg.Wait, cfg.lock(postgresLock))
 	if err != nil {
@@ -244,7 +244,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		select {
 		case <-s.process.done:
 			s.awaitLast(ctx)
-			printed, _ := os.ReadFile(startLogIn(s.cfg.Dir)) // after an error the message is only shorter
+			printed, _ := os.ReadFile(startLogIn(s.cfg.Dir)) // if this fails, the message is only shorter
 			return fmt.Errorf("%w; it printed when it started:\n%s", s.Err(), lastLines(string(printed)+loggedSince(clusterIn(s.cfg.Dir), s.logged)))
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL was not ready in time: %w", ctx.Err())

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// Upgrade copies a data directory into a new one for another version of PostgreSQL, by dumping the
-// server on from into one on to. It does not change from, except by starting and stopping its
-// server. No process may serve from it in the meantime, because writes after the dump would be
-// lost. The new directory appears complete or not at all. It has the database, roles and passwords
-// of the old one, the settings of a new cluster, and copies of the existing files named in beside,
-// which are in the data directory.
+// Upgrade copies a data directory (from) into a new one (to) for another version of PostgreSQL. It dumps the
+// database of the old directory's server, and restores the dump to a server of the new directory. It does not
+// change the old directory, except by starting and stopping its server. No process may serve from the old directory
+// in the meantime, because writes after the dump would be lost. The new directory appears complete or not at all.
+// It has the database, roles and passwords of the old one, and the settings of a new cluster. beside names further
+// files of the data directory. Those that exist are copied.
 func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error) {
 	from.MustExist = true
 	if to, err = to.new(); err != nil {
@@ -99,8 +99,8 @@ func (cfg Config) new() (Config, error) {
 	return cfg, nil
 }
 
-// findNewer finds the newest installation that is newer than major. If explicit is set, it uses
-// that one, which must not be older.
+// findNewer finds the newest installation that is newer than major. If explicit is set, it returns the installation
+// in that folder instead, which must not be older than major.
 func findNewer(explicit string, major int, as *account) (newest binaries, err error) {
 	if explicit != "" {
 		return probeNamed(explicit, major, as)
@@ -148,7 +148,7 @@ func copyCluster(ctx context.Context, t tools, from, to string) error {
 	if err != nil {
 		return err
 	}
-	roles = bytes.ReplaceAll(roles, []byte("\nCREATE ROLE "+name+";\n"), []byte("\n")) // every cluster has it
+	roles = bytes.ReplaceAll(roles, []byte("\nCREATE ROLE "+name+";\n"), []byte("\n")) // every cluster already has this role
 	if _, err := t.run(ctx, "psql", bytes.NewReader(roles), "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname="+
 		postgres); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (t tools) pipe(ctx context.Context, first, second []string) error {
 		return err
 	}
 	errRead := reads.Run()
-	_ = between.Close() // so that the first program exits after the second one
+	_ = between.Close() // so that the first program exits if it still writes after the second one has exited
 	errWritten := writes.Wait()
 	return errors.Join(t.failed(ctx, second[0], errRead, &secondOutput), t.failed(ctx, first[0], errWritten, &firstOutput))
 }
@@ -208,7 +208,7 @@ func (t tools) failed(ctx context.Context, name string, err error, output *bytes
 	return fmt.Errorf("PostgreSQL's %s failed (%w):\n%s", filepath.Join(string(t), name), err, lastLines(output.String()))
 }
 
-// copyFile copies a file that only Footfall's user may read, if it exists.
+// copyFile copies a file, if it exists. Only Footfall's user may read the copy.
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if errors.Is(err, fs.ErrNotExist) {

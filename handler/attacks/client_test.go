@@ -23,8 +23,8 @@ import (
 // patience is the time to wait for a server that does not respond.
 const patience = 4 * time.Minute
 
-// send sends a request over a new connection: a line with method and target, lines of headers and, after an empty
-// one, a body. The usual headers of clients are added unless they are given. -Name leaves one out.
+// send sends a request over a new connection: a line with method and target, lines of headers and, after an empty line, a body.
+// The usual headers of clients are added unless they are given. A line -Name leaves the header Name out.
 func (w *world) send(to via, request string) answer {
 	w.t.Helper()
 	return w.sendTo(w.public[to], request)

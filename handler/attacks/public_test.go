@@ -114,7 +114,7 @@ func TestPublicCounts(t *testing.T) {
 		asks("GET /busuanzi?url="+host, clients, "", clientCounts)
 		asks("GET /busuanzi?jsonpCallback=f\nReferer: "+host, clients, "", clientCounts)
 
-		// Those of LeanCloud count like /visit, and numbers are public as for badges.
+		// The clients of LeanCloud count like /visit. They get numbers if badges may show them.
 		theme := "\nOrigin: https://" + site
 		put := "PUT /1.1/classes/Counter/Lw" + theme + "\n\n" + `{"time":{"__op":"Increment","amount":1}}`
 		status, begins := 401, ""

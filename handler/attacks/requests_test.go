@@ -180,8 +180,8 @@ func smuggled(w *world) {
 	}
 }
 
-// bodiesBound is the limit for bodies of calls and their texts, plus the buffers that the texts of four compressed
-// ones outgrow while they are decompressed.
+// bodiesBound is the limit for bodies of calls and their texts, plus the buffers that the texts of four compressed bodies
+// outgrow while they are decompressed.
 const bodiesBound = 64<<20 + 4*8<<20
 
 // badBody is the start of a call that is never completed.

@@ -61,7 +61,7 @@ func (w *world) of(t *testing.T) *world { return &world{t, w.premises} }
 
 func ptr[T any](v T) *T { return &v }
 
-// attacked are the apps. Apps without a case about limits have none, so that cases do not disturb each other.
+// attacked are the apps. An app without a case about limits has no limits, so that cases do not disturb each other.
 var attacked = map[string]app.Settings{
 	"shop":   {Sites: []string{"example.com"}, MaxRequests: ptr("0")},
 	"blog":   {Sites: []string{"example.com", "blog.example:8080"}, MaxRequests: ptr("0")},
@@ -84,7 +84,7 @@ var attacked = map[string]app.Settings{
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t, &premises{log: new(records), words: map[string]string{}}}
-	// Refusals by a busy machine are tested elsewhere. Here every visit sent has to be accounted for.
+	// Other tests check refusals by a busy machine. Here every visit sent has to be accounted for.
 	o := desk.Options{Began: noon, Apps: attacked, Upkeep: true}
 	o.Log, o.MaxWait, o.Filter, o.FilterMemory, o.Memory = w.log.logger(), patience, true, 8<<20, 8<<20
 	w.Desk = desk.Open(t, o)

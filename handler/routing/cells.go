@@ -27,7 +27,8 @@ type Options struct {
 	Open func(ctx context.Context, name string, all int) (*Cell, error)
 	// NodesAway returns the names of cluster machines that do not respond.
 	NodesAway func(context.Context) ([]string, error)
-	// LeadFor is how long an app's name, with the accounts' rights to it, points to a cell that no longer has the app.
+	// LeadFor is how long an app's name, with the accounts' rights to it, continues to point to a cell that no longer has the
+	// app.
 	LeadFor time.Duration
 	Log     *slog.Logger
 }
@@ -162,7 +163,7 @@ func (c *Cells) open(ctx context.Context, name string, all int) {
 	}
 }
 
-// reachAndOpen takes a place only after the cell responds, so that unreachable cells do not delay others.
+// reachAndOpen opens a cell. It takes a place only after the cell responds, so that unreachable cells do not delay others.
 func (c *Cells) reachAndOpen(ctx context.Context, name string, all int) (*Cell, error) {
 	within, cancel := context.WithTimeout(ctx, reachWithin)
 	err := c.options.Reach(within, name)
@@ -246,7 +247,7 @@ func (c *Cells) lookAgain() {
 // gone is a name that points to a cell without the app.
 type gone struct{ name, cell string }
 
-// settle stores in the home database where names lead, so that this is still clear while their cell is away.
+// settle stores in the home database to which cells names lead, so that this is known even while a cell is away.
 func (c *Cells) settle(ctx context.Context) error {
 	home, t := c.home.Counter.Held(), c.table.Load()
 	if home == nil {
@@ -300,8 +301,8 @@ func (t *table) held(cell string) *app.Register {
 	return nil
 }
 
-// lacks reports whether the cell is reachable and has no app of this name, and does not forward the name to a cell that has
-// it.
+// lacks reports whether the cell surely leads to no app of this name: the cell is reachable, has no such app, and does not
+// forward the name to another cell that has or may have the app.
 func (t *table) lacks(name, cell string) bool {
 	for range len(t.cells) {
 		of := t.held(cell)

@@ -29,8 +29,8 @@ type Cell struct {
 	Status  func(context.Context) (string, error)
 	Close   func() // closes the database and everything that uses it
 
-	// Places limits the reports that run in this cell at once, so that a slow cell does not delay reports of others. One and
-	// ofMany create it.
+	// Places limits the reports that run in this cell at once, so that a slow cell does not delay reports of others. The
+	// functions One and ofMany create Places.
 	Places chan struct{}
 	// Strangers is the place for reports to callers without an account, a key or a link. A flood of such reports takes none of
 	// Places.
@@ -71,7 +71,7 @@ type Cells struct {
 	opening map[string]bool
 	places  chan struct{} // limits how many cells are opened at once
 
-	gone map[gone]time.Time // with the time since when
+	gone map[gone]time.Time // since when each name has pointed to a cell without the app
 
 	nodesAway atomic.Pointer[[]string]
 
@@ -179,8 +179,8 @@ func (c *Cells) seek(t *table, name string) (*Cell, error) {
 	return c.home, nil
 }
 
-// ForNew returns the cell for a new app: the requested cell, or else the one with the fewest apps. From then on the name
-// leads there.
+// ForNew returns the cell for a new app: the requested cell, or else the cell with the fewest apps. From then on the name leads
+// to this cell.
 func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	t := c.table.Load()
 	if t == nil && in == "" || t != nil && len(t.cells) == 0 && in == "" {
@@ -264,8 +264,9 @@ func (c *Cells) NoteLoaded(site string) {
 	}
 }
 
-// AppOf names the app that counts a page if the caller names none: preferred, if it counts the page's site, or else the one that
-// lists it. If several do, it is the one that was added first, so that nobody takes another app's pages by listing their site.
+// AppOf returns the name of the app that counts a page if the caller names no app. This is preferred if it counts the page's
+// site, and otherwise the app that lists the site. If several apps list the site, it is the app that was added first, so that
+// nobody takes over another app's pages by listing their site.
 func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, err error) {
 	page, err := visit.Normalize(uri, nil)
 	if err != nil {
@@ -303,7 +304,7 @@ func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, 
 	return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
 }
 
-// ListsElsewhere reports whether an app that the caller may not change lists a site, or a part of *.host.
+// ListsElsewhere reports whether an app that the caller may not change lists a site, or one that overlaps with it (*.host).
 func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(app string) bool) (bool, error) {
 	registers, away, err := c.registers(ctx)
 	for _, register := range registers {
@@ -319,8 +320,8 @@ func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(
 	return false, err
 }
 
-// registers returns the apps of all databases, as last seen where a cell is away. away is true if some cell's apps were never
-// seen.
+// registers returns the apps of all databases. For a cell that is away, it returns the apps that were last seen. away is true
+// if the apps of some cell were never seen.
 func (c *Cells) registers(ctx context.Context) (all []*app.Register, away bool, err error) {
 	t := c.table.Load()
 	if t == nil {

@@ -135,7 +135,7 @@ func TestLinesThatCannotCount(t *testing.T) {
 	require.Empty(t, d.numbers())
 }
 
-// A followed file counts as it grows. After a rename, the rest of it and the new file count. After it was
+// A followed file counts as it grows. After a rename, the rest of the renamed file and the new file count. After the file was
 // truncated, new lines count.
 func TestFollow(t *testing.T) {
 	t.Parallel()

@@ -18,20 +18,20 @@ import (
 	"footfall/record/feed"
 )
 
-// The table logs describes logs that 0.2 counted, but does not contain their lines. So the time up to the last
-// line that 0.2 counted of a server is closed for this server: only a file that begins with the counted part of a
-// log may count there. The lines of that part are recorded as counted. Version 0.4 removes this file.
+// The table logs describes logs that 0.2 counted, but does not contain their lines. So for each server, the time up to the last
+// line that 0.2 counted is closed: lines of this time may count only in a file that begins with the counted part of a log. The
+// lines of that part are recorded as counted. Version 0.4 removes this file.
 
 // closed contains the logs of 0.2 whose lines may be in the imported files.
 type closed struct {
 	logs  []ClosedLogsRow // sorted by bytes
 	until time.Time       // the time of the last counted line of all logs
-	auto  bool            // leave out lines up to then without --after, because 0.2 was configured to
+	auto  bool            // lines up to that time are left out even without --after, because 0.2 was configured so
 }
 
 // beginning is the part of a file that 0.2 counted.
 type beginning struct {
-	known int64          // its length in bytes
+	known int64          // length of the part in bytes
 	log   *ClosedLogsRow // nil: 0.2 counted no part
 }
 
@@ -169,7 +169,7 @@ func (c *closed) match(f *file, h *hashes) (found beginning, err error) {
 // tails count the lines of the last second that 0.2 counted, by the hashes of 0.2.
 type tails map[uint64]int
 
-// tails02 returns the tails of a source, which takes each line once.
+// tails02 returns the tails for a source. The source can take each of their lines once.
 func (s *source) tails02(c *closed) tails {
 	if s.tails == nil {
 		s.tails = tails{}

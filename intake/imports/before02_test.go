@@ -86,8 +86,8 @@ func TestKnownBeginningsOneAfterTheOther(t *testing.T) {
 	require.Zero(t, d.imported(d.lines("cat", cat...)).Counted)
 }
 
-// A file that 0.2 may have counted is refused, or its lines up to then are left out if 0.2 was configured so. In
-// the last second, only the lines that 0.2 counted are left out.
+// A file that 0.2 may have counted is refused. If 0.2 was configured so, its lines up to the last one that 0.2 counted are left
+// out instead. In the last second, only the lines that 0.2 counted are left out.
 func TestWindowsOfLogsOf02(t *testing.T) {
 	t.Parallel()
 	for _, told := range []string{"", "counted"} {

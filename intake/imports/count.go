@@ -76,7 +76,7 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 	if err := d.refreshed(ctx); err != nil {
 		return nil, err
 	}
-	// The feed reads again for visits that do not count, and appends to these entries.
+	// The feed reads again to replace visits that do not count, and appends to these entries.
 	entries := make([]feed.Entry[read], 0, most+most/8)
 	for len(entries) < most && len(d.timeline) > 0 {
 		s := d.timeline[0]
@@ -233,7 +233,7 @@ func (d *reader) hash(l *logs.Line) (hash uint64, ok bool) {
 	return d.app.hashes.of(day, l.Text, site)
 }
 
-// choose decides which lines of a chunk count, after it has updated their hours from the database.
+// choose updates the hours of a chunk's lines from the database, and then decides which of the lines count.
 func (d *reader) choose(ctx context.Context, entries []feed.Entry[read]) error {
 	c := d.counted
 	c.mu.Lock()

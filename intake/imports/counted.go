@@ -14,7 +14,7 @@ import (
 type counted struct {
 	db     *db.DB
 	app    int32
-	server string // compare only lines of this server and of no server; "": of all servers
+	server string // compare only lines of this server, and lines without a server; "": lines of all servers
 
 	mu    sync.Mutex // guards everything below
 	hours map[int32]*hourLines
@@ -31,10 +31,11 @@ type hourLines struct {
 	dry     hashSet // lines that a dry run would have counted
 }
 
-// serverLines are the counted lines of a server in an hour, up to a version.
+// serverLines are the counted lines of a server in an hour. A version is the number of lines counted up to a moment: the lines
+// after gone and up to version are loaded, and the lines up to gone were forgotten.
 type serverLines struct {
 	version, gone int64
-	latest        int64    // version in the database; higher while lines are missing
+	latest        int64    // version in the database; higher than version while lines are missing here
 	fresh         []uint64 // loaded, and not sorted yet
 	first         int64    // version when this import first loaded the hour
 	before        hashSet  // counted up to first
@@ -44,7 +45,8 @@ type serverLines struct {
 const (
 	// mostRemembered is the number of lines in memory after which hours are unloaded.
 	mostRemembered = 1 << 20
-	// mostHours is the maximum of hours that are loaded at once. After more than fewLines, one hour is loaded.
+	// mostHours is the maximum number of hours in one load. After a load of more than fewLines lines, the next load has one
+	// hour.
 	mostHours = 48
 	fewLines  = 100_000
 	// blocksAtOnce limits how many blocks one query reads. A block contains lines of one hour and server.
@@ -73,7 +75,7 @@ func (c *counted) numberNow(ctx context.Context, hour int32, hash uint64) (all, 
 	return all, before, nil
 }
 
-// number returns how often a line was counted, and how often of that before this import.
+// number returns how often a line was counted in total, and how often before this import.
 func (h *hourLines) number(hash uint64) (all, before int) {
 	for _, lines := range h.servers {
 		before += lines.before.count(hash)
@@ -82,7 +84,7 @@ func (h *hourLines) number(hash uint64) (all, before int) {
 	return all + before + h.dry.count(hash), before
 }
 
-// version returns the version for db.LogHour.
+// version returns the sum of the servers' versions, for db.LogHour.
 func (h *hourLines) version() (sum int64) {
 	for _, lines := range h.servers {
 		sum += lines.version
@@ -201,8 +203,8 @@ func (c *counted) drop(l *serverLines, gone int64) {
 	*l = serverLines{first: l.first, gone: gone, version: gone}
 }
 
-// hashSet is a multiset of hashes in sorted parts. Each part is at least twice as long as the next one, so that
-// adding a few hashes to many is cheap. Parts of mostMerged hashes are never merged, which would need twice their memory.
+// hashSet is a multiset of hashes in sorted parts. Each part is at least twice as long as the next one, so that adding a few
+// hashes to many is cheap. Parts of mostMerged hashes are never merged, because merging would need twice their memory.
 type hashSet struct{ parts [][]uint64 }
 
 const mostMerged = 1 << 20

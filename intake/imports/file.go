@@ -200,8 +200,8 @@ func (f *file) readProblem(err error) string {
 	return what + " is damaged"
 }
 
-// state returns the size and the ctime. Any change to the file changes it. It is empty for standard input, and
-// for a file changed so recently that the next change may have the same ctime.
+// state returns the size and the ctime of a file. Any change to the file changes its state. The state is empty for standard
+// input, and for a file changed so recently that the next change may have the same ctime.
 func (f *file) state() string {
 	size := f.size()
 	if f.handle == nil {

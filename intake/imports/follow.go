@@ -15,8 +15,8 @@ const (
 	lookEvery = time.Second
 	// keptOpen is how long a renamed file is still read: servers write to it until they open the new one.
 	keptOpen = time.Minute
-	// mostAhead is how far a line may be ahead of the clock. It waits for its time. The time of a line further
-	// ahead is invalid.
+	// mostAhead is how far the time of a line may be ahead of the clock. The import waits until this time to count the line. A
+	// time further ahead is invalid.
 	mostAhead = 24 * time.Hour
 )
 
@@ -46,8 +46,8 @@ func (r *run) follow(ctx context.Context) error {
 	}
 }
 
-// lookAtNames opens new files with a name of the import, except compressed ones, which were read before
-// they were compressed. It closes files that have had no such name for keptOpen.
+// lookAtNames opens new files whose names match the import's files, except compressed files, which were read before they were
+// compressed. It closes files that have had no matching name for keptOpen.
 func (r *run) lookAtNames(renamed map[*source]time.Time) {
 	names, _ := findFiles(r.Files)
 	named := map[*source]bool{}

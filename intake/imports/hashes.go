@@ -73,7 +73,7 @@ func (h *hashes) of(day int32, text []byte, site string) (uint64, bool) {
 	return binary.BigEndian.Uint64(h.block[:]), true
 }
 
-// hashesOf loads an app's keys. It creates the key of its logs if the app has no key yet.
+// hashesOf loads an app's keys. It creates the key of the app's logs if the app has no such key yet.
 func hashesOf(ctx context.Context, g *counter.Counting) (*hashes, error) {
 	key, daily, err := g.LogKey(ctx)
 	if err != nil {

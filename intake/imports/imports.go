@@ -1,9 +1,10 @@
-// Package imports counts the visits in access logs by one rule: the k-th time a line is in a file, it counts
-// if fewer than k of it have been counted. So files may be renamed, compressed, cut, merged and imported again,
-// also by several imports at once, and imports may be killed.
+// Package imports counts the visits in access logs by one rule: the k-th time a line is in a file, it counts if the line was
+// counted fewer than k times before. So files may be renamed, compressed, cut, merged and imported again, also by several
+// imports at once, and imports may be killed.
 //
-// counted.go loads the lines that were already counted, and count.go decides which lines of a chunk count. The
-// batch that counts them also records them. If another import has changed their hours, count.go decides again.
+// counted.go loads the lines that were already counted, and count.go decides which lines of a chunk count. The batch that
+// counts these lines also records them. If another import has recorded lines of the same hours in the meantime, count.go
+// decides again.
 package imports
 
 import (
@@ -216,13 +217,13 @@ const (
 	holdEvery = 5 * time.Minute
 	// positionSource is the source of imports in positions.
 	positionSource = "logs"
-	// manyCounted is the number of visits after which running instances load the visitors again. Otherwise each
-	// visitor that they do not know would cost them a batch that is written twice.
+	// manyCounted is the number of visits after which running instances load the visitors again. Otherwise they would have to
+	// write a batch twice for each visitor that they do not know.
 	manyCounted = 1000
 )
 
-// hold renews the import's position, and pauses retention. Followers do not pause it, because their visits are
-// recent.
+// hold renews the import's position, and pauses retention. An import that follows files does not pause retention, because its
+// visits are recent.
 func (r *run) hold(ctx context.Context) error {
 	if r.DryRun || time.Since(r.held) < cmp.Or(r.holds, holdEvery) {
 		return nil

@@ -335,8 +335,8 @@ func TestImportGoesOn(t *testing.T) {
 	d.prove()
 }
 
-// An import reads the headers above the counted part of a W3C log, whose columns change in the middle, also if the
-// log is compressed.
+// An import also reads the headers in the part of a W3C log that was already counted, because the columns change in the middle.
+// This also works if the log is compressed.
 func TestImportGoesOnBelowHeaders(t *testing.T) {
 	t.Parallel()
 	const columns = 250 // lines below each header

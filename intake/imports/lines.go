@@ -31,7 +31,7 @@ type lines struct {
 	fault error // read error; nil at the end of the file
 }
 
-// lines starts to read at an offset. number is the number of lines before it. The caller calls done at the end.
+// lines starts to read at an offset. number is the number of lines before this offset. The caller calls done at the end.
 func (f *file) lines(place, number int64) (*lines, error) {
 	reader, done, err := f.read(place)
 	if err != nil {

@@ -29,7 +29,7 @@ type ClosedLogsRow struct {
 	Hours       []int32
 }
 
-// Returns the logs of an app that 0.2 counted.
+// Returns the logs of an app that Footfall 0.2 counted.
 func (q *Queries) ClosedLogs(ctx context.Context, appID int32) ([]ClosedLogsRow, error) {
 	rows, err := q.db.Query(ctx, closedLogs, appID)
 	if err != nil {
@@ -106,8 +106,9 @@ type CountedLinesGetRow struct {
 	Hashes  []byte
 }
 
-// Returns the versions of hours for each compared server, and blocks with lines after a known version: at most
-// @most for each hour and server. hours, servers and versions are one table of known versions.
+// Returns the version of each hour for each compared server, that is, how many lines were ever counted. Also returns
+// blocks with lines after the version that the caller already has: at most @most blocks for each hour and server.
+// hours, servers and versions are one table of the caller's versions. If compared is ”, all servers are compared.
 func (q *Queries) CountedLinesGet(ctx context.Context, arg CountedLinesGetParams) ([]CountedLinesGetRow, error) {
 	rows, err := q.db.Query(ctx, countedLinesGet,
 		arg.Hours,

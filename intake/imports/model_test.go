@@ -22,9 +22,9 @@ import (
 	"footfall/visit"
 )
 
-// model contains how often each line of each server was counted. The rule: the k-th time a line is in a file, it
-// counts if fewer than k of it have been counted. For a named server, lines of that server and of no server are
-// compared. Without a name, lines of all servers are compared.
+// model contains how often each line of each server was counted. The rule: the k-th time a line is in a file, it counts if the
+// line was counted fewer than k times before. For a named server, lines of that server and of no server are compared. Without a
+// name, lines of all servers are compared.
 type model map[string]map[string]int
 
 // imports applies the rule to files of a server. A line much older than the newest one may get the number 1 again. If
@@ -228,7 +228,7 @@ func (w *world) rotate() {
 	w.old = append(w.old, old)
 }
 
-// derive makes a file from others, as operators do.
+// derive makes a file from other files, as operators do.
 func (w *world) derive() *paper {
 	w.files++
 	p := &paper{path: filepath.Join(w.folder, fmt.Sprintf("derived%d", w.files)), server: w.r.IntN(w.many)}
@@ -362,7 +362,7 @@ func (w *world) imported(jobs ...job) {
 			}
 		}
 	}
-	// The imports decide about each line in some order.
+	// The order in which the imports decide about each line is unknown, so any order is right.
 	var most, least []model
 	for _, order := range permutations(jobs) {
 		high, low := w.model.copied(), w.model.copied()

@@ -1,14 +1,14 @@
 package imports
 
 const (
-	// numberedFor is the number of seconds before the newest line of a file whose lines are remembered.
+	// numberedFor is for how many seconds before the newest line of a file the lines are remembered.
 	numberedFor = 10 * 60
-	// sweepAt is the number of remembered seconds at which old ones are dropped.
+	// sweepAt is the number of remembered seconds at which old seconds are dropped.
 	sweepAt = numberedFor + 60
 )
 
-// numbering counts how often each line has been in a file. It forgets lines that are much older than the newest
-// one. If such a line is repeated, its number is too low, and fewer visits count.
+// numbering counts how often each line has been in a file. It forgets lines that are much older than the newest line. If such
+// an old line is repeated, its count is too low, and fewer visits count.
 type numbering struct {
 	seconds map[int64]numbered
 	newest  int64
@@ -21,7 +21,8 @@ type numbered struct {
 	place, line int64 // offset of the first line, and number of lines before it
 }
 
-// next returns the number of a line: 1 for the first time. place is its offset, line the number of lines before it.
+// next returns how often a line has been in the file, including this time. place is the line's offset, and line is the number
+// of lines before it.
 func (n *numbering) next(second int64, hash uint64, place, line int64) int {
 	n.newest = max(n.newest, second)
 	lines := n.seconds[second].lines
@@ -53,8 +54,8 @@ func (n *numbering) sweep() {
 	}
 }
 
-// start returns the offset from which to read again, so that lines after place get the right numbers. lines is
-// the number of lines before it.
+// start returns the offset from which to read again, so that lines after place get the right numbers. lines is the number of
+// lines before the returned offset.
 func (n *numbering) start(place, line int64) (start, lines int64) {
 	for second, is := range n.seconds {
 		if second >= n.newest-numberedFor && is.place < place {

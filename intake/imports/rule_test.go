@@ -162,7 +162,7 @@ func TestRepeatedLines(t *testing.T) {
 	require.EqualValues(t, []int64{1, 2, 1}, []int64{s.Counted, s.Before, s.Twice})
 }
 
-// A line is its text: without CR, and in Docker's json-file the text of the container.
+// A line is identified by its text: without CR, and in Docker's json-file by the text of the container.
 func TestLinesInOtherClothes(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

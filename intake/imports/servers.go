@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// comparedLines is the number of lines of a file that are compared with those of other servers.
+	// comparedLines is the number of lines of a file that are compared with lines of other servers.
 	comparedLines = 20
-	// mostQueued is the number of queued lines among which they are searched.
+	// mostQueued is the maximum number of queued lines among which the lines to compare are searched.
 	mostQueued = 2000
-	// Lines of fewer visitors and pages may come from a monitor that sends the same requests to all servers.
+	// Lines with fewer visitors and pages may come from a monitor that sends the same requests to all servers.
 	fewestVisitors = 4
 	fewestPages    = 20
 )

@@ -22,8 +22,8 @@ import (
 	"footfall/visit/country"
 )
 
-// The numbers by tag of a generated log equal those of a script that shares no code with Footfall.
-// FOOTFALL_LOG_VISITS makes the log longer: 400000 are a million lines.
+// The numbers by tag of a generated log equal the numbers from a script that shares no code with Footfall. FOOTFALL_LOG_VISITS
+// makes the log longer: 400000 are a million lines.
 func TestTagsOfALogEqualAScriptsTally(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

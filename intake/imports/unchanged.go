@@ -48,8 +48,8 @@ func (r *run) begin(ctx context.Context) error {
 	return err
 }
 
-// remember records in read_logs how far files were read. It does not if the settings have changed since begin,
-// because other lines may count now.
+// remember records in read_logs how far files were read. It records nothing if the settings have changed since begin, because
+// other lines may count now.
 func (r *run) remember(ctx context.Context) error {
 	end := ReadLogsEndParams{AppID: r.app.App().ID, Options: r.began[:], Run: r.name}
 	for _, s := range r.changed {

@@ -21,8 +21,8 @@ func (r *jsonReader) found(where place, name, value []byte) {
 	}
 }
 
-// foundAtTop stores a value from nginx or Traefik, or one that Caddy writes outside the request. nginx has no names of
-// its own: these are its variables, and common names for them.
+// foundAtTop stores a value from nginx or Traefik, or one that Caddy writes outside the request. nginx has no fixed names: the
+// names here are those of its variables, and common names for them.
 func (r *jsonReader) foundAtTop(name, value []byte) {
 	l := r.line
 	switch string(name) {

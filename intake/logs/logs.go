@@ -36,7 +36,7 @@ const (
 // Formats lists all formats.
 var Formats = []Format{Common, Combined, CommonHost, CombinedHost, Nginx, Caddy, Traefik, W3C, CloudFront, ALB, HAProxy}
 
-// LongestLine is the maximum length of a line, in bytes. Web servers already refuse requests of a hundredth of it.
+// LongestLine is the maximum length of a line, in bytes. Web servers already refuse requests of a hundredth of this length.
 const LongestLine = 1 << 20
 
 // Line holds the fields of a line. Missing fields are empty. The slices are valid until the parser reads the next line.
@@ -88,7 +88,7 @@ var (
 
 // Parser parses lines. It is not safe for concurrent use.
 type Parser struct {
-	Head Header // the header read last, or another parser's
+	Head Header // the header read last; the caller may set it to the header of another parser
 
 	only    Format         // "": any
 	scratch []byte         // decoded texts of the current line

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Times are parsed by hand: time.Parse takes as long as the rest of a line.
+// Times are parsed by hand, because time.Parse takes as long as parsing all other parts of a line.
 
 // parseTime parses a time in any format that occurs in JSON: of the Common Log Format, of RFC 3339, or a number since
 // 1970. ahead is the number of seconds by which its clock is ahead of UTC.

@@ -52,8 +52,8 @@ var forms = []form{
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 
-// ofTotals lists the sources that have totals without days. Their totals become offsets: leanCloud reads those of
-// LeanCloud, ReadCSV the others.
+// ofTotals lists the sources that have totals without days. Their totals become offsets: leanCloud reads the totals of
+// LeanCloud, and ReadCSV those of other sources.
 var ofTotals = []string{"busuanzi", "vercount", fromLeanCloud}
 
 // Sources returns the names of all supported sources.

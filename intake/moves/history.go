@@ -102,7 +102,7 @@ func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	return nil
 }
 
-// refused returns an error with the lines that are wrong, and a last part.
+// refused returns an error with the faults of all lines that are wrong, followed by last.
 func (h *History) refused(last *visit.Error) error {
 	all := &visit.Error{Kind: visit.Invalid, Parts: slices.Clone(h.Faults)}
 	if more := h.Wrong - int64(len(h.Faults)); more > 0 {
@@ -188,7 +188,8 @@ type places struct {
 	isMoment, isOfSession bool
 }
 
-// places finds the columns. It returns nil for a table to leave out, because its numbers are not split by page.
+// places finds the columns. It returns nil for a table to leave out: a table whose numbers are split by something other than
+// pages.
 func (h *History) places(name string, header []string) (*places, error) {
 	f := &h.form
 	columns := make([]string, len(header))

@@ -456,7 +456,7 @@ func TestPortions(t *testing.T) {
 	assert.Greater(t, i.One(t, `SELECT pg_relation_size('history')`), int64(32<<20), "it fits in one portion")
 }
 
-// Of two concurrent imports one waits. An interrupted one leaves nothing.
+// Of two concurrent imports one waits. An interrupted import leaves nothing.
 func TestImportsAtOnce(t *testing.T) {
 	i := newImports(t)
 	other := "date,nb_visits,nb_hits,metadata_url\n2024-05-04,1,1,https://blog.example/z\n"

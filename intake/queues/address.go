@@ -57,7 +57,7 @@ func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error
 		login, hosts = authority[:at+1], authority[at+1:]
 	}
 	parsed, err := url.Parse(scheme + "://" + login + "host" + rest)
-	if err != nil { // its text would contain the password
+	if err != nil { // the error's text would contain the password
 		return nil, []error{fmt.Errorf("the queue cannot be read as a URL: write one like %s, with %%40 for @ in a password", k.example)}
 	}
 	a := &Address{scheme: scheme, queue: strings.TrimPrefix(parsed.Path, "/"), options: map[string]string{"group": "footfall-" + app}}

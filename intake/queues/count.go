@@ -106,7 +106,7 @@ func (r *run) Unaccepted(e *feed.Entry[received], err error) error {
 	return nil
 }
 
-// Keep implements feed.Source. It keeps messages that cannot be counted, and a record of those that the queue no longer
+// Keep implements feed.Source. It keeps messages that cannot be counted, and a record of the messages that the queue no longer
 // has.
 func (r *run) Keep(e *feed.Entry[received], first bool) (kept []record.Refusal) {
 	m := &e.Of

@@ -80,8 +80,8 @@ type topic struct {
 	partitions kadm.PartitionDetails
 }
 
-// nameOf returns a unique name for a topic, made of the ids of its cluster and its own. The brokers' address would not
-// do: if it changed, all messages would be counted again.
+// nameOf returns a unique name for a topic, made of the cluster's id, and the topic's name and id. It does not use the brokers'
+// address: if the address changed, all messages would be counted again.
 func (a *Address) nameOf(t topic) (string, error) {
 	if t.id != (kadm.TopicID{}) {
 		return "kafka " + t.cluster + "/" + a.queue + " " + t.id.String(), nil
@@ -246,7 +246,7 @@ func (k *kafka) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, batch 
 	k.reads.UpdateFetchMaxBytes(most, most)
 }
 
-// Name returns a unique name of the topic, made of the ids of its cluster and its own.
+// Name returns the unique name of the topic, see nameOf.
 func (k *kafka) Name() string { return k.name }
 
 // Read waits for messages.

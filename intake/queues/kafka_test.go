@@ -25,8 +25,8 @@ import (
 	"footfall/desk"
 )
 
-// Retention has removed the next messages: this is reported, and the remaining ones count. Before a partition was
-// read for the first time nothing of it is missing.
+// Retention has removed the next messages: this is reported, and the remaining ones count. When a partition is read for the
+// first time, no earlier message counts as missing.
 func TestMessagesThatAreGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,7 +76,8 @@ type begunAt int64
 func (b begunAt) Begin(context.Context, string, string, int64) (int64, error) { return int64(b), nil }
 func (begunAt) Leave(string)                                                  {}
 
-// Partitions are reassigned at the moment in which that happens: the offsets of one topic are not used for the other.
+// Partitions are reassigned while a topic is deleted and created again: the offsets of the old topic are not used for the new
+// one.
 func TestRebalanceWhileATopicIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -98,7 +99,8 @@ func TestRebalanceWhileATopicIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// The same with brokers that have no ids of topics, and a consumer that waits for more messages than there were.
+// A topic is created again at brokers without ids of topics, while a consumer waits at an offset that the new topic does not
+// have: the consumer stops.
 func TestTopicWithoutAnIDIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kfake.MaxVersions(kversion.V2_7_0()))
@@ -283,7 +285,8 @@ func TestPackedBatches(t *testing.T) {
 		desk.Column[string](w.t, w.Desk, "SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
 
-// A partition has fewer messages than were counted. It is not known whether the next ones were counted.
+// A partition has fewer messages than were counted. The consumer stops, because it is unknown whether the next messages were
+// counted.
 func TestTruncatedPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -46,7 +46,7 @@ type Source interface {
 	Close()
 }
 
-// Parts receives from a source, in any goroutine, which parts it reads.
+// Parts receives from a source, in any goroutine, which parts the source reads.
 type Parts interface {
 	// Begin returns the position at which to read a part. first is the position of the part's first message.
 	Begin(ctx context.Context, queue, part string, first int64) (next int64, err error)

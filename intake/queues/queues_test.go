@@ -95,7 +95,7 @@ func (c *connections) listen(network, address string) (net.Listener, error) {
 	return &listener{l, c}, err
 }
 
-// cut closes all of them.
+// cut closes all open connections.
 func (c *connections) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +169,7 @@ func (w *world) note(m message) {
 	w.sent.Counted(desk.Seen{Visitor: m.visitor, Page: "blog.example" + m.page, Day: visit.DayOf(m.at, time.UTC)})
 }
 
-// visits returns messages, one in ten of which cannot be counted, and another one is a bot's.
+// visits returns messages with visits. One in ten cannot be counted, and another one in ten is from a bot.
 func visits(seed uint64, n int) []message {
 	random := rand.New(rand.NewPCG(seed, 15)) //nolint:gosec // a test
 	now := time.Now()
@@ -351,7 +351,7 @@ func TestQueueIsCounted(t *testing.T) {
 	w.consumeAll()
 }
 
-// Messages have the sources of visitors. If they have no time, the hour is that of the message.
+// Messages have the sources of visitors. If a visit has no time, its hour is that of the message.
 func TestMessagesBringTags(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -410,7 +410,7 @@ func TestRebalances(t *testing.T) {
 	w.finish(running...)
 }
 
-// A consumer shows how far it is behind in the partitions that it reads, and not in those that it has given up.
+// A consumer shows how far it is behind in the partitions that it reads, and not in partitions that it no longer reads.
 func TestOnlyWhatIsReadIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -535,8 +535,8 @@ func TestBrokerGoesAway(t *testing.T) {
 	w.finish(c)
 }
 
-// A consumer whose database goes away logs this, shows how long it has been waiting, and counts each message once.
-// Retried messages are not refused ones.
+// A consumer whose database goes away logs this, shows how long it has been waiting, and counts each message once. Messages
+// that are retried are not counted as refused.
 func TestDatabaseGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

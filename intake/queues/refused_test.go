@@ -13,7 +13,7 @@ import (
 	"footfall/desk"
 )
 
-// Messages that cannot be counted do not block others, and the stored part of them does not identify visitors.
+// Messages that cannot be counted do not block other messages. The part of them that is stored does not identify visitors.
 func TestMessagesThatCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -127,7 +127,7 @@ func TestRefusedMessagesAreBounded(t *testing.T) {
 	assert.EqualValues(t, 10, forgotten)
 }
 
-// A temporary obstacle is waited for: a visitor is being erased, or the app is being moved.
+// A consumer waits while the app is held, because a visitor is being erased or the app is being moved.
 func TestHeldAppIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

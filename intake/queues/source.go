@@ -70,8 +70,8 @@ func reopen(why error) error {
 	return fmt.Errorf("%w: %w", ErrAnew, why)
 }
 
-// lostMessages returns the error for a part that ends before the position up to which it was counted. It would be
-// unknown whether the next messages were already counted.
+// lostMessages returns the error for a part that ends before the position up to which it was counted. Reading cannot continue,
+// because it is unknown whether the next messages were already counted.
 func lostMessages(queue, part, ends string, counted int64) error {
 	return visit.Errorf(visit.Mismatch, "queue",
 		"%s, but was counted up to %d: its servers have lost messages, or it is another queue of that name. "+

@@ -1,6 +1,7 @@
--- A cell is this database, on all nodes of a Citus cluster. The steps have made its tables in the schema cell. They are on one
--- worker, and Citus moves them. Only on that worker, the schema footfall has a view of each table under its name, and all
--- functions. So a session there finds the same as on a single PostgreSQL, and no statement goes through Citus.
+-- A cell is a database that exists on all nodes of a Citus cluster. The steps have created its tables in the schema cell. The
+-- tables are on one worker, and Citus can move them to another. Only the worker with the tables has the schema footfall, with
+-- all functions and with a view of each table under the table's name. So a session there finds the same names as on a single
+-- PostgreSQL, and no statement goes through Citus.
 --
 -- This runs on the coordinator after the steps, and the coordinator applies it to all nodes. It may be run again.
 DO $$
@@ -9,11 +10,11 @@ DECLARE
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_dist_shard AS s WHERE s.logicalrelid = 'cell.batches'::regclass) THEN
         SET LOCAL citus.propagate_set_commands = local;
-        SET LOCAL session_replication_role = replica; -- rows that pg_restore has put here go to a node, and no trigger fires
+        SET LOCAL session_replication_role = replica; -- rows that pg_restore has put here move to a node, without triggers
         PERFORM citus_schema_distribute('cell');
         SET LOCAL session_replication_role = origin;
         FOR name IN SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p WHERE p.pronamespace = 'cell'::regnamespace LOOP
-            EXECUTE name; -- already made here, but on no other node
+            EXECUTE name; -- the function exists here, but on no other node
         END LOOP;
     END IF;
     FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP -- even if only the coordinator has them
@@ -43,8 +44,8 @@ AS $$
     WHERE s.logicalrelid = to_regclass(format('cell.%I', named))
 $$;
 
--- In PL/pgSQL, which plans a query once per session. An SQL function would be planned at each call, which took longer than all
--- other work that a batch does here but not on a single PostgreSQL.
+-- In PL/pgSQL, which plans a query once per session. An SQL function would be planned at each call. This took longer than
+-- everything else that a batch does only in a cell.
 CREATE OR REPLACE FUNCTION cell.is_here() RETURNS boolean
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -59,9 +60,10 @@ BEGIN
 END
 $$;
 
--- A move takes this lock exclusively, on all nodes, once it has copied all but the last changes, and holds it until the tables are
--- elsewhere. A transaction that writes first delays the move until it ends. A transaction that writes later finds the tables gone,
--- and its session ends as if the server had. Its client then connects again, which leads it to the tables.
+-- A move takes the lock of lock_shard_metadata exclusively, on all nodes, once it has copied all but the last changes. It holds
+-- this lock until the tables are on the other node. A transaction that writes first delays the move until it ends. A
+-- transaction that writes later finds the tables gone, and its session ends as if the server had. Its client then connects
+-- again, which leads it to the tables.
 CREATE OR REPLACE FUNCTION cell.must_be_here() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -90,10 +92,11 @@ BEGIN
 END
 $$;
 
--- Only the coordinator makes and drops tables. It does so on all nodes in one transaction, during which counting waits, from the
--- time when it has its locks until it has committed everywhere. It always gives way: it waits for a lock for a tenth of the time
--- after which other sessions look for a deadlock, on any node. If it cannot get its locks, it tries again a little later, and
--- finally fails with 55P03 for the caller to try again. Nodes that are away are skipped.
+-- Only the coordinator creates and drops tables. It does so on all nodes in one transaction. Counting waits from the moment
+-- when this transaction has its locks until it has committed everywhere. The transaction gives way to other sessions on all
+-- nodes: it waits for a lock for only a tenth of the time after which they check for a deadlock. If it cannot get its locks,
+-- the function tries again a little later, and finally fails with 55P03, so that the caller can try again. Nodes that do not
+-- respond are skipped.
 CREATE OR REPLACE FUNCTION cell.on_coordinator(command text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -119,7 +122,7 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF to_regclass('cell.visits_' || day) IS NULL THEN -- if it exists, its maker could not make the view
+    IF to_regclass('cell.visits_' || day) IS NULL THEN -- if the table exists, an earlier call could not create the view
         PERFORM cell.on_coordinator(format('CREATE TABLE cell.visits_%1$s (LIKE cell.visits INCLUDING ALL);
             ALTER TABLE cell.visits ATTACH PARTITION cell.visits_%1$s FOR VALUES IN (%1$s);', day));
     END IF;
@@ -135,12 +138,13 @@ AS $$
 BEGIN
     PERFORM cell.on_coordinator(format('ALTER TABLE cell.visits DETACH PARTITION cell.visits_%1$s;
         DROP TABLE cell.visits_%1$s;', day));
-    EXECUTE format('DROP VIEW IF EXISTS footfall.visits_%s', day); -- the table took it along
+    EXECUTE format('DROP VIEW IF EXISTS footfall.visits_%s', day); -- it may have been dropped with the table
 END
 $$;
 
--- Ends the sessions on a node that had the tables before, because they read old rows there. A node that never had them is left
--- alone, since users may have sessions there. Returns the last values of its sequences.
+-- Ends the clients' sessions on a node that had the tables before, because these sessions would read old rows. A node that
+-- never had the tables is left alone, because users may have other sessions there. Returns the last values of the node's
+-- sequences in the schema footfall.
 CREATE OR REPLACE FUNCTION cell.leave() RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -158,9 +162,9 @@ BEGIN
 END
 $$;
 
--- Every session calls this first. It fails with 57P03 if the tables are elsewhere: connect again. On a worker to which the tables
--- were moved, or whose functions are old, it makes the schemas footfall and report. Before that it ends the sessions on the node
--- that had the tables, so that no session there reads rows that are counted here.
+-- Every session calls this first. It fails with 57P03 if the tables are on another node: the client must connect again. On a
+-- worker to which the tables were moved, or whose functions are old, it makes the schemas footfall and report. Before that it
+-- ends the sessions on the node that had the tables, so that no session there reads rows that are counted here.
 CREATE OR REPLACE FUNCTION cell.arrive() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -185,7 +189,7 @@ BEGIN
         IF obj_description(to_regnamespace('footfall'), 'pg_namespace') = wanted THEN
             RETURN;
         END IF;
-        PERFORM pg_advisory_xact_lock(hashtext('footfall.arrive')); -- another session may be making them
+        PERFORM pg_advisory_xact_lock(hashtext('footfall.arrive')); -- another session may be creating the schemas
     END LOOP;
     SELECT s.shardid INTO anchor FROM pg_dist_shard AS s WHERE s.logicalrelid = 'cell.batches'::regclass;
     PERFORM set_config('lock_timeout', '100ms', true);

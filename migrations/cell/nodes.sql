@@ -28,7 +28,7 @@ BEGIN
         BEGIN
             IF node.answers THEN
                 PERFORM citus_activate_node(node.host, node.port);
-            ELSE -- citus_disable_node() refuses the first node of all, or makes the others wait until they know
+            ELSE -- citus_disable_node() refuses the first worker, or makes the others wait until they know
                 UPDATE pg_dist_node SET isactive = false WHERE nodeid = node.nodeid;
             END IF;
         EXCEPTION WHEN OTHERS THEN

@@ -1,7 +1,8 @@
--- The basis is two words. The first is the epoch of erasures, whose xmin changes when the row is restored from a dump. The
--- second changes when visitors may have been written that an instance has not seen. It is the epoch of imports, and a mark that
--- distinguishes this database from a restored or different one: a copy of the files needs a start of the server, and a restored
--- dump creates the tables again.
+-- The basis consists of two words. The first word has the epoch of erasures, and the xmin of its row, which changes when the
+-- row is restored from a dump. The second word changes when visitors may have been written that an instance has not seen. It
+-- has the epoch of imports, and numbers that differ in another or a restored database: the oid of the database, the oid of the
+-- table visitors, which a restored dump creates again, and the start time of the server, which must start to use a copy of the
+-- files.
 --
 -- This is a view, not a function, so that the statement of a batch can compare it without a call.
 CREATE VIEW bases AS
@@ -15,7 +16,7 @@ SELECT (SELECT concat_ws('/', e.value, e.xmin) FROM epochs AS e WHERE e.name = '
 COMMENT ON VIEW   bases       IS 'The current basis, in one row.';
 COMMENT ON COLUMN bases.basis IS 'Basis of an instance''s memory of the tables. As long as it is unchanged, the memory is valid. The second word does not change if rows were only deleted.';
 
--- Instances of 0.1.0 call this function, and the next one for each batch.
+-- Instances of 0.1.0 call basis(). For each batch they call require_basis().
 CREATE FUNCTION basis() RETURNS text
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp

@@ -1,8 +1,8 @@
--- Closes a day that has ended in every time zone: makes the sketches of its visits and the top pages of its sites. Returns false
--- if it was already closed. After that, only reports that list visits need its rows.
+-- Closes a day that has ended in every time zone: makes the sketches of its visits and the top pages of its sites. Returns
+-- false if it was already closed. After that, only reports that list visits need the day's rows of visits.
 --
--- Late visits for the day wait only at the end. Visits that were written while the sketches were made are found by their
--- transaction, which had not ended before.
+-- Late visits to the day have to wait only at the end. Visits that were written while the sketches were made are added to
+-- the sketches then. They are found by the ids of their transactions, which had not ended when the sketches were started.
 CREATE FUNCTION close_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER

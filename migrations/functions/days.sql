@@ -14,7 +14,8 @@ $$;
 
 COMMENT ON FUNCTION today(text) IS 'The current day in a time zone, like 20190629.';
 
--- A day first begins in UTC+14. One minute more allows for instances, which know this clock as exactly as a message is fast.
+-- A day begins first in UTC+14. The additional minute allows for the error of instances' clocks: an instance reads this
+-- server's clock by a message, which takes some time.
 CREATE FUNCTION latest_day(ahead integer DEFAULT 0) RETURNS integer
 LANGUAGE sql STABLE STRICT
 AS $$
@@ -38,7 +39,7 @@ $$;
 
 COMMENT ON FUNCTION require_day_near(integer, integer) IS 'Returns the day. Fails with SQLSTATE FF003 if it is more than this many days after the latest current day in any time zone.';
 
--- In the time zone where days begin last, so that no clock is behind it.
+-- Uses the time zone where days begin last, so that no time zone has an earlier day.
 CREATE FUNCTION days_ago(n integer) RETURNS integer
 LANGUAGE sql STABLE STRICT
 AS $$

@@ -39,8 +39,9 @@ $$;
 
 COMMENT ON FUNCTION delete_refused(integer) IS 'Deletes the refused messages of an app.';
 
--- Target by target, in the order in which every batch does: a transaction that made all counters first and locked them
--- then would keep a batch from a late one, and wait for an early one that the batch holds.
+-- Creates or locks the counters one target at a time, in the order of all batches. If it created all missing counters first
+-- and locked the others afterwards, it could deadlock: a batch could hold a counter with a low id that this transaction
+-- needs, and wait for one with a high id that this transaction has created.
 CREATE FUNCTION take_counters(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -57,7 +58,8 @@ $$;
 
 COMMENT ON FUNCTION take_counters(integer) IS 'Locks the counters of all targets of an app, and makes missing ones, or waits for the batch that is making them.';
 
--- Twice: an instance that does not know yet that the app is deleted may be copying rows of the period before.
+-- Deletes twice, because an instance that does not know yet that the app is deleted may copy rows of the previous period
+-- during the first deletion.
 CREATE FUNCTION delete_app_people(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -86,9 +88,9 @@ $$;
 
 COMMENT ON FUNCTION delete_app_rows(integer) IS 'Deletes the rows of the largest tables of an app: visits and their ids, visitors, sketches, history. While its counters are locked, no batch adds more.';
 
--- The lock on the app keeps other transactions from making pages, and the locks on its counters from counting. A visit that
--- is being counted is either counted and then deleted, or does not find its page. The locks are taken in the order of batches
--- that make pages.
+-- The lock on the app keeps other transactions from creating pages, and the locks on its counters keep them from counting. A
+-- visit that is being counted is either counted and then deleted, or does not find its page. The locks are taken in the order
+-- of batches that make pages.
 CREATE FUNCTION delete_app_rest(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -101,9 +103,9 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('footfall.fold_tags'));
     PERFORM hold_queues(app);
     DELETE FROM logs AS l WHERE l.app_id = app;
-    DELETE FROM positions AS p WHERE p.app_id = app; -- before the counters, which a batch that holds a position may want
+    DELETE FROM positions AS p WHERE p.app_id = app; -- before the counters, for which a batch that holds a position may wait
     DELETE FROM refused AS r WHERE r.app_id = app;   -- no batch writes more of them now
-    PERFORM FROM log_hours AS h WHERE h.app_id = app ORDER BY h.hour FOR UPDATE; -- as `import forget` and retention do
+    PERFORM FROM log_hours AS h WHERE h.app_id = app ORDER BY h.hour FOR UPDATE; -- in the order of `import forget`
     DELETE FROM log_hours AS h WHERE h.app_id = app;
     DELETE FROM read_logs AS r WHERE r.app_id = app;
     DELETE FROM counted_lines AS l WHERE l.app_id = app;
@@ -112,7 +114,7 @@ BEGIN
     FOREACH rows_of IN ARRAY ARRAY['erased_visitors', 'erased_visits', 'days', 'open_returns', 'packed_returns', 'tag_days', 'counters'] LOOP
         EXECUTE format('DELETE FROM %I WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)', rows_of) USING app;
     END LOOP;
-    -- Transactions that change offsets raise their epoch first, and then that of apps.
+    -- Like transactions that change offsets, this raises the epoch of offsets before the epoch of apps.
     FOREACH rows_of IN ARRAY ARRAY['pages', 'offsets', 'tags', 'tops', 'visits_kept', 'retention_pauses', 'page_tallies', 'keys', 'shares',
                                    'webhooks', 'notes'] LOOP
         EXECUTE format('DELETE FROM %I WHERE app_id = $1', rows_of) USING app;

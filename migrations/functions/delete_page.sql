@@ -1,9 +1,10 @@
--- A page is deleted in two transactions. The first one hides it, which takes a moment, however much was counted for it:
--- after that no batch counts for the page. Later batches do not find it, and earlier ones have ended when the lock on
--- its counters is taken. The second one moves its numbers to the page (deleted) of its site. No visit leads to either,
--- so it takes no lock of these pages.
+-- A page is deleted in two transactions. The first one hides the page, which is fast, however much was counted for it.
+-- After that no batch counts for the page: later batches do not find it, and earlier batches have ended when the lock on
+-- its counters is taken. The second transaction moves the page's numbers to the page (deleted) of its site. No visit
+-- counts for either page, so this transaction needs no lock to keep visits from them.
 
--- The page (deleted) is one of the app's pages, but the app's limit of new pages a day does not keep it from being made.
+-- The page (deleted) counts as a new page of the app, but it is created even if the app has reached its limit of new
+-- pages for the day.
 CREATE FUNCTION hide_page(app integer, of_site text, target text) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -39,9 +40,10 @@ $$;
 
 COMMENT ON FUNCTION hide_page(integer, text, text) IS 'Renames a page, so that its numbers can be moved to the page (deleted) of its site. Returns false if the page does not exist.';
 
--- Erased visitors cannot be distinguished, so how many of them came to both of two pages is not recorded: as many as can
--- be are counted as different visitors. All came to the site, which bounds them: by its erased visitors of each day, and
--- in all. And each came on some day, so that there are no more visitors than (visitor, day) pairs.
+-- Erased visitors cannot be distinguished, so it is unknown how many of them visited both pages. As many as possible are
+-- counted as different visitors. There are two limits. Every visitor of a page also visited the site, so the page cannot
+-- have more erased visitors than the site, on each day and in total. And every visitor visited on some day, so there are
+-- at most as many visitors as (visitor, day) pairs.
 CREATE FUNCTION merge_page(site bigint, from_page bigint, into_page bigint, kept_from integer) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -49,8 +51,8 @@ DECLARE
     more_days     bigint;
     more_visitors bigint;
 BEGIN
-    -- Sums do not record when their visitors came before. Visits of days that are not kept go: the command that
-    -- deletes them may have passed the other page.
+    -- The previous day of moved visits is 0, because it is unknown for erased visitors, who exist only as sums. Visits
+    -- of days that are not kept are deleted, because retention may already have deleted those of the other page.
     WITH gone AS (
         DELETE FROM visits AS v
         WHERE v.page_id = from_page
@@ -74,9 +76,9 @@ BEGIN
         SET visitors = least(i.visitors + excluded.visitors,
                              (SELECT sum(s.visitors) FROM erased_visits AS s WHERE s.page_id = site AND s.day_id = i.day_id));
 
-    -- Days, after the visits. If the rows of a day are kept, its visitors are counted by them. If they are gone, nobody
-    -- knows who came to both pages: each is counted as a different visitor, up to the number of the site. Sums do not
-    -- record who was new, or returned.
+    -- Days follow after the visits. If the rows of a day are kept, its visitors are counted from the rows. If the rows
+    -- are gone, it is unknown which visitors visited both pages: all are counted as different visitors, up to the site's
+    -- number of visitors. Sums do not record which visitors were new or returned.
     WITH gone AS (
         DELETE FROM days AS d
         WHERE d.page_id = from_page
@@ -111,9 +113,9 @@ BEGIN
     INTO more_days
     FROM were AS w;
 
-    -- Visitors, after the days. A visitor who came to both pages stays one; one who is new gets the next rank, in the
-    -- order of the ranks before. There are never more visitors than (visitor, day) pairs: if too many erased ones were
-    -- counted, newcomers take their places.
+    -- Visitors follow after the days. A visitor of both pages keeps the rank of the page (deleted). A visitor of only
+    -- the hidden page gets the next rank, in the order of the previous ranks. There are never more visitors than
+    -- (visitor, day) pairs: if too many erased visitors were counted, these newcomers get the ranks of some of them.
     WITH gone_erased AS (
         DELETE FROM erased_visitors AS e
         WHERE e.page_id IN (from_page, into_page)
@@ -179,15 +181,15 @@ BEGIN
     FROM still_erased AS s;
 
     PERFORM merge_sketches(from_page, into_page);
-    -- Lists of top pages are made again from the days.
+    -- The daily task makes the lists of top pages again, from the table days.
     DELETE FROM tops AS t
     USING pages AS s
     WHERE s.id = site
       AND t.app_id = s.app_id
       AND t.site_id IN (0, s.id);
 
-    -- The sums come after the rows that prove them: a batch that still knows the page by its old name may want its
-    -- counters, and must not wait for those rows.
+    -- The counters are changed last. A batch that still knows the page by its old name may wait for its counters, and
+    -- should not have to wait while the other rows are moved.
     WITH gone AS (
         DELETE FROM counters AS c
         WHERE c.page_id = from_page
@@ -225,8 +227,8 @@ BEGIN
         gone := gone || page.id;
     END LOOP;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.fold_tags'));
-    DELETE FROM tag_days AS t WHERE t.page_id = ANY (gone); -- some of its visitors may be counted for the other page already
-    DELETE FROM pages AS p WHERE p.id = ANY (gone);         -- last, since it locks what new pages need
+    DELETE FROM tag_days AS t WHERE t.page_id = ANY (gone); -- some visitors may already count for the page (deleted)
+    DELETE FROM pages AS p WHERE p.id = ANY (gone);         -- last, because it locks rows that new pages need
 END
 $$;
 

@@ -1,10 +1,11 @@
 -- Drops the partition of one day, if no app keeps its visits. The sums of a day are in the table days, so no row of visits has
 -- to be searched.
 --
--- The partition is found by the day that it holds, not by its name, which any table can have. While the locks on tables are
--- waited for, nobody can count, so this gives up soon. It waits longer for late visits, because only other late visits queue
--- after it: an import that always has a batch running cannot keep it out. `verify` reads one snapshot after the other, and
--- locks closed_days for each. It is kept from the next snapshot there, where nobody else waits, before visits are locked.
+-- The partition is found by the day that it holds, not by its name, which any table can have. Nobody can count while this
+-- function waits for a lock on visits, so it gives up after 0.1 seconds. It waits longer for running batches of late visits,
+-- because only other late visits queue behind it: so an import that always has a batch running cannot block it. `verify` takes
+-- one snapshot after the other, and locks closed_days for each. So this function locks closed_days first, where only `verify`
+-- queues behind it, and then waits for the present snapshot to end.
 CREATE FUNCTION drop_visits_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -35,7 +36,7 @@ BEGIN
         WHERE s.site_id IS NULL
           AND day >= coalesce(k.from_day, 0)
     ) THEN
-        RETURN false; -- possibly just dropped: the caller continues with another day
+        RETURN false; -- an app keeps visits of the day, perhaps new ones: the caller continues with another day
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
     SELECT p.partition INTO partition FROM visits_partitions() AS p WHERE p.day = drop_visits_day.day;

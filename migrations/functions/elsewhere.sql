@@ -10,7 +10,7 @@ BEGIN
     ON CONFLICT (name) DO UPDATE
         SET created_at = now()
         WHERE apps.cell = by_cell
-          AND apps.moving_to IS NULL; -- a move that has not ended finds the app by it
+          AND apps.moving_to IS NULL; -- a move that has not ended finds the app by this time
     RETURN (SELECT coalesce(a.cell, '') FROM apps AS a WHERE a.name = named);
 END
 $$;

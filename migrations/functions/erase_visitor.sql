@@ -1,6 +1,6 @@
--- A visitor is erased at some sites at a time. Each visit locks the counters of its site, so that a transaction which
--- holds those has the site to itself: no batch is between its look-up and its insert. Batches that wait for the lock
--- meet a new basis, and forget the erased visitor.
+-- A visitor is erased at some sites at a time. Each visit locks the counters of its site. So while a transaction holds the
+-- counters of a site, no batch is between looking up a visitor of this site and inserting it. Batches that wait for the lock
+-- then find that the basis has changed, and remove the erased visitor from memory.
 
 CREATE FUNCTION oldest_unseen() RETURNS bigint
 LANGUAGE sql
@@ -38,10 +38,10 @@ $$;
 
 COMMENT ON FUNCTION visitor_pages_since(bigint[], integer[], bigint, inet[]) IS 'The pages of sites with rows of a visitor that were counted from a day of their site on, and by no transaction older than unseen. The first two arrays are one table.';
 
--- A day at a time: so each row is found by the whole key.
+-- Deletes the visits of only one day, so that each row is found by the whole key.
 CREATE FUNCTION erase_visits(of_day integer, pages bigint[], addresses inet[]) RETURNS void
 LANGUAGE plpgsql
-SET plan_cache_mode = force_custom_plan -- which opens the one partition
+SET plan_cache_mode = force_custom_plan -- so that only the partition of this day is opened
 AS $$
 BEGIN
     WITH gone AS (
@@ -62,8 +62,9 @@ $$;
 
 COMMENT ON FUNCTION erase_visits(integer, bigint[], inet[]) IS 'Deletes the visits of a visitor on a day, which stays counted.';
 
--- Rows are found by keys only, even if the planner prefers to read a table, since other visits wait at the end. Before
--- that, as much as possible is read: the visits counted while the targets were searched, and the rows to delete.
+-- Rows are found only by keys, even if the planner prefers to read a whole table, because other visits have to wait during
+-- the last part. As much as possible is read before that part: the visits that were counted while the targets were searched,
+-- and the rows to delete.
 CREATE FUNCTION erase_visitor(app integer, of_sites bigint[], addresses inet[]) RETURNS bigint
 LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -76,9 +77,9 @@ DECLARE
     pages   bigint[];  -- the targets with the visitor
     homes   bigint[];  -- the site of each
     firsts  integer[]; -- the first day of the visitor there
-    lasts   integer[]; -- and the last one
+    lasts   integer[]; -- the last day of the visitor there
     ends    integer[]; -- the last day that was counted at the site
-    visited bigint[];  -- the targets with visits on that day or later
+    visited bigint[];  -- the targets that may have visits on the site's last day or later
     sites   bigint[];
     days    integer[]; -- the last day of each site
     since   bigint[];
@@ -110,8 +111,8 @@ BEGIN
         RETURN 0;
     END IF;
 
-    -- Only late visits count on days before the last one of their site, and those wait: so nothing is held that another
-    -- visit waits for, however long this takes.
+    -- Only late visits count on days before the last day of their site, and hold_app_days() already makes these wait. So this
+    -- loop holds no lock that another visit waits for, however long it takes.
     FOR day, old IN
         SELECT d.day, array_agg(f.id)
         FROM visits_partitions() AS d
@@ -130,8 +131,8 @@ BEGIN
     since   := visitor_pages_since(sites, days, unseen, addresses);
     pages   := pages || since;
     visited := visited || since;
-    -- Rows that will be deleted, with the lock of a transaction that wants them to stay: no visit waits for that. After
-    -- it their blocks are in memory, and in the WAL.
+    -- Reads the rows that will be deleted, with a weak lock (FOR KEY SHARE) that no visit has to wait for. After that, the
+    -- blocks of these rows are in memory and in the WAL.
     PERFORM FROM visitors AS v WHERE v.page_id = ANY (pages) AND v.ip = ANY (addresses) FOR KEY SHARE;
     PERFORM FROM visits AS v WHERE v.day_id = ANY (days) AND v.page_id = ANY (visited) AND v.ip = ANY (addresses) FOR KEY SHARE;
 
@@ -160,8 +161,8 @@ $$;
 
 COMMENT ON FUNCTION erase_visitor(integer, bigint[], inet[]) IS 'Removes the addresses of a visitor from some sites and their pages, and returns the number of these targets. Their ranks stay taken.';
 
--- A row of the period before may be copied into the present one until it is deleted, so the copies are deleted after it. Rows
--- are locked in the order in which an instance renews them.
+-- A row of the previous period may be copied into the present period until it is deleted. So the rows of the previous period
+-- are deleted first, and then the copies. Rows are locked in the order in which an instance renews them.
 CREATE FUNCTION erase_people(app integer, ids inet[]) RETURNS void
 LANGUAGE plpgsql
 AS $$

@@ -1,6 +1,6 @@
 -- Ranks of erased visitors, which erased_visitors stores as bits. They are packed and unpacked only here.
 CREATE FUNCTION unpack_ranks(part integer, place smallint, places bit) RETURNS SETOF bigint
-LANGUAGE sql IMMUTABLE PARALLEL SAFE -- not STRICT, so that it is planned into the query
+LANGUAGE sql IMMUTABLE PARALLEL SAFE -- not STRICT, so that the planner inlines it
 AS $$
     SELECT 256::bigint * part + 1 + n
     FROM generate_series(coalesce(place, 0), coalesce(place, 255)) AS n
@@ -19,7 +19,7 @@ COMMENT ON VIEW   erased_ranks         IS 'Ranks of erased or forgotten visitors
 COMMENT ON COLUMN erased_ranks.page_id IS 'The target.';
 COMMENT ON COLUMN erased_ranks.rank    IS 'Rank of the visitor.';
 
--- If a rank is already erased, its row would have neither one rank nor several. The table refuses this, so that no rank is lost.
+-- If a rank is already erased, place and places both become null. The table refuses such a row, so that no rank is lost.
 CREATE FUNCTION erase_ranks(pages bigint[], ranks bigint[]) RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

@@ -1,5 +1,5 @@
--- Filters: queries about the visitors of a site, each on each of their days. Conditions are texts as users write them. The
--- result is the text of a query, which contains only numbers of these texts.
+-- Filters: queries about the visitors of a site on each of their days. Conditions are texts as users write them. The result is
+-- the text of a query. It contains no text of the conditions, but only the ids that they refer to.
 
 -- The values of a condition, separated by bars. In a value, %7C, %2A and %21 mean a bar, a star and an exclamation mark. %25
 -- before one of these, or before another %25, means a percent sign.
@@ -44,7 +44,7 @@ $$;
 COMMENT ON FUNCTION filter_known(integer) IS 'Returns true. Fails if the tags of visitors are not recorded on some day.';
 
 -- Whether a visitor ever came to a site with a tag, including visits of the last second, since tag_days is updated after the
--- rows of visits. This looks at one day after the other, the last first, as tag_days is in order of days.
+-- rows of visits. Looks at one day after the other, the last day first, because tag_days is in order of days.
 CREATE FUNCTION filter_came(site bigint, tag integer) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT
 SET search_path = footfall, pg_temp
@@ -69,7 +69,7 @@ $$;
 
 COMMENT ON FUNCTION filter_came(bigint, integer) IS 'Whether any visitor ever came to a site with a tag.';
 
--- Ten values of a name that visitors of a site had lately. Site '': visitors of any site of the app.
+-- Ten values of a name that visitors of a site had lately. If site is null: visitors of any site of the app.
 CREATE FUNCTION filter_values_of(of_app integer, site bigint, name text) RETURNS text
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -88,8 +88,9 @@ $$;
 
 COMMENT ON FUNCTION filter_values_of(integer, bigint, text) IS 'Some values of a tag that visitors of a site, or of any site of an app, had. Null: none.';
 
--- The ids of the values of a tag. If the last value is (none), also those of all other values. A value that no visitor of the
--- site had is as unknown as a value that the app never had. So a user who may see only this site learns nothing about others.
+-- The ids of the values of a tag. If (none) is among the values, without has the ids of all values of the tag. A value that no
+-- visitor of the site had is treated like a value that the app never had. So a user who may see only this site learns nothing
+-- about other sites.
 CREATE FUNCTION filter_tags(of_app integer, app text, site text, name text, written text, OUT ids integer[], OUT without integer[])
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -127,7 +128,7 @@ $$;
 
 COMMENT ON FUNCTION filter_tags(integer, text, text, text, text) IS 'ids: the tags that a condition names. without: all tags of its name, if (none) is among its values.';
 
--- The pages of a site, or the events of its app.
+-- The pages of a site, or the events of its app, that a condition names.
 CREATE FUNCTION filter_pages(of_app integer, site text, is_event boolean, written text) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -180,7 +181,7 @@ $$;
 
 COMMENT ON FUNCTION filter_pages(integer, text, boolean, text) IS 'The pages of a site, or events of its app, that a condition names.';
 
--- Whether a row has one of some tags. A few are compared one by one, many are looked up.
+-- Whether a row has one of some tags. A few tags are compared one by one, many are looked up.
 CREATE FUNCTION filter_has(ids integer[]) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT
 SET search_path = footfall, pg_temp
@@ -193,7 +194,7 @@ $$;
 
 COMMENT ON FUNCTION filter_has(integer[]) IS 'Text of a condition on visits v: the row has one of some tags.';
 
--- The first day from which rows of visits are there, as far as retention deletes days.
+-- The first day from which retention has deleted no rows of visits.
 CREATE FUNCTION visits_kept_from(app integer) RETURNS integer
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -213,8 +214,9 @@ $$;
 
 COMMENT ON FUNCTION filter_kept(text, integer) IS 'Fails with the first day from which rows are kept.';
 
--- asks: the requirement of a condition on rows v of sites. pages: the pages, one of which the visitor must have visited on the day.
--- tags: the tags, one of which a row must have, if this is the whole condition. tagged: the condition reads tags of rows.
+-- asks is the requirement of a condition on a row v of a site. pages are pages: the visitor must have visited one of them on
+-- the day. tags is not null if the whole condition is that a row has one of these tags. tagged is true if the condition reads
+-- the tags of rows.
 CREATE FUNCTION filter_condition(of_app integer, app text, site text, condition text,
                                  OUT negated boolean, OUT asks text, OUT pages bigint[], OUT tags integer[], OUT tagged boolean)
 LANGUAGE plpgsql STABLE
@@ -250,9 +252,9 @@ $$;
 
 COMMENT ON FUNCTION filter_condition(integer, text, text, text) IS 'Requirement of a filter condition on a row of a site, or on pages of the same day.';
 
--- Rows v of several sites, combined into those of one site: a visitor once per day, with the tags of all their visits on that
--- day, and new if they had visited none of the sites before. First days of all visitors are read, because rows of the requested
--- days do not show visits to the other sites.
+-- Combines the rows of several sites into rows v like those of one site. Each visitor has one row per day, with the tags of all
+-- their visits on that day, and is new if they had visited none of the sites before. This needs the first days of visitors at
+-- all sites, because the rows of the requested days do not show earlier visits to the other sites.
 CREATE FUNCTION filter_sites(sites bigint[], from_day integer, to_day integer, needs_tags boolean) RETURNS text
 LANGUAGE sql IMMUTABLE
 SET search_path = footfall, pg_temp
@@ -274,7 +276,7 @@ $$;
 
 COMMENT ON FUNCTION filter_sites(bigint[], integer, integer, boolean) IS 'Text after FROM for the visitors of several sites, each on each of their days.';
 
--- Keeps its plan: planning for all partitions of visits takes three times as long as looking up 200 rows.
+-- Uses a generic plan, because planning for all partitions of visits takes three times as long as looking up 200 rows.
 CREATE FUNCTION filter_few(site bigint, asked bigint[], from_day integer, to_day integer)
 RETURNS TABLE (page_id bigint, day_id integer, ip inet, previous_day integer)
 LANGUAGE plpgsql STABLE
@@ -295,19 +297,20 @@ $$;
 
 COMMENT ON FUNCTION filter_few(bigint, bigint[], integer, integer) IS 'Rows of a few pages and events on days on which the visitor was at a site, by looking up each row.';
 
--- Text after WITH for the visitors of a site that a filter selects. f (day_id, ip, previous_day, tags) has each visitor on each
--- of their days, v (ip, pv, fresh) each visitor once, a (visitors) their number, and p (page_id, day_id, ip, previous_day) their
--- rows of all pages and events on these days. A query without tags, and without conditions on tags, covers every day whose rows
--- are kept. Site '' means all sites of the app as one. A site that has not been counted has no visitors, and no condition is
--- looked up for it.
+-- query is the beginning of a query (WITH) for the visitors of a site that a filter selects. f (day_id, ip, previous_day, tags)
+-- has each visitor on each of their days, v (ip, pv, fresh) has each visitor once, a (visitors) has the number of visitors, and
+-- p (page_id, day_id, ip, previous_day) has the visitors' rows of all pages and events on these days. A query without tags, and
+-- without conditions on tags, covers every day whose rows are kept. Site '' means all sites of the app as one. A site that has
+-- not been counted has no visitors, and no condition is looked up for it.
 --
--- If the tags of some visitors are not recorded, f fails for callers who need rows, and is empty for others: g.unknown is the
--- last such day. If rows were deleted, gone is the last such day, and query is null. by_tags has the tags of a filter with only
--- one condition, on tags, which can be answered from tag_days.
+-- If the tags of some visitors are not recorded, g.unknown is the last day with such visitors. Then f fails if needs_rows is
+-- true, and otherwise is empty. If rows were deleted, gone is the last day without them, and query is null. by_tags has the
+-- tags of a filter whose only condition is on tags. The numbers of this filter can be read from tag_days.
 --
--- Rows are read once, into s, and joined by hash (see filter_rows()). Rows of pages are joined with those of the site day by
--- day if conditions concern only these: the hash of one day stays in the processor's cache, which saves four times the cost of
--- reading the rows again. But if no visitor is left out, and the requested pages have only a few rows, each row is looked up.
+-- Rows of the site are read once, into s, and joined by hash (see filter_rows()). If all conditions concern only rows of the
+-- site, rows of pages are joined with rows of the site day by day. Then the rows of the site are read again, but the hash of
+-- one day stays in the processor's cache, which saves four times as much. If no visitor is left out, and the requested pages
+-- have only a few rows, each row is looked up instead.
 CREATE FUNCTION filter_query(app text, site text, from_day integer, to_day integer, conditions text[], needs_rows boolean, needs_tags boolean DEFAULT true,
                              asked bigint[] DEFAULT NULL, OUT of_app integer, OUT site_id bigint, OUT sites bigint[], OUT by_tags integer[], OUT gone integer, OUT query text)
 LANGUAGE plpgsql STABLE
@@ -316,11 +319,11 @@ AS $$
 #variable_conflict use_column
 DECLARE
     most      CONSTANT integer := 2000000;
-    few       CONSTANT integer := 20; -- this many rows are read in the time of one look-up
+    few       CONSTANT integer := 20; -- as many rows are read in the time of one look-up
     filters   boolean;
     condition text;
     c         record;
-    ofs       text[] := '{true}'; -- conditions on the site's rows
+    ofs       text[] := '{true}'; -- conditions on rows of the site
     joins     text[] := '{true}'; -- conditions on rows of pages joined to them
     unknown   text   := 'NULL::integer';
     kept      integer;
@@ -362,7 +365,7 @@ BEGIN
         by_tags := CASE WHEN cardinality(conditions) = 1 AND site <> '' THEN c.tags END;
     END LOOP;
 
-    PERFORM FROM visits WHERE false; -- no day: locks only the parent
+    PERFORM FROM visits WHERE false; -- reads no partition: locks only the parent
     kept := visits_kept_from(of_app);
     gone := (SELECT max(d.day_id) FROM days AS d WHERE d.page_id = ANY (sites) AND d.day_id BETWEEN from_day AND least(to_day, kept - 1));
     IF gone IS NOT NULL THEN
@@ -407,8 +410,8 @@ $$;
 
 COMMENT ON FUNCTION filter_query(text, text, integer, integer, text[], boolean, boolean, bigint[]) IS 'Query for the visitors of a site, or of all sites of an app as one, each on each of their days, who meet all conditions.';
 
--- The planner knows little about days that have just begun. Without these settings it looked up rows of pages one by one, which
--- took 200 times as long.
+-- The planner knows little about days that have just begun. Without these settings, it looked up rows of pages one by one,
+-- which took 200 times as long as a hash join.
 CREATE FUNCTION filter_rows(query text) RETURNS SETOF record
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -426,17 +429,20 @@ $$;
 
 COMMENT ON FUNCTION filter_rows(text) IS 'Rows of a query that begins with one of filter_query().';
 
--- Reports about the selected visitors, by part, in one pass over their rows. numbers: totals. days: by day, week or month. tags:
--- the first n values of each name, and visitors without one. pages: the first n pages. events: the first n events, where pv is
--- the number of all visitors; left out next to other parts if there are very many events. If rows cannot be used, numbers and
--- days of a single tag come from tag_days. With since among the parts, it is the last row: the first day from which everything
--- is recorded (0: all days), and the number of erased visitors on these days. Unless it is 0, no other row is returned.
+-- Reports about the selected visitors, by part, in one pass over their rows. numbers: totals. days: numbers by day, week or
+-- month. tags: the top values of each name, and the visitors without a value. pages: the top pages. events: the top events,
+-- where pv is the number of all visitors; if there are very many events, this part is left out, unless it is the only one. If
+-- rows cannot be used, numbers and days for a single tag come from tag_days. since, if requested, is the last row: the first
+-- day from which everything is recorded (0: all days), and the number of erased visitors from this day on. If the day is not 0,
+-- no other row is returned.
 --
--- Rows of pages are joined with u, which has each visitor once with their days, and stays in the processor's cache where f does
--- not. An unbroken visitor was at the site on no other day between the first and the last of the selected ones. Then a row of a
--- page is their first if they had not visited it since that first day, so counting needs no comparison of visitors.
+-- Rows of pages are joined with u, which has each visitor once with their days. u is smaller than f, and so stays in the
+-- processor's cache. A visitor is unbroken if they were at the site on no other day between the first and the last selected
+-- day. Then a row of a page is the visitor's first if its previous day is before the first selected day. So counting such
+-- visitors needs no comparison of visitors.
 --
--- Parts that are not requested are not in the query. Compiling a query that runs for a second takes half as long.
+-- Parts that are not requested are left out of the query, because compiling a query takes time: half a second for a query that
+-- runs for a second.
 CREATE FUNCTION filter_panels(app text, site text, from_day integer, to_day integer, conditions text[], parts text[], names text[] DEFAULT '{}',
                               period text DEFAULT 'day', most_values integer DEFAULT 0, most_pages integer DEFAULT 0)
 RETURNS TABLE (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)
@@ -453,7 +459,7 @@ DECLARE
           AND 'events' = ANY (parts)
         GROUP BY d.page_id
         LIMIT 10001);
-    deleted bigint[]; -- deleted pages: their rows do not have the previous day
+    deleted bigint[]; -- the pages (deleted): their rows have no previous day
     days_of CONSTANT text := ', u AS (SELECT f.ip, count(*) AS pv, count(*) FILTER (WHERE f.previous_day = 0) AS fresh, array_agg(f.day_id) AS days, min(f.day_id) AS first_day, '
                              'NOT %8$L AND sum(f.previous_day) - min(f.previous_day) = sum(f.day_id) - max(f.day_id) AS unbroken FROM f GROUP BY f.ip)';
     f       record;
@@ -475,7 +481,7 @@ BEGIN
     IF begins = 0 THEN
         begins := (SELECT min(d.day_id) FROM days AS d WHERE d.page_id = ANY (f.sites));
     END IF;
-    IF parts = '{events}' AND events = '{}' THEN -- no event on these days, whether or not all of them are recorded
+    IF parts = '{events}' AND events = '{}' THEN -- no event on these days, even if some days are not fully recorded
         RETURN;
     END IF;
     IF f.gone IS NULL THEN

@@ -1,8 +1,8 @@
 -- For instances of 0.2, which may run alongside this version during an upgrade, and for their rows. 0.4 deletes this file.
 
--- Fails for an import of 0.2 that still runs, since it does not know which lines this version has counted. Such an import may add a
--- log before. A row of logs without counted lines has no effect here. If that row were refused, the import would retry for ten
--- minutes.
+-- Fails for an import of 0.2 that still runs, because such an import does not know which lines this version has counted. Before
+-- it fails, the import may add a row to logs. This is allowed, because a row without counted lines has no effect here, and
+-- because the import would retry for ten minutes if the row were refused.
 CREATE FUNCTION move_log(app integer, log bigint, look bigint, from_counted bigint, to_counted bigint, hash bytea,
                          lines bigint, last_at timestamptz, tail bytea, after_lines bytea) RETURNS void
 LANGUAGE plpgsql
@@ -16,8 +16,8 @@ $$;
 
 COMMENT ON FUNCTION move_log(integer, bigint, bigint, bigint, bigint, bytea, bigint, timestamptz, bytea, bytea) IS 'Ends an import of 0.2.';
 
--- Deletes the rows that 0.1.0 has for a log, in the transaction that writes the log in the new form. An import of 0.1.0 that is
--- still counting it finds no position, and stops.
+-- Deletes the rows that 0.1.0 has written for a log, in the transaction that writes the log in the new form. An import of 0.1.0
+-- that is still counting this log finds no position, and stops.
 CREATE FUNCTION take_old_log(app integer, log bigint) RETURNS void
 LANGUAGE sql
 SECURITY DEFINER
@@ -43,8 +43,8 @@ COMMENT ON FUNCTION take_old_log(integer, bigint) IS 'Deletes the lines and the 
 
 REVOKE ALL ON FUNCTION take_old_log(integer, bigint) FROM PUBLIC;
 
--- The logs of an app that 0.2 (or 0.1.0) has counted, at least in part, once none of its batches runs. 0.1.0 recorded no times, only
--- hours by the clock that the lines show, which may be 12 hours behind UTC.
+-- The logs of an app that 0.2 (or 0.1.0) has counted, at least in part. Waits until no batch of these versions runs. 0.1.0
+-- recorded no times, only hours by the clock that the lines show, which may be 12 hours behind UTC.
 CREATE FUNCTION closed_logs(app integer)
 RETURNS TABLE (server text, told text, counted bigint, claimed bigint, counted_hash bytea, hash bytea, keyed boolean, last_at timestamptz,
                tail bytea, hours integer[])

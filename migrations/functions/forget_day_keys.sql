@@ -1,8 +1,9 @@
 -- Deletes the keys of earlier days, except those that may still be needed: no time zone is a whole day behind UTC.
 --
--- A deleted row stays readable in its page until the room is needed, which takes weeks at one row a day. So the table is
--- written again with the remaining rows, and the old file is removed at the commit. The first lock keeps out only other
--- sessions that do the same. The second is given up soon, since sessions that need a key queue after it.
+-- A deleted row stays readable in its page until its space is reused, which takes weeks at one row a day. So the table
+-- is written again with the remaining rows, and the old file is removed at the commit. The first lock blocks only other
+-- sessions that run this function. The second lock is waited for only briefly, because sessions that need a key queue
+-- behind it.
 CREATE FUNCTION forget_day_keys(before integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -1,4 +1,4 @@
--- Rights of the roles in the database: footfall_app is the service, which only counts. footfall_report reads reports.
+-- Rights of the roles in the database: footfall_app is the role of the service. footfall_report only reads reports.
 --
 -- The roles belong to the whole server, their rights to this database. On managed servers, the role that migrates may not be
 -- allowed to create roles. Then an administrator creates them, and the next `footfall migrate up` grants their rights. Nothing
@@ -28,8 +28,9 @@ BEGIN
                 WHEN duplicate_object THEN
                     EXIT;
                 WHEN unique_violation THEN
-                    -- Another database's session created the role at this moment, and no lock of this database prevents that. The
-                    -- cache of this session still misses the role. Trying again refreshes it: then the error is duplicate_object.
+                    -- A session in another database has created the role at this moment, which no lock of this database
+                    -- prevents. The cache of this session does not contain the role yet. Trying again refreshes the cache, and
+                    -- then fails with duplicate_object.
                     NULL;
             END;
         END LOOP;
@@ -68,8 +69,8 @@ BEGIN
             record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea, text[]) TO footfall_app;
     END IF;
 
-    -- The rights that `footfall report` needs, and no more: columns of apps that lead to targets and visitors, and the
-    -- tables that the views of the schema report do not cover.
+    -- The rights that `footfall report` needs, and no more: the columns of apps that are needed to find targets and visitors,
+    -- and the tables that the views of the schema report do not cover.
     IF 'footfall_report' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_report;
         GRANT SELECT ON schema_files, goose_db_version, pages, counters, totals, visitors, visits, days, visits_kept, titles TO footfall_report;

@@ -1,8 +1,8 @@
 -- Replaces the addresses that identify an app's visitors with hashes, in the transaction of a command that holds all counters
--- of the app. The key of the hashes is not in the database: the command reads the addresses, computes their hashes, and has
--- these written.
+-- of the app. The key of the hashes is not in the database. So the command reads the addresses, computes the hashes, and
+-- passes the hashes to note_hashes().
 
--- Each visitor of a page is also a visitor of its site.
+-- Lists the visitors of sites only, because each visitor of a page is also a visitor of its site.
 CREATE FUNCTION list_addresses(app integer) RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -53,13 +53,13 @@ $$;
 
 COMMENT ON FUNCTION note_hashes(inet[], inet[]) IS 'Stores the hashes of some of the listed addresses.';
 
--- Current visitors (here) are recorded again within minutes.
+-- Deletes the current visitors (here) instead of hashing them, because they are recorded again within minutes.
 CREATE FUNCTION hash_visitors(app integer) RETURNS integer
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 SET work_mem = '64MB'
 SET plan_cache_mode = force_custom_plan
-SET enable_seqscan = off -- page by page, entries of indexes are adjacent, and rows of other apps are not read
+SET enable_seqscan = off -- an index has the rows of a page side by side, and skips those of other apps
 AS $$
 DECLARE
     kept_from       integer := visits_kept_from(app);
@@ -94,7 +94,7 @@ BEGIN
     WHERE p.app_id = app
       AND s.page_id = p.id
       AND s.day_id >= kept_from;
-    -- Sketches, as make_sketches() makes them: in one pass, so each visitor is hashed once.
+    -- Makes the sketches like make_sketches(), but in the same pass as the hashes, so that each visitor is hashed only once.
     WITH hashed AS (
         UPDATE visits AS v
         SET ip = h.hash

@@ -1,10 +1,11 @@
--- Visits that may be earlier than other visits of their visitors. Each is linked between the day before it and the day after
--- it, as if it had arrived in time. The caller holds the counters of the targets, and keeps their days unchanged
--- (require_past_days).
+-- Late visits: visits that may be earlier than other visits of their visitors. Each late visit is linked between the visitor's
+-- visit before it and the one after it, as if it had arrived in time. The caller holds the counters of the targets, and keeps
+-- their days unchanged (require_past_days).
 
--- For each visitor, the first day of a visit on or after a given day, and the day of the visit before. Visitors are followed
--- backwards from their last day, all visitors of a day at once, the latest day first. So each partition is opened once, and
--- only if it has a row. Each day is a separate statement, because one for all days would lock all partitions.
+-- For each visitor, the first day of a visit on or after a given day, and the day of the visit before that. Starts at the last
+-- day of each visitor and follows their previous days backwards. All visitors of a day are followed together, the latest day
+-- first. So each partition is opened once, and only if it has a row. Each day is a separate statement, because one statement
+-- for all days would lock all partitions.
 CREATE FUNCTION days_after(
     places integer[], pages bigint[], ips inet[], asked_days integer[], last_days integer[],
     OUT found_places integer[], OUT next_days integer[], OUT previous_days integer[]
@@ -76,7 +77,7 @@ $$;
 
 COMMENT ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]) IS 'For each visitor, the first day of a visit on or after a day, and the visit before. The arrays are one table: a row number, target, visitor, the day, and the visitor''s last day, which is not earlier. Fails if the row of a day is missing.';
 
--- Visitors that are not there are left out: the caller looks for them in the packed returns.
+-- Returns fewer visitors than requested if open_returns has fewer: the caller then takes the rest from the packed returns.
 CREATE FUNCTION take_open_returns(pages bigint[], days integer[], previous integer[], INOUT visitors bigint[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -152,7 +153,7 @@ $$;
 COMMENT ON FUNCTION relink_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of any days, or removes them if added is negative. The arrays are one table without duplicate rows: target, day, previous day and number. Fails if a number would become negative.';
 
 -- The daily task makes lists of top pages again from the daily numbers. Batches of two sites of an app have no lock in common,
--- but both delete lists of the app. So all take the rows in order of key.
+-- but both delete lists of the app. To avoid deadlocks, all batches lock the rows in order of key.
 CREATE FUNCTION drop_tops(targets bigint[], days integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -180,8 +181,8 @@ $$;
 
 COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of top pages of the sites of some targets, and of their whole apps, on the given days.';
 
--- Records of visitors at targets, in the order of the arrays. Null if the visitor has never come. In all functions below, the
--- arrays are one table.
+-- The row of each visitor at a target, in the order of the arrays. Null if the visitor has never visited the target. In all
+-- functions below, the arrays are one table.
 CREATE FUNCTION find_late_visitors(pages bigint[], ips inet[], OUT ranks bigint[], OUT firsts integer[], OUT lasts integer[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -306,7 +307,7 @@ $$;
 
 COMMENT ON FUNCTION add_late_hot(bigint[], bigint[], integer[], bigint[]) IS 'Adds visits to hot of targets'' days: target, site (0: the target is a site), day and number.';
 
--- The inserted row must pass the checks before the conflict is found, so hot equals pv.
+-- An inserted row must pass the checks of the table before the conflict is found, so its hot equals its pv.
 CREATE FUNCTION add_late_visits(pages bigint[], at_days integer[], previous_days integer[], newcomers boolean[], counts boolean[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -365,7 +366,7 @@ $$;
 
 COMMENT ON FUNCTION link_late_returns(bigint[], integer[], integer[], integer[], boolean[]) IS 'Changes the returns of targets for counting visits: those of their own day, and of their visitor''s next day.';
 
--- The inserted row must pass the check on days before the conflict is found.
+-- An inserted row must pass the checks of days before the conflict is found, so hot and pv are set, too.
 CREATE FUNCTION move_late_newcomers(INOUT pages bigint[], at_days integer[], INOUT next_days integer[], previous_days integer[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -392,17 +393,17 @@ $$;
 COMMENT ON FUNCTION move_late_newcomers(bigint[], integer[], integer[], integer[]) IS 'Removes visitors from the new visitors of their former first day, because an earlier visit was found, and returns the targets and days that changed.';
 
 -- Classifies and writes each visit, as VisitsRecord does for visits of a site's last day. The arrays are two tables. The first
--- has visits, with each day of a pair of target and visitor once, in order of arrival. The second has, for each (target, day),
--- the site (0: the target is a site) and the number of visits. Hot of the counters has already been added. Returns for each row
--- of the first table its place, the visitor's rank, whether it is the visitor's first visit to the target, and whether it is
--- the first on its day.
+-- table has a row for each (target, visitor, day), in order of arrival, and its tags. The second table has a row for each
+-- (target, day), with the site (0: the target is a site) and the number of visits. The visits have already been added to hot of
+-- the counters. Returns for each row of the first table its place, the visitor's rank, whether this is the visitor's first
+-- visit to the target, and whether it is the first on its day.
 --
--- The first visits of all pairs (turn 1) are counted together, then the second ones, so each is linked between two days that
--- are stored.
+-- The first rows of all (target, visitor) pairs (turn 1) are counted together, then the second rows, and so on. So each visit
+-- is linked between two days that are already stored.
 CREATE FUNCTION record_late_visits(
     pages bigint[], ips inet[], day_ids integer[], turns integer[],
     targets bigint[], sites bigint[], target_days integer[], hots bigint[],
-    tags bytea, tag_sets text[] DEFAULT NULL -- an instance of 0.1.0 does not pass it
+    tags bytea, tag_sets text[] DEFAULT NULL -- an instance of 0.1.0 does not pass tag_sets
 ) RETURNS TABLE (place integer, rank bigint, newcomer boolean, counted boolean)
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -413,9 +414,9 @@ AS $$
 DECLARE
     closed   integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c WHERE c.day_id = ANY (target_days));
     v        record; -- the visits of a turn
-    known    record; -- records of their visitors
+    known    record; -- rows of their visitors
     decided  record;
-    moved    record; -- days whose new visitors had come before
+    moved    record; -- days that had new visitors who, as is known now, had visited before
     -- Results of all turns, for tag_news.
     tag_places integer[] := '{}';
     verdicts   integer[] := '{}';

@@ -1,8 +1,9 @@
 -- Counted lines of access logs.
 
--- Records the lines that a batch counts, if their hours still have the versions that the import used for its
--- decision. expected is the sum of the versions of the compared servers: the named server and no server, or all
--- servers if no server is named. The arrays are one table, sorted by hour.
+-- Records the lines that a batch counts, if the lines' hours still have the versions that the import has read.
+-- The version of an hour and a server is the number of lines that were ever counted. expected is the sum of the
+-- versions of the compared servers: the named server and the unnamed server, or all servers if no server is
+-- named. The arrays are one table, sorted by hour.
 CREATE FUNCTION count_lines(app integer, server text, hours integer[], expected bigint[], latest timestamptz[], hashes bytea[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -22,7 +23,7 @@ BEGIN
       AND h.hour = ANY (hours)
     ORDER BY h.hour
     FOR UPDATE;
-    -- Another import cannot change these rows any more.
+    -- From here on, no other import can change these rows.
     IF EXISTS (
         SELECT
         FROM unnest(hours, expected) AS n (hour, version)
@@ -80,7 +81,7 @@ $$;
 
 COMMENT ON FUNCTION count_lines(integer, text, integer[], bigint[], timestamptz[], bytea[]) IS 'Records lines of access logs as counted, in the transaction that counts them. Fails with SQLSTATE FF004 if other lines of their hours were counted or forgotten since the import decided.';
 
--- Deletes read_logs too, so that the next import reads all files again.
+-- Also deletes the app's rows of read_logs, so that the next import reads all files again.
 CREATE FUNCTION forget_lines(app integer, of_server text, from_hour integer, to_hour integer) RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -161,9 +162,10 @@ COMMENT ON FUNCTION make_log_key(integer, bytea) IS 'Returns the random key of a
 
 REVOKE ALL ON FUNCTION make_log_key(integer, bytea) FROM PUBLIC;
 
--- Forgets lines of days that an app no longer keeps, because no batch can contain such a day. The clocks of logs
--- and apps differ by up to 26 hours. Lines of daily apps are also forgotten with the key of their day, without
--- which they cannot be recognized. Deletes positions of killed imports, and files that were not read for 90 days.
+-- Forgets lines of days that an app no longer keeps, because no batch can contain such a day. The time zones of
+-- logs and apps differ by up to 26 hours. Lines of daily apps are also forgotten when the key of their day is
+-- deleted, because they cannot be recognized without it. Also deletes positions of killed imports, and read_logs
+-- rows of files that were not read for 90 days.
 CREATE FUNCTION forget_log_lines() RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -1,5 +1,5 @@
--- Makes missing sketches of a day that has ended, of one app or of all. Called by close_day(), and for an app whose visits were
--- loaded after their days were closed.
+-- Makes the missing sketches of a day that has ended, for one app or for all apps. Called by close_day(), and after loading an
+-- app with visits on closed days.
 CREATE FUNCTION make_sketches(only_day integer, only_app integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

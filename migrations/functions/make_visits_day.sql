@@ -1,7 +1,8 @@
--- Makes the partition of one day. A service that owns no tables makes and drops partitions through this function and
--- drop_visits_day(), which run as their owner. Their search_path is fixed, with the session's temporary tables last, so that no
--- name in them can resolve to an object of the caller. They use CREATE TABLE and ATTACH, because CREATE TABLE … PARTITION OF
--- locks the parent against inserts and ATTACH does not. Several instances may call this at once: one makes the partition.
+-- Creates the partition of one day. A service that owns no tables creates and drops partitions through this function and
+-- drop_visits_day(), which run as the functions' owner. Their search_path is fixed, with the session's temporary tables last,
+-- so that no name in them can resolve to an object of the caller. CREATE TABLE and ATTACH are used, because CREATE TABLE …
+-- PARTITION OF locks the parent against inserts and ATTACH does not. If several instances call this at the same time, one of
+-- them creates the partition.
 CREATE FUNCTION make_visits_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -16,8 +17,8 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
-    -- Another instance may have made it while this one waited. This reads the catalog directly: to_regclass() would repeat
-    -- cached data of the session, which waiting for an advisory lock does not refresh.
+    -- Another instance may have created the partition while this one waited. This reads the catalog directly: to_regclass()
+    -- would repeat cached data of the session, which waiting for an advisory lock does not refresh.
     IF EXISTS (SELECT FROM pg_class WHERE relnamespace = 'footfall'::regnamespace AND relname = partition) THEN
         RETURN false;
     END IF;
@@ -35,9 +36,9 @@ $$;
 COMMENT ON FUNCTION make_visits_day(integer) IS 'Makes the partition of visits for a day like 20190629. Returns false if it exists. Fails with SQLSTATE FF003 more than eight days ahead.';
 
 -- PostgreSQL notifies all sessions that visits has changed, but a session that is just reading its partitions may miss this: it
--- gets the notice, and then keeps the list that it had started to read, until the next change. It would accept no visits of the
--- new day, and see none. Only another notice helps. This sends one: setting the statistics of a column to their present value
--- changes nothing else.
+-- gets the notice, and then keeps the old list that it had started to read, until the next change. The session would accept no
+-- visits of the new day, and see none. Only another notice helps. This function sends one by setting the statistics target of a
+-- column to its present value, which changes nothing else.
 CREATE FUNCTION read_partitions_anew() RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -49,8 +50,8 @@ $$;
 
 COMMENT ON FUNCTION read_partitions_anew() IS 'Makes all sessions read the partitions of visits again: this one from the next statement on, the others when it commits.';
 
--- A session that was reading the partitions when one was made holds a lock on visits until its transaction ends. Long ones are
--- not waited for: reports and dumps have read the partitions long ago.
+-- A session that was reading the list of partitions when one was created holds a lock on visits until its transaction ends. So
+-- this waits for such transactions, but only for a second: longer ones, like reports and dumps, have read the list long before.
 CREATE FUNCTION announce_visits_days() RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER

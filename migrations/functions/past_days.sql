@@ -1,12 +1,13 @@
--- Visits of past days, whose time the caller gives, may be of any day that their app keeps. Two advisory locks separate such a
--- batch from transactions that decide about past days. The batch takes both shared, before its counters. The others take them
--- exclusively, for moments.
+-- The caller may specify the time of a visit. Such a visit of a past day may be of any day that its app keeps. Two advisory
+-- locks separate a batch of these visits from transactions that close, drop or erase past days. The batch takes both locks
+-- shared, before it locks counters. The other transactions take them exclusively, usually only for a moment.
 --
 -- One lock is for all days: a batch may have hundreds of days, and the transactions that take it exclusively (to close or drop
 -- a day) run once a night. The other lock is for each app: it protects the kept days, the lists of top pages, and visitors
 -- during an erasure.
 
--- An erasure or deletion may hold the lock of an app for long. The batch gives up instead, since others queue after it.
+-- An erasure or deletion may hold the lock of an app for a long time. A batch does not wait that long, because other batches
+-- queue behind it.
 CREATE FUNCTION lock_app_days_shared(apps integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -65,7 +66,7 @@ $$;
 
 COMMENT ON FUNCTION hold_app_days(integer) IS 'Waits for the batches of past days of one app, and keeps later ones waiting until the end of the transaction.';
 
--- Whether an import writes old visits of an app, so that none of its rows may be deleted for their age.
+-- Whether an import writes old visits of an app. Until it ends, no rows of the app may be deleted for their age.
 CREATE FUNCTION is_retention_paused(app integer) RETURNS boolean
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -89,8 +90,8 @@ $$;
 
 COMMENT ON FUNCTION require_retention(integer) IS 'Fails with SQLSTATE 55P03 if deleting and forgetting are paused for an app.';
 
--- The first day for which visits are accepted. During a pause it stays as it was at the start, and during several, as at the
--- start of the first.
+-- The first day for which visits are accepted. During a pause of retention, it stays the same as at the start of the pause. If
+-- pauses overlap, it stays the same as at the start of the first.
 CREATE FUNCTION first_possible_day(app integer) RETURNS integer
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp

@@ -6,8 +6,8 @@ RETURN interval '35 days';
 
 COMMENT ON FUNCTION people_period_length() IS 'Minimum time for which an id of a person is kept after each use.';
 
--- The current period by the clock. Used ids are written to the table of the open period, which follows when turn_people() is
--- called.
+-- The current period by the clock. Ids in use are written to the table of the open period, which changes to the current period
+-- when turn_people() is called.
 CREATE FUNCTION people_clock() RETURNS bigint
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -26,8 +26,8 @@ $$;
 
 COMMENT ON FUNCTION people_period() IS 'The table of people that is written to: 0 or 1.';
 
--- Starts a new period if it is time: empties the table of the last period but one for it. Each lock is waited for only for a
--- moment, because all look-ups would queue after it.
+-- Starts a new period if it is time. Empties the table of the last period but one, which the new period uses. Waits for each
+-- lock only for a moment, because all look-ups would queue behind it.
 CREATE FUNCTION turn_people() RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -42,7 +42,7 @@ BEGIN
     IF present <= open THEN
         RETURN false;
     END IF;
-    LOCK TABLE people IN ACCESS EXCLUSIVE MODE; -- no session writes, and none has read which table is open
+    LOCK TABLE people IN ACCESS EXCLUSIVE MODE; -- no session is writing, or has read which table is open
     UPDATE epochs SET value = present WHERE name = 'people' AND value = open;
     IF NOT FOUND THEN
         RETURN false; -- another session has started it
@@ -62,11 +62,12 @@ COMMENT ON FUNCTION turn_people() IS 'Starts a new period of people if it is tim
 
 REVOKE ALL ON FUNCTION turn_people() FROM PUBLIC;
 
--- Must be called before people of an app are written or erased. One transaction at a time: a link must not make a circle with
--- one that is written at this moment. No new period starts after people were read here, so rows are written to the open one.
--- An app's first people raise the epoch of erasures: from then on instances have to resolve its visitors. This is checked under
--- the lock, since the last people may be erased while it is waited for. So a transaction that holds the row of that epoch must
--- not call this. First people also wait for a transaction that changes the app: with people, its visitors stay ids.
+-- Must be called before people of an app are written or erased. Only one transaction at a time may write them, because two
+-- concurrent links could form a circle. No new period starts after this function has read people, so rows are written to the
+-- open period. If the app has no people yet, the epoch of erasures is raised: from then on instances have to look up the
+-- persons of its visitors. This is checked under the lock, because another transaction may erase the last people while this one
+-- waits. So a transaction that holds the row of this epoch must not call this function. The first people also wait for a
+-- transaction that changes the app: once an app has people, its visitors must remain ids.
 CREATE FUNCTION lock_people(app integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -74,7 +75,7 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('footfall.people'), app);
-    -- In the order of the key, otherwise all rows might be read. EXISTS would have no order.
+    -- Ordered by the key, because otherwise all rows might be read. EXISTS would ignore the order.
     IF (SELECT true FROM people WHERE period IN (0, 1) AND app_id = app ORDER BY period, app_id, id LIMIT 1) IS NULL THEN
         UPDATE epochs SET value = value + 1 WHERE name = 'erasures';
         PERFORM FROM apps AS a WHERE a.id = app FOR KEY SHARE;
@@ -87,8 +88,8 @@ COMMENT ON FUNCTION lock_people(integer) IS 'Lets only one transaction at a time
 REVOKE ALL ON FUNCTION lock_people(integer) FROM PUBLIC;
 
 -- The ways from some ids to persons, a row for each step: hop 0 is the row of the id itself. An id without a row has no rows
--- here. The arrays are one table, and place is the id's place in it, from 1. A row of the open period takes precedence over that
--- of the other, which is only looked up if the first is missing.
+-- here. The arrays are one table, and place is the id's place in it, from 1. A row of the open period takes precedence over the
+-- row of the other period, which is looked up only if the first one is missing.
 CREATE FUNCTION find_people(app_ids integer[], asked inet[])
 RETURNS TABLE (place integer, hop integer, id inet, person inet, height smallint, tag_ids integer[], closed boolean)
 LANGUAGE plpgsql STABLE

@@ -1,5 +1,5 @@
--- Moves a position if it is still where the batch started. Another session that reads the same source waits here for that
--- batch, and then fails because the position has moved. No position moves back: everything before it is counted or was refused.
+-- Moves a position if it is still where the batch started. Another session that reads the same source waits here for this batch
+-- to end, and then fails because the position has moved. No position moves back: every item before it was counted or refused.
 CREATE FUNCTION move_position(app integer, source text, part text, from_next bigint, to_next bigint, uncounted text DEFAULT '') RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

@@ -1,6 +1,6 @@
--- Keeps messages of a part of a queue that could not be counted. Its position was moved past them in this transaction, so no
--- other session writes here. Only the last 1,000 messages of a part stay, so a producer that sends only garbage does not fill
--- the disk. A message is already there if an operator has set the position back.
+-- Keeps messages of a part of a queue that could not be counted. This transaction has moved the part's position past them, so
+-- no other session writes refused messages of this part. Only the last 1,000 messages of a part stay, so a producer that
+-- sends only garbage does not fill the disk. A message is already stored if an operator has set the position back.
 CREATE FUNCTION refuse_messages(app integer, source text, part text, positions bigint[], reasons text[], beginnings text[]) RETURNS void
 LANGUAGE sql
 SECURITY DEFINER

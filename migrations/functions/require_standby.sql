@@ -1,5 +1,6 @@
--- For a COMMIT that must wait for a standby: called before it, and again after it. If synchronous_standby_names is emptied in
--- the meantime, PostgreSQL silently releases waiting sessions. By then it has signalled the sessions to reload their settings.
+-- Called before and after a COMMIT that must wait for a standby. If synchronous_standby_names is emptied during the COMMIT,
+-- PostgreSQL silently releases waiting sessions. The second call notices this, because PostgreSQL has signalled the sessions
+-- to reload their settings before.
 CREATE FUNCTION require_standby() RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = footfall, pg_temp
@@ -20,9 +21,9 @@ $$;
 
 COMMENT ON FUNCTION require_standby() IS 'Fails with SQLSTATE FF009 if COMMIT does not wait for a synchronous standby.';
 
--- The service may set it, too: a cluster manager starts it with --require-standby. A batch checks once whether a standby is
--- required, after it has written its row of batches. So this waits for running batches, and no batch that found no requirement
--- commits later than this.
+-- The service may call this, too, because a cluster manager may start it with --require-standby. A batch checks once whether a
+-- standby is required, after it has written its row of batches. So this function waits for running batches: no batch that did
+-- not find the requirement commits after this function.
 CREATE FUNCTION say_standby(required boolean) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER

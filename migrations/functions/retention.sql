@@ -1,8 +1,8 @@
 -- Deleting rows that need not be kept. The service has no right to delete: it calls these functions, which run as their owner.
 -- Each one checks by itself whether the rows may be deleted.
 
--- Takes the row of erasures, because a command that moves rows between pages reads which rows are kept, and must end before
--- more may be deleted.
+-- Locks the row of erasures, because a command that moves rows between pages reads which rows are kept, and must end before
+-- more rows may be deleted.
 CREATE FUNCTION keep_visits_from(app integer, day integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -59,15 +59,16 @@ $$;
 
 COMMENT ON FUNCTION delete_unkept_visits(integer, integer, bigint, integer) IS 'Deletes up to n visits of an app on a day that it no longer keeps, in order of page from a given one. Returns their number and the last page.';
 
--- A visitor is forgotten at a site and all its pages at once. Otherwise uv of a page might exceed that of its site when the
--- visitor returns. The pairs are searched in advance, without a lock: a visitor who has returned since has a later last day at
--- the site. Counting needs the lock of the site first, so no visit arrives between this check and the deletion. A visitor with
--- rows of visits is not forgotten: a late visit may have written some since the first kept day was noted.
+-- A visitor is forgotten at a site and all its pages in the same transaction. Otherwise uv of a page might exceed uv of its
+-- site when the visitor returns. The caller has searched the pairs before, without a lock. A visitor who has returned in the
+-- meantime has a later last day at the site, which is checked here. Counting needs the lock of the site, so no visit arrives
+-- between this check and the deletion. A visitor who still has rows of visits is not forgotten. A late visit may have written
+-- such rows since the first kept day was set.
 CREATE FUNCTION forget_visitors(app integer, before integer, page_ids bigint[], ips inet[]) RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET enable_seqscan = off -- each visitor's row is found by the key, even if few rows look cheaper to read at once, because visits wait
+SET enable_seqscan = off -- looks up each visitor by the key, even if a small table looks cheaper to read, because visits wait
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
@@ -91,7 +92,7 @@ BEGIN
     ), asked AS MATERIALIZED (
         SELECT k.page_id, k.ip
         FROM pairs AS k
-        UNION -- of pages that were deleted since the search
+        UNION -- visitors of pages that were deleted since the search
         SELECT d.id, k.ip
         FROM pairs AS k
         JOIN pages AS s ON s.id = k.page_id AND s.site_id IS NULL
@@ -116,8 +117,8 @@ $$;
 
 COMMENT ON FUNCTION forget_visitors(integer, integer, bigint[], inet[]) IS 'Forgets some (target, visitor) pairs of an app whose visitors have not come since a day, if that is long enough ago. Returns their number.';
 
--- The pause starts while no transaction raises the first kept day. Each run has its own row, so a run that ends does not end
--- the pause of another.
+-- The lock ensures that no transaction changes the first kept day while the pause starts. Each run has its own row, so a run
+-- that ends does not end the pause of another run.
 CREATE FUNCTION pause_retention(app integer, run bigint, hours integer) RETURNS integer
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -146,8 +147,8 @@ $$;
 
 COMMENT ON FUNCTION pause_retention(integer, bigint, integer) IS 'Pauses deleting and forgetting for an app and a run, for some hours, at most a day, or ends the pause (0). Returns the first day for which the app accepts visits.';
 
--- No later day than today, otherwise no instance would run the daily task any more. Also deletes pauses that have ended, whose
--- runs were killed.
+-- The day must not be later than today, because otherwise no instance would run the daily task until that day. Also deletes
+-- the expired pauses of killed runs.
 CREATE FUNCTION note_retention(day integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER

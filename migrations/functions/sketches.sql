@@ -1,6 +1,6 @@
 -- Register and value of a visitor in a sketch, from the visitor's hash: 12 bits are the register, and the leading zeros of the
--- next 32 give the value. The hash is sha256(inet_send(ip)), which is the same in every version of PostgreSQL. It is an
--- argument, so that the function is one expression that is planned into the query.
+-- next 32 give the value. The hash is sha256(inet_send(ip)), which is the same in every version of PostgreSQL. The hash is an
+-- argument, so that the function is a single expression, which the planner inlines.
 CREATE FUNCTION sketch_entry(hash bytea) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -11,8 +11,9 @@ $$;
 
 COMMENT ON FUNCTION sketch_entry(bytea) IS 'Register of a HyperLogLog sketch for a visitor and its value, as register * 64 + value, from sha256(inet_send(ip)).';
 
--- Ertl's estimator (New cardinality estimation algorithms for HyperLogLog sketches, 2017): small and medium numbers need no
--- correction. Its other correction, for full registers, only matters from a thousand million visitors on.
+-- Ertl's estimator (New cardinality estimation algorithms for HyperLogLog sketches, 2017): it needs no correction for small
+-- and medium numbers. The estimator's correction for full registers is left out, because it only matters for more than a
+-- thousand million visitors.
 CREATE FUNCTION sketch_estimate(used bigint, weight double precision) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -69,8 +70,8 @@ $$;
 
 COMMENT ON FUNCTION merge_sketches(bigint, bigint) IS 'Moves the sketches of one target into those of another. The higher value of each register stays.';
 
--- If all registers are high enough, as for most targets with many visitors, the sketch is not written. The entries are in
--- order, so a register is found by binary search.
+-- A sketch is not written if all of its registers are already high enough, as for most targets with many visitors. The entries
+-- of a sketch are sorted, so a register is found by binary search.
 CREATE FUNCTION add_to_sketches(pages bigint[], days integer[], ips inet[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

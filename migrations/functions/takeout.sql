@@ -1,9 +1,10 @@
--- The export of an app: each view here is a file, with the columns of the view after app_id. Numbers of targets, tags and imports
--- are those of this database, and only serve to link rows. Rows of most files are copied directly into a table again, in their
--- order here. This is the order of the table's first index, so that writes are not scattered. load_app() writes the others.
+-- The export of an app: each view here is a file, with the columns of the view after app_id. The ids of targets, tags and
+-- imports are those of this database, and only serve to link rows. When an export is loaded, the rows of most files are copied
+-- directly to a table, in the order of the view. This is the order of the table's first index, so that writes are not
+-- scattered. load_app() writes the rows of the other files.
 --
--- If the export has a secret (footfall.takeout_secret has its id), addresses of visitors are hashed on the way. The views then
--- show the app's settings as they will be.
+-- If the export has a secret (footfall.takeout_secret has its id), addresses of visitors are hashed during the export. The
+-- views then show the app's settings as they will be after loading.
 
 CREATE VIEW takeout_app AS
 SELECT a.id AS app_id, a.name, a.tz, a.ipv6_prefix, a.access, a.sites, a.keep_query, a.created_at,
@@ -143,7 +144,7 @@ ORDER BY s.page_id, s.day_id;
 
 COMMENT ON VIEW takeout_sketches IS 'HyperLogLog sketches of the visitors of a target on a day. entries: registers that are not 0, as register * 64 + value.';
 
--- If an id has rows of both periods, the row of the present one is exported.
+-- If an id has rows in both periods, the row of the present period is exported.
 CREATE VIEW takeout_people AS
 SELECT p.app_id, p.id AS visitor, p.person, p.height, p.tag_ids AS tags
 FROM people AS p
@@ -159,7 +160,8 @@ CROSS JOIN LATERAL unnest(a.ignore) AS i (who);
 
 COMMENT ON VIEW takeout_ignored IS 'Visits that are not counted: networks, ids of visitors, and referring hosts.';
 
--- Starts loading an app, in a transaction: makes a table for each file whose rows are not copied unchanged.
+-- Starts loading an app, in a transaction: makes a temporary table for each file whose rows are not copied directly to their
+-- final table.
 CREATE FUNCTION begin_load() RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -222,8 +224,8 @@ $$;
 
 COMMENT ON FUNCTION loaded_numbers(boolean, bigint, integer) IS 'Numbers of targets or tags in the copied rows, in order, with the numbers from number_load(), and those of their sites (0: it is a site).';
 
--- Rows of large tables, which no session finds before there are pages, are written first, with the numbers of number_load().
--- Rows that other transactions wait for, those of epochs and the constraint of batches, come last.
+-- Rows of large tables are written first, with the ids from number_load(), because no other session finds them before the
+-- pages exist. Rows that other transactions wait for come last: those of epochs, and the constraint of batches.
 CREATE FUNCTION load_app(named text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -264,7 +266,7 @@ BEGIN
     INSERT INTO pages (id, site_id, app_id, created_at, uri)
     OVERRIDING SYSTEM VALUE
     SELECT m.id, o.id, app, l.created_at,
-           CASE WHEN l.uri = s.uri || '/(deleted) ' || l.target THEN s.uri || '/(deleted) ' || m.id ELSE l.uri END -- its deletion was interrupted
+           CASE WHEN l.uri = s.uri || '/(deleted) ' || l.target THEN s.uri || '/(deleted) ' || m.id ELSE l.uri END -- an interrupted deletion
     FROM loaded_targets AS l
     JOIN target_map AS m          ON m.target = l.target
     LEFT JOIN target_map AS o     ON o.target = l.site
@@ -332,8 +334,8 @@ $$;
 
 COMMENT ON FUNCTION load_app(text) IS 'Makes an app from the rows in the tables of begin_load(), and from those that were copied directly to other tables. Its days with visits have partitions, and days that have ended were closed.';
 
--- In a cell, the view of a table numbers its rows, and the table itself does not. So rows that get new numbers are not copied
--- directly to the table.
+-- In a cell, the view of a table gives new rows their ids, and the table itself does not. So rows that get new ids are not
+-- copied directly to the table.
 CREATE FUNCTION begin_carry(named text, columns text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

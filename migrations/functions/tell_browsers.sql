@@ -1,5 +1,5 @@
--- Batches of 0.1.0 have an older version, and would count different browsers behind one address as one visitor. This waits for
--- running batches.
+-- Batches of 0.1.0 have a lower schema_version. They would count different browsers behind one address as one visitor, so the
+-- constraint refuses them. Changing the constraint waits for running batches.
 CREATE FUNCTION tell_browsers() RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

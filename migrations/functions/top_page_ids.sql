@@ -1,14 +1,15 @@
--- If there are not many more pages than requested, all are returned. Otherwise each day's list has the top pages, and its last
--- number is an upper bound for pages that are not in it. The sums of these bounds over the days show which listed pages may be
--- among the first. If these are more than a few, their numbers are added up exactly. If no unlisted page can have reached the
--- last of them, the result is proved. If not, longer lists are tried, and then all pages are read.
+-- If there are not many more pages than requested, all are returned. Otherwise, the lists of top pages of each day are used.
+-- The last number in a list is an upper bound for pages that are not in the list. The sums of these bounds over the days show
+-- which listed pages may be among the first n. If more than a few pages may be, their numbers are added up exactly. If no
+-- unlisted page can have reached the number of the n-th page, the result is proved. If not, longer lists are tried, and finally
+-- all pages are read.
 --
--- If nothing was counted outside of the range, a page's numbers are those of its counters: one row for any number of days. Sums
--- of deleted pages have no new visitors.
+-- If nothing was counted outside of the range, the numbers of a page are read from its counters, which are one row for any
+-- number of days. A page (deleted) has no new visitors.
 CREATE FUNCTION top_page_ids(app integer, site bigint, from_day integer, to_day integer, measure text, n integer) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
-SET enable_seqscan = off -- rows of other apps are not read, however few there are
+SET enable_seqscan = off -- so that rows of other apps are never read
 AS $$
 DECLARE
     few    integer := greatest(2 * n, 20);
@@ -16,7 +17,7 @@ DECLARE
     scope  bigint[] := ARRAY(SELECT s.id FROM pages AS s WHERE s.app_id = app AND s.site_id IS NULL AND site IN (0, s.id));
     chosen bigint[] := ARRAY(SELECT p.id FROM pages AS p WHERE p.site_id = ANY (scope) LIMIT few + 1);
     proved boolean;
-    whole  boolean; -- nothing was counted on other days
+    whole  boolean; -- nothing was counted outside of the range
 BEGIN
     IF cardinality(chosen) <= few THEN
         RETURN chosen;
@@ -29,7 +30,7 @@ BEGIN
             FROM days AS d
             WHERE d.page_id = ANY (scope)
               AND d.day_id BETWEEN from_day AND to_day
-        ), unlisted AS MATERIALIZED ( -- found before any row is read
+        ), unlisted AS MATERIALIZED ( -- days without a list
             SELECT c.day_id
             FROM counted AS c
             WHERE NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = app AND t.site_id = site AND t.day_id = c.day_id AND t.by = measure)

@@ -1,14 +1,15 @@
--- Visitors of any of some targets in a range of days. For one target: exactly, from its sums. For several, or for sums of deleted
--- pages: from their rows, if all are kept, otherwise from the sketches of closed days and the rows of the others.
+-- The number of visitors who visited at least one of several targets in a range of days. For one target, the number is exact,
+-- from its sums. For several targets, or for a page (deleted), it is computed from the rows of visits if all are kept.
+-- Otherwise it is estimated from the sketches of closed days and the rows of the other days.
 --
--- A dropped partition is gone for every snapshot. So visits is locked first, which keeps days from being dropped, and the first
--- kept day is read by a later statement: the function is volatile, and each statement has its own snapshot. The rows, and the
--- information whether they are complete, have the same one. But in a transaction with one snapshot for all statements, a day may
--- have been dropped since: the snapshot still has the partition in the catalog (see last_dropped_day()).
+-- A dropped partition is gone for every snapshot. So visits is locked first, which keeps days from being dropped. A later
+-- statement then reads the rows, and also whether they are complete, in the same snapshot. (The function is volatile, so that
+-- each statement has its own snapshot.) But if the transaction has one snapshot for all statements, a day may have been dropped
+-- since that snapshot was taken. The snapshot still has this partition in the catalog (see last_dropped_day()).
 --
--- For a group, reading is limited to some seconds: larger requests are refused. One target has no limit, since lists may have a
--- sum of deleted pages among others. If its uniques cannot be computed, they are null with or_null, otherwise the request is
--- refused.
+-- For several targets, reading is limited to some seconds: larger requests are refused. A single target has no limit, because a
+-- list of pages may include a page (deleted). If uniques cannot be computed because addresses were hashed in the range, they
+-- are null with or_null, and otherwise the request is refused.
 CREATE FUNCTION group_uniques(app integer, pages bigint[], from_day integer, to_day integer, most integer DEFAULT 1000000, or_null boolean DEFAULT false)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
 LANGUAGE plpgsql VOLATILE
@@ -34,9 +35,9 @@ BEGIN
         RAISE EXCEPTION 'these are more than 100,000 pages: choose fewer, or a whole site' USING ERRCODE = '54000';
     END IF;
 
-    PERFORM FROM visits WHERE false; -- no day: locks only the parent
+    PERFORM FROM visits WHERE false; -- reads no partition: locks only the parent
     dropped := last_dropped_day();
-    -- Erased visitors cannot be distinguished: each of their days may be another visitor.
+    -- Erased visitors cannot be distinguished: each day of an erased visitor may belong to a different visitor.
     SELECT k.all_kept,
            (SELECT coalesce(sum(e.visitors), 0)
             FROM erased_visits AS e
@@ -91,7 +92,7 @@ BEGIN
             FROM visits AS v
             WHERE v.page_id = ANY (pages)
               AND v.day_id = ANY (open_days)
-              AND v.day_id >= open_days[1] -- so that earlier days need not be opened
+              AND v.day_id >= open_days[1] -- so that earlier partitions are not opened
         ), entries AS (
             SELECT unnest(s.entries) AS entry
             FROM sketches AS s
@@ -119,14 +120,14 @@ $$;
 
 COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer, integer, boolean) IS 'Number of visitors of any of some targets in a range of days, and its accuracy. Fails with SQLSTATE 54000 for more than 100,000 targets, and if several have more visits, or entries of sketches, than the limit; with 40001 if the snapshot is older than a dropped day; and if addresses were hashed in the range, unless or_null asks for null.';
 
--- Exact, even if rows were deleted: see returns. Sums of deleted pages do not have the previous days of visitors: they have no
--- new visitors, not even on the first day, and uniques are null.
+-- Uniques are exact, even if rows were deleted: see the view returns. A page (deleted) does not have the previous days of its
+-- visitors. So it has no new visitors, not even on its first day, and its uniques are null.
 --
--- Only necessary rows are read. All days of a target together are its counters. If there was no visit before the range, no
--- visitor has returned from before it. Any other range has the same result as one that starts on the first counted day in it,
--- which is a valid date even if the caller's number is not.
+-- Only necessary rows are read. If the range contains all days of a target, its counters are read. If the target had no visit
+-- before the range, no visitor can have returned from before the range. Any other range is replaced by one that starts on the
+-- first counted day in it. The result is the same, and this day is a valid date even if the caller's number is not.
 --
--- Rows of many targets are read at once, block by block, because rows of a day are adjacent, and rows of a target are not.
+-- Rows of all targets are read together, because the rows of a day are adjacent in the table, and the rows of a target are not.
 CREATE FUNCTION targets_sums(targets bigint[], from_day integer, to_day integer)
 RETURNS TABLE (page_id bigint, pv bigint, new_visitors bigint, hot bigint, uniques bigint)
 LANGUAGE plpgsql STABLE

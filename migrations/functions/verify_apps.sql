@@ -1,12 +1,13 @@
--- Proofs of apps as a whole, of people and of counted lines (verify_targets.sql). Offenders have the app in the place of a target.
+-- Checks of apps as a whole, of people, and of counted lines (see verify_targets.sql). Offenders have the app's negated id in
+-- place of a target.
 
 CREATE FUNCTION verify_apps(app text)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    -- Days from which apps keep visits, and closed days (as app 0): none is later than the latest day in any time zone,
-    -- or verify would not read its rows.
+    -- The days from which apps keep visits, and closed days (under app 0), must not be later than the latest present day of
+    -- any time zone. Otherwise verify would not read the rows of days before.
     RETURN QUERY
     WITH checks AS (
         SELECT 'kept ahead' AS measure, -k.app_id AS target, k.from_day AS day_id
@@ -26,8 +27,9 @@ BEGIN
     FROM checks AS c
     GROUP BY c.measure;
 
-    -- Visitors who are here now, at sites that exist, and pages of history, which belong to the site of their day.
-    -- Instances may write here while an app is deleted or moved away: for a day after that, its sites may be missing.
+    -- Current visitors must be at sites that exist, and pages of history must belong to the site of their row in
+    -- history_days. Instances may still write to the table here while an app is deleted or moved away. So for a day after
+    -- that, the app's sites may be missing.
     RETURN QUERY
     WITH checks AS (
         SELECT 'site of here' AS measure, h.site_id AS target, 0 AS day_id, p.id IS NULL OR p.site_id IS NOT NULL AS wrong
@@ -58,9 +60,9 @@ $$;
 
 COMMENT ON FUNCTION verify_apps(text) IS 'Finds days that are ahead, and rows without an owner, in one app or in all.';
 
--- Heights grow with each step and end at 4, so that nobody leads to themselves or over more steps than four: therefore
--- each row is held against the next one only, which is found by its key. Rows of the period before, if others have
--- replaced them, lead nowhere.
+-- A row's height is greater than the heights of rows that lead to it, and at most 4. So no id leads to itself, and no way has
+-- more than four steps. Therefore each row is compared only with the next row on its way, which is found by its key. Rows of
+-- the previous period that were replaced by a row of the present one are not checked.
 CREATE FUNCTION verify_people(app text, of_period smallint, after_app integer, after inet, until_app integer, until inet)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -68,7 +70,7 @@ AS $$
 BEGIN
     RETURN QUERY
     WITH found AS MATERIALIZED (
-        SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, (SELECT people_period()) AS open, -- once
+        SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, (SELECT people_period()) AS open, -- evaluated once
                p.period = (SELECT people_period())
                    OR NOT EXISTS (SELECT FROM people AS o WHERE o.period = 1 - p.period AND o.app_id = p.app_id AND o.id = p.id) AS holds
         FROM people AS p
@@ -164,8 +166,9 @@ $$;
 
 COMMENT ON FUNCTION verify_lines(text, integer, integer, integer, integer) IS 'Compares the lines of each server in a range of hours with its blocks, which follow each other without a gap.';
 
--- The lines of a day are no more than hot of the app's sites on that day and its neighbours: clocks of logs and of apps
--- differ. Up to a day after the last line that 0.2 counted, lines may be recorded that were not counted.
+-- A day has at most as many lines as the hot of the app's sites on this day, the day before and the day after, because the
+-- time zones of logs and apps may differ. Up to a day after the last line that 0.2 counted, recorded lines may not be
+-- counted, so these days are left out.
 CREATE FUNCTION verify_line_days(app text)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE

@@ -1,4 +1,5 @@
--- Proofs of sites, except those of apps that are being deleted, by days after one, up to another (verify_targets.sql).
+-- Checks of sites on the days after after_day, up to until_day (see verify_targets.sql). Sites of apps that are being
+-- deleted are left out.
 
 CREATE FUNCTION verify_sites(listed bigint[], after_day integer, until_day integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
@@ -85,8 +86,8 @@ BEGIN
     FROM checks AS c
     GROUP BY c.measure;
 
-    -- Visitors of pages who are missing at the site, on kept days, by the rows of visits of both. Visitors are compared by
-    -- hashes of 64 bits, which are grouped in half the time.
+    -- Finds visitors of pages who are missing at the site on a kept day, from the rows of visits. Visitors are compared by
+    -- hashes of 64 bits, because grouping these takes half the time of grouping addresses.
     RETURN QUERY
     WITH sites AS (
         SELECT s.id, greatest(coalesce(k.from_day, 0), 1) AS from_day
@@ -125,9 +126,10 @@ $$;
 
 COMMENT ON FUNCTION verify_sites(bigint[], integer, integer) IS 'Compares some sites with their pages: on a range of days, and in all together with the first range.';
 
--- Makes the lists again: those of some sites, or of all sites of an app together, which are stored under site 0; an
--- offender there has the app's id, negative. A list may be missing. Reports how many of a list's places are right.
--- Each number is sorted by itself: all three together take twice as long.
+-- Computes the lists of top pages again and compares them. The lists are those of some sites, or those of a whole app,
+-- which are stored under site 0. An offender of a whole app has the app's negated id. A list may be missing. Reports how
+-- many places of a list are right. The lists for pv, uv and hot are sorted separately, because sorting all three together
+-- takes twice as long.
 CREATE FUNCTION verify_tops(only_app integer, listed bigint[], after_day integer, until_day integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE

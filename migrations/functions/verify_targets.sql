@@ -1,17 +1,18 @@
--- The proofs of `footfall verify`. Each compares numbers that are read in the same snapshot: a range of targets with
--- all their rows, or some sites with their pages. Snapshots last a second or so: an old one would keep PostgreSQL
--- from removing the versions of rows that every visit makes.
+-- The checks of `footfall verify`. Each check compares numbers that are read in the same snapshot: a range of targets
+-- with all their rows, or some sites with their pages. A snapshot lasts only about a second, because an old snapshot
+-- would keep PostgreSQL from removing the row versions that every visit creates.
 --
--- Each proof returns a row for each measure: how many numbers it held against others (held), how many rows are behind
--- these (behind), how many are wrong (broken), and the first offenders, as a flat list of six numbers each: target,
--- day, previous day, the stored number, and the least and the most that it may be. A range includes both ends; whole
--- means all of it, and not only the listed targets.
+-- Each check returns a row for each measure: how many numbers were compared (held), how many rows these were computed
+-- from (behind), how many numbers are wrong (broken), and the first offenders. The offenders are a flat list with six
+-- numbers for each: target, day, previous day, the stored number, and the least and the greatest number that is right.
+-- A range includes both ends. If whole is true, all targets of the range are checked, and otherwise only the listed
+-- ones.
 --
--- Nearly all rows of the largest tables are right in the strictest sense. They are counted together, and only the
--- others are held against each measure by itself.
+-- Nearly all rows of the largest tables satisfy the strictest condition of all measures. These rows are only counted,
+-- together. Only the other rows are compared for each measure separately.
 --
--- In PL/pgSQL, whose queries are planned again for each range (plan_cache_mode): PostgreSQL before 18 does not do so
--- in SQL functions.
+-- The functions are in PL/pgSQL, where plan_cache_mode makes PostgreSQL plan the queries again for each range.
+-- PostgreSQL before 18 ignores this setting in SQL functions.
 
 CREATE FUNCTION first_offenders(offenders bigint[]) RETURNS bigint[]
 LANGUAGE sql IMMUTABLE
@@ -21,8 +22,8 @@ $$;
 
 COMMENT ON FUNCTION first_offenders(bigint[]) IS 'The offenders that a proof returns of all that it has found.';
 
--- Ranks are 1..uv if there are uv of them, none is above uv and none exists twice: the sums of the ranks and of
--- their squares show that. Ranks are read one by one only if these sums are wrong.
+-- The ranks of a target must be 1 to uv, each once. The count of ranks, their sum, and the sum of their squares show
+-- this. Ranks are compared one by one only if one of these sums is wrong.
 CREATE FUNCTION verify_totals(low bigint, high bigint, whole boolean, listed bigint[])
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -90,8 +91,8 @@ $$;
 
 COMMENT ON FUNCTION verify_totals(bigint, bigint, boolean, bigint[]) IS 'Compares counters with visitors.';
 
--- A visitor who is not new on a day has returned, except in the sums of deleted pages, which record neither.
--- The others are unknown.
+-- A visitor who is not new on a day is a returning visitor. Pages (deleted) record neither, so their other visitors are
+-- unknown.
 CREATE FUNCTION verify_days(low bigint, high bigint, whole boolean, listed bigint[])
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -190,13 +191,13 @@ $$;
 
 COMMENT ON FUNCTION verify_days(bigint, bigint, boolean, bigint[]) IS 'Compares daily numbers with counters.';
 
--- Sums by tag may be smaller than the sums of their day: some visits have no tags, and these sums are added a second or
--- so after the other numbers. A day has at most as many newcomers as new visitors, unless a late visit has moved a
--- new visitor, but not the newcomer, to an earlier day: only such targets are compared up to each day. Each visit
--- has an hour: days of sites whose hours have fewer visitors are listed under "hours", and sites whose hours have
--- fewer newcomers than uv under "hours newcomers". The caller adds the sums that wait (HoursWaiting). Each table
--- has its own bounds: PostgreSQL does not derive the range of a joined table, and would read that table whole for each
--- range.
+-- Sums by tag may be smaller than the sums of their day, because some visits have no tags, and because tags are added
+-- about a second after the other numbers. A day has at most as many newcomers as new visitors. The exception is a late
+-- visit, which moves the new visitor, but not the newcomer, to an earlier day. Only targets with such visits are
+-- compared by the sums up to each day. Each visit to a site has an hour. Days whose hours have fewer visitors than the
+-- day are listed under "hours", and sites whose hours have fewer newcomers than uv are listed under "hours newcomers".
+-- The caller adds the sums that are not stored yet (VerifyHoursWaiting). The range is specified for each table, because
+-- PostgreSQL does not derive it for a joined table, and would read the whole table for each range.
 CREATE FUNCTION verify_tags(low bigint, high bigint, whole boolean, listed bigint[])
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -285,13 +286,15 @@ $$;
 
 COMMENT ON FUNCTION verify_tags(bigint, bigint, boolean, bigint[]) IS 'Compares the sums by tag with the sums of their day.';
 
--- Rows of erased visitors are gone, while the sums stay, and a row whose tags are null may have had any. Sums that
--- are not added up yet are missing: they are listed, with the number of their tag in the place of a previous day.
--- Each day is looked up by itself, since a site may have far fewer rows than all pages of a range.
+-- The stored sums by tag may be greater than the rows show, because rows of erased visitors are deleted, and because a
+-- row whose tags are null may have had any tag. Sums that are not stored yet are missing: they are listed, with the id
+-- of their tag in place of a previous day. Each day is looked up separately, because a site may have far fewer rows
+-- than all pages of a range.
 --
--- Newcomers are those without a previous day, on days that no late visit has moved a first day to, from or over.
--- It moves a new visitor to an earlier day, and never a newcomer: so up to such a day, and up to the one before,
--- there are as many new visitors as newcomers of all hours. Nothing waits to be added to either.
+-- A late visit may move the first day of a visitor to an earlier day, and with it the new visitor, but not the
+-- newcomer. On days that no such move has touched, the newcomers are the visitors without a previous day. A day is
+-- untouched if there are as many new visitors as newcomers of all hours, both up to this day and up to the day before,
+-- and if no sum for these days is waiting to be stored.
 CREATE FUNCTION verify_tag_rows(low bigint, high bigint, whole boolean, listed bigint[], kept_from integer, seed bigint, sampled integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -380,7 +383,8 @@ $$;
 
 COMMENT ON FUNCTION verify_tag_rows(bigint, bigint, boolean, bigint[], integer, bigint, integer) IS 'Compares sums by tag of sites with the tags in rows of visits, on sampled (of 1,048,576) kept days, which the seed chooses.';
 
--- verify_sites finds the others. One by one: a site may have far more visitors than the pages of a range.
+-- verify_sites finds visitors who are missing at the site on a day. Visitors are looked up one by one, because a site
+-- may have far more visitors than the pages of a range.
 CREATE FUNCTION verify_site_visitors(low bigint, high bigint, whole boolean, listed bigint[], seed bigint, sampled integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -417,16 +421,16 @@ $$;
 
 COMMENT ON FUNCTION verify_site_visitors(bigint, bigint, boolean, bigint[], bigint, integer) IS 'Finds visitors of pages who are missing at the site, among visitors whose last day is before the kept days. Checks sampled of 1,048,576 of them, chosen by the seed.';
 
--- Erased visitors have no rows, but are counted. In sums of deleted pages all previous days are 0, and there are no
+-- Erased visitors have no rows, but are counted. For pages (deleted), all previous days are 0, and there are no
 -- returns.
 --
--- The rows of a visitor of a target are a chain: it begins on their first day, goes from each day to the one whose
--- previous day it is, and ends on their last day. So the rows of visits agree with the row of the visitor if two
--- sides are the same: on the one side are (visitor, day) of each visit, and (visitor, -day) of each without a
--- previous day; on the other (visitor, previous day) of each visit that has one, and (visitor, last day) and
--- (visitor, -first day) of each visitor. No pair is on the first side twice, so both are the same if they are as
--- many and their hashes of 64 bits come to 0 by XOR. Days whose rows are not kept are left out. Other targets, and
--- sums of deleted pages, are listed under "chains", for verify_visitors.
+-- The visits of a visitor to a target form a chain. It starts on the visitor's first day, leads from each day to the
+-- visit that has this day as its previous day, and ends on the visitor's last day. So the rows of visits agree with the
+-- rows of visitors if two sets of pairs are equal. The first set has (visitor, day) of each visit, and (visitor, -day)
+-- of each visit without a previous day. The second set has (visitor, previous day) of each visit with one, and
+-- (visitor, last day) and (visitor, -first day) of each visitor. No pair is in the first set twice. So the sets are
+-- equal if they have the same size and the XOR of the 64-bit hashes of all pairs is 0. Days whose rows are not kept are
+-- left out. Targets whose sets differ, and pages (deleted), are listed under "chains", for verify_visitors.
 CREATE FUNCTION verify_rows(low bigint, high bigint, whole boolean, listed bigint[], kept_from integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -477,8 +481,8 @@ BEGIN
         FROM chains AS c
         WHERE c.broken
         UNION
-        -- A chain whose first day is not kept begins with a previous day that is not kept either. That
-        -- is the first day, or a later one.
+        -- If the first day of a chain is not kept, the first kept visit has a previous day that is not kept either.
+        -- This previous day is the visitor's first day, or a later one.
         SELECT v.page_id
         FROM visits AS v
         JOIN targets AS t ON t.page_id = v.page_id AND v.day_id >= t.from_day AND v.previous_day < t.from_day
@@ -487,7 +491,7 @@ BEGIN
           AND v.day_id >= kept_from
           AND EXISTS (SELECT FROM visitors AS w WHERE w.page_id = v.page_id AND w.ip = v.ip AND w.first_day > v.previous_day)
     ), parts AS (
-        -- Integers are added faster than numbers of 64 bits. Each day has only one of the latter.
+        -- Integers are added faster than 64-bit numbers, so only one row of each day has a 64-bit number.
         SELECT v.page_id, v.day_id, v.n AS visits, 0 AS newcomers, 0 AS erased_newcomers, NULL::bigint AS pv, NULL::bigint AS new_visitors, 0 AS erased, 0 AS sketches
         FROM visited AS v
         UNION ALL
@@ -525,7 +529,7 @@ BEGIN
         FROM daily AS d
         JOIN targets AS t          ON t.page_id = d.page_id AND d.day_id >= t.from_day
         LEFT JOIN closed_days AS c ON c.day_id = d.day_id
-        CROSS JOIN LATERAL (SELECT c.day_id IS NULL OR d.visits = 0 OR d.sketches > 0 AS has_sketch) AS k -- or needs none
+        CROSS JOIN LATERAL (SELECT c.day_id IS NULL OR d.visits = 0 OR d.sketches > 0 AS has_sketch) AS k -- or none is needed
     ), pairs AS (
         SELECT b.page_id, b.day_id, b.previous_day, sum(b.visits) AS visits, sum(b.stored) AS stored
         FROM (
@@ -598,8 +602,8 @@ $$;
 
 COMMENT ON FUNCTION verify_rows(bigint, bigint, boolean, bigint[], integer) IS 'Compares kept days with their rows.';
 
--- Visitors and their visits are read as one list, in which a visitor precedes their days. So each visit finds its
--- visitor, and the day before, without a look-up. held and behind are rows of visits.
+-- Visitors and their visits are read as one list, in which the row of a visitor precedes the rows of their visits. So
+-- each visit finds its visitor, and the visit before, without a look-up. held and behind count rows of visits.
 CREATE FUNCTION verify_visitors(listed bigint[], kept_from integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -631,8 +635,9 @@ BEGIN
         FROM listed AS l
         WINDOW visitor AS (PARTITION BY l.ip, l.page_id ORDER BY l.day_id)
     ), grouped AS MATERIALIZED (
-        -- Rows of visitors have day 0, and are counted under their first day. A visit is wrong if its previous day is
-        -- not the day of the row before it. If the rows of that day are not kept, any day from the first one is right.
+        -- Rows of visitors have day 0, and are counted under the visitor's first day. A visit is wrong if its previous
+        -- day is not the day of the row before it. If the rows of the previous day are not kept, any previous day is
+        -- right that is not before the visitor's first day.
         SELECT i.page_id,
                CASE WHEN i.day_id = 0 THEN i.span >> 32 ELSE i.day_id END            AS day_id,
                count(*) FILTER (WHERE i.day_id = 0)                                  AS newcomers,
@@ -684,8 +689,8 @@ $$;
 
 COMMENT ON FUNCTION verify_visitors(bigint[], integer) IS 'Compares each visitor of some targets with their visits on kept days.';
 
--- An erased visitor has left one register at most. verify_rows finds missing sketches. held is sketches, behind
--- visits.
+-- An erased visitor may have left at most one register in a sketch. verify_rows finds missing sketches. held counts
+-- sketches, and behind counts visits.
 CREATE FUNCTION verify_sketches(low bigint, high bigint, whole boolean, listed bigint[], kept_from integer, seed bigint, sampled integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -737,7 +742,7 @@ BEGIN
                                              + greatest(count(*) FILTER (WHERE s.entry > coalesce(m.entry, -1)) - c.erased, 0)
                                   FROM unnest(c.entries) AS s (entry)
                                   FULL JOIN unnest(c.made) AS m (entry) ON m.entry / 64 = s.entry / 64),
-                                 (c.erased = 0)::integer) -- they are out of order
+                                 (c.erased = 0)::integer) -- the registers are not in order
                END AS wrong
         FROM compared AS c
     )

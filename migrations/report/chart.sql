@@ -1,5 +1,6 @@
--- The visitors of a week, each counted once, are the new ones and those who returned from before the week, as in targets_sums. Of
--- a day they are its pv. In sums of deleted pages visitors cannot be distinguished, and count on each of their days.
+-- The visitors of a week or month, each counted once, are its new visitors and those who returned from before it, as in
+-- targets_sums. The visitors of a day are its pv. Visitors of a page (deleted) cannot be distinguished, so they are counted
+-- once for each of their days.
 CREATE FUNCTION report.periods(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)
 RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -8,7 +9,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     pages     bigint[]; -- the target, or all sites
-    counted   integer; -- the first counted day of its site, or of all sites
+    counted   integer; -- the first counted day of the target's site, or of all sites
     oldest    integer; -- the first day with visits
     knows_new boolean; -- whether the new visitors of that day can be distinguished
     begins    integer := from_day;
@@ -110,7 +111,7 @@ $$;
 
 COMMENT ON FUNCTION report.periods(text, text, integer, integer, text, integer, integer, integer) IS 'The numbers of a page or site for each day, week (from Monday) or month of a range, including periods without visitors. They are null for periods that ended before the first counted day of the site. visitors: each counted once in the period. visitors_before: visitors days_before days earlier, for the days of the period up to compared_to. Null if days_before is 0, and in periods that start before compared_from or after compared_to. from_day 0 means the first counted day. The target '''' means all sites of the app, and only has hot: use report.days_where for the other numbers. SELECT * FROM report.periods(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
 
--- 0.2.0 runs alongside during an upgrade, and reads hot into a number that cannot be null.
+-- For instances of 0.2.0, which run alongside this version during an upgrade: they cannot read null as hot.
 CREATE FUNCTION report.chart(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)
 RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
 LANGUAGE sql STABLE

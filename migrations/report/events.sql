@@ -1,5 +1,5 @@
--- Events of visitors of a site, and how many visitors got how far. An event belongs to its app, since an API call need not name a
--- site: it counts for a site on the days on which the visitor was there.
+-- Events of visitors of a site, and how many visitors reached goals and the steps of funnels. An event belongs to its app,
+-- because an API call need not name a site. It counts for a site if the visitor visited the site on the same day.
 
 CREATE FUNCTION report.events_where(app text, site text, from_day integer, to_day integer, conditions text[] DEFAULT '{}', n integer DEFAULT 10)
 RETURNS TABLE (event text, visitors bigint, of_visitors bigint)
@@ -38,7 +38,7 @@ $$;
 
 COMMENT ON FUNCTION report.one_page_where(text, text, integer, integer, text[]) IS 'Visitors of a site, each on each of their days in a range, who saw only one page on that day. unknown: they saw a sum of pages, (other) or (deleted), which may be several pages. SELECT * FROM report.one_page_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
 
--- Goals that no visitor has reached yet have no page. They are accepted if they are goals of the app.
+-- A goal that no visitor has reached yet has no row in pages. It is accepted if it is a goal of the app.
 CREATE FUNCTION report.goals_where(app text, site text, from_day integer, to_day integer, conditions text[] DEFAULT '{}', only_goal text DEFAULT NULL, by text DEFAULT NULL, n integer DEFAULT 100)
 RETURNS TABLE (goal text, value text, visitors bigint, of_visitors bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -115,8 +115,8 @@ $$;
 
 COMMENT ON FUNCTION report.goals_where(text, text, integer, integer, text[], text, text, integer) IS 'Visitors of a site who reached the app''s goals (app set --goal), or one goal like event:signup or page:/thanks, in a range of days, on days on which all conditions hold for them (see report.visitors_where), and the number of all visitors. Each visitor counts once, or once for each day or value of a tag (by: day, or a name like source). SELECT * FROM report.goals_where(''demo'', ''example.com'', 20190601, 20190630, ''{}'', ''event:signup'', ''source'');';
 
--- A visitor is at a step from the first day on which it holds, if the steps before it were reached by then. The order within a
--- day is not recorded, so all conditions that hold on a day count.
+-- A visitor reaches a step on the first day on which they meet its condition and have reached all earlier steps. The order of
+-- visits within a day is not recorded, so a visitor may reach several steps on the same day.
 CREATE FUNCTION report.funnel_where(app text, site text, from_day integer, to_day integer, steps text[], conditions text[] DEFAULT '{}')
 RETURNS TABLE (place integer, step text, visitors bigint, same_day bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -127,7 +127,7 @@ DECLARE
     f      record;
     c      record;
     ids    bigint[]  := '{}';
-    bits   integer[] := '{}'; -- of the steps that contain the page
+    bits   integer[] := '{}'; -- for each page, the steps that it belongs to
     holds  text      := '';
     until  text      := '';
     told   text      := '';

@@ -1,4 +1,4 @@
--- A filter selects visitors of a site, each on each of their days. All of these functions take the same conditions, and all
+-- A filter selects visitors of a site, on each of their days. All of these functions take the same conditions, and all
 -- conditions must hold. Site '' means all sites of the app as one. filter_panels() computes the results.
 CREATE FUNCTION report.visitors_where(app text, site text, from_day integer, to_day integer, conditions text[])
 RETURNS TABLE (day_id integer, rank bigint, is_new boolean)

@@ -1,5 +1,5 @@
--- All pages of the site are searched, since no index finds the middle of a text: 100,000 pages take as long as the top pages of a
--- month. The numbers of the range are read only for the returned pages.
+-- All pages of the site are searched, because no index finds a part of a text. Searching 100,000 pages takes as long as
+-- computing the top pages of a month. The numbers of the range are read only for the returned pages.
 CREATE FUNCTION report.find_pages(app text, site text, part text, from_day integer, to_day integer, n integer DEFAULT 20, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL, titled text DEFAULT NULL)
 RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint, uniques_compared bigint, title text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER

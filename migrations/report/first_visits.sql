@@ -1,7 +1,8 @@
--- Ranks are the visitors' numbers when they came, including the offset of that time.
+-- rank is the number that the visitor was shown at the first visit. It includes the offset of that
+-- time.
 CREATE FUNCTION report.first_visits(app text, target text, n integer DEFAULT 5)
 RETURNS TABLE (rank bigint, first_day integer, is_round boolean)
-LANGUAGE plpgsql STABLE SECURITY DEFINER -- not sql, which would be planned again for every page
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- an SQL function would be planned again for every page
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
@@ -14,7 +15,7 @@ BEGIN
         JOIN totals AS t       ON t.page_id = p.id
         LEFT JOIN offsets AS o ON o.app_id = a.id AND o.key = p.key
         WHERE a.name = first_visits.app
-    ), parts AS MATERIALIZED ( -- groups of visitors, each with the offset that applied to their numbers
+    ), parts AS MATERIALIZED ( -- groups of visitors, each with the offset that their numbers include
         SELECT coalesce(lag(s.last) OVER (ORDER BY s.place), 0) AS above, s.last, s.before
         FROM (
             SELECT i.place, t.told[2 * i.place - 1] AS last, t.told[2 * i.place] AS before

@@ -1,6 +1,6 @@
 CREATE FUNCTION report.numbers(app text, target text, from_day integer, to_day integer, days_before integer DEFAULT 0)
 RETURNS TABLE (first_day integer, last_day integer, uniques bigint, new_visitors bigint, pv bigint, hot bigint, exact boolean)
-LANGUAGE plpgsql STABLE SECURITY DEFINER -- not sql, which would be planned again for every page
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- an SQL function would be planned again for every page
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column

@@ -1,7 +1,7 @@
--- The packed numbers are running sums, so that a span of any length reads two of them.
+-- The packed numbers are running sums, so that only two of them are read for a span of any length.
 CREATE FUNCTION report.returned_after(app text, target text, from_day integer, to_day integer)
 RETURNS TABLE (from_days integer, to_days integer, visitors bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER -- not sql, which would be planned again for every page
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- an SQL function would be planned again for every page
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column

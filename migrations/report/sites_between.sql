@@ -1,6 +1,6 @@
 CREATE FUNCTION report.sites_between(app text, from_day integer, to_day integer, days_before integer DEFAULT 0, n integer DEFAULT 200, compared_to integer DEFAULT NULL)
 RETURNS TABLE (site text, today bigint, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint, last_30_days bigint[], uniques_compared bigint, first_day integer)
-LANGUAGE plpgsql STABLE SECURITY DEFINER -- not sql, which would be planned again for every page
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- an SQL function would be planned again for every page
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column

@@ -1,5 +1,6 @@
--- Each visitor of a day has at most one value of a name: pv minus all values had none. A late visit can move a visitor's first
--- day to an earlier one, but does not move tags: a day may have fewer new visitors than newcomers.
+-- Each visitor of a day has at most one value of a tag's name. So the visitors without a value are pv minus the visitors with
+-- one. A late visit can move a visitor's first day to an earlier day, but does not move tags. So a day may have fewer new
+-- visitors than newcomers.
 CREATE FUNCTION report.tags(app text, target text, name text, from_day integer, to_day integer, n integer DEFAULT 10, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL)
 RETURNS TABLE (value text, pv bigint, newcomers bigint, pv_before bigint, pv_compared bigint, since integer)
 LANGUAGE plpgsql STABLE SECURITY DEFINER

@@ -1,7 +1,7 @@
 -- A target with an offset has totals even before its first visit.
 CREATE FUNCTION report.totals(app text, target text)
 RETURNS TABLE (pv bigint, uv bigint, hot bigint, counted_pv bigint, counted_uv bigint, counted_hot bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER -- not sql, which would be planned again for every page
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- an SQL function would be planned again for every page
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column

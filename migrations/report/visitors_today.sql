@@ -7,7 +7,7 @@ CROSS JOIN LATERAL (
     FROM visits AS o
     WHERE o.page_id = p.id
       AND o.day_id = today(a.tz)
-    OFFSET 0 -- so that the day is known before a partition is opened
+    OFFSET 0 -- so that only the partition of the day is opened
 ) AS v
 LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip;
 

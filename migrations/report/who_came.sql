@@ -1,5 +1,5 @@
--- Day by day, since a visitor of a day is found by its key, and a visitor of a range is not. Days whose rows are not kept are
--- skipped.
+-- Reads day by day, because the key finds the next visitor of a day, but not the next visitor of a range. Days whose rows are
+-- not kept are skipped.
 CREATE FUNCTION report.who_came(app text, target text, from_day integer, to_day integer, n integer DEFAULT 100, after_day integer DEFAULT NULL, after inet DEFAULT NULL)
 RETURNS TABLE (day_id integer, visitor inet, rank bigint, first_day integer, previous_day integer, last_day integer)
 LANGUAGE plpgsql STABLE SECURITY DEFINER

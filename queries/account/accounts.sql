@@ -22,7 +22,7 @@ WHERE s.hash = @hash
   AND s.created_at > @since;
 
 -- name: AccountNamed :one
--- The account with this name, in the folded form for comparisons.
+-- The account with this name. The name is in its folded form, which is used for comparisons.
 SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.language, '') AS language, coalesce(a.password, '') AS password,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
@@ -48,8 +48,8 @@ ON CONFLICT (folded) DO NOTHING
 RETURNING id;
 
 -- name: AccountAddNamed :exec
--- Adds and records an account without apps for a user signed in by a proxy, unless it would be the
--- first account.
+-- Adds an account without apps for a user signed in by a proxy, and records it in the log of changes.
+-- Does nothing if there is no account yet.
 WITH added AS (
     INSERT INTO accounts (name, folded)
     SELECT @name::text, @folded::text
@@ -62,8 +62,8 @@ SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
 FROM added AS a;
 
 -- name: AccountSetPassword :execrows
--- Sets the password of an account, and its name unless it has one. No row if the account does not
--- exist, or if its password differs from a given one.
+-- Sets the password of an account. Also sets its name if it has none. No row if the account does not
+-- exist, or if @was is not null and is not the account's password.
 UPDATE accounts
 SET password = @password,
     name     = coalesce(name, @name),
@@ -72,7 +72,7 @@ WHERE id = @id
   AND (sqlc.narg('was')::text IS NULL OR password = sqlc.narg('was'));
 
 -- name: AccountSetLanguage :exec
--- Sets the language of an account's pages; '': the browser's language.
+-- Sets the language of an account's pages; '' means the browser's language.
 UPDATE accounts
 SET language = nullif(@language::text, '')
 WHERE id = @id;
@@ -84,8 +84,9 @@ SET owner = @owner
 WHERE id = @id;
 
 -- name: AccountsLockOwners :many
--- The owners, locked until the end of the transaction, and whether each can sign in, with a password
--- or by a proxy. An owner without a password but with a link has not followed it yet.
+-- Locks the owners until the transaction ends, and returns whether each can sign in, with a password
+-- or through a proxy. An owner with a link but without a password has not opened the link yet, and
+-- cannot sign in.
 SELECT a.id,
        (a.name IS NOT NULL
         AND (a.password IS NOT NULL OR NOT EXISTS (SELECT FROM account_links AS l WHERE l.account_id = a.id)))::boolean AS signs_in
@@ -117,8 +118,8 @@ WHERE m.account_id = @account
   AND p.name = @app;
 
 -- name: SessionAdd :execrows
--- Signs a browser in to an account with this password. No row if the password has changed. Also
--- deletes expired sessions.
+-- Adds the session of a browser to an account. No row if @password is no longer the account's
+-- password. Also deletes expired sessions.
 WITH over AS (
     DELETE FROM account_sessions AS s
     WHERE s.created_at < @since
@@ -151,7 +152,7 @@ WHERE account_id = @account
   AND id = @id;
 
 -- name: SessionsEnd :exec
--- Ends all sessions of an account except one (0: no exception).
+-- Ends all sessions of an account except the session @but (0: no exception).
 DELETE FROM account_sessions
 WHERE account_id = @account
   AND id <> @but;
@@ -178,7 +179,8 @@ DELETE FROM account_links
 WHERE account_id = @account::integer;
 
 -- name: LinkGet :one
--- The account of a valid link, and its name; 0 for a link that creates the first account.
+-- The account that a valid link belongs to, and the account's name. The account is 0 for a link that
+-- creates the first account.
 SELECT coalesce(l.account_id, 0)::integer AS account, coalesce(a.name, '') AS name
 FROM account_links AS l
 LEFT JOIN accounts AS a ON a.id = l.account_id
@@ -186,7 +188,7 @@ WHERE l.hash = @hash
   AND (l.account_id IS NULL AND NOT EXISTS (SELECT FROM accounts) OR l.created_at > @since AND l.account_id IS NOT NULL);
 
 -- name: LinkTake :one
--- Uses up a link of an account. No row if it is not valid.
+-- Uses up a link of an account. No row if the link is not valid.
 DELETE FROM account_links
 WHERE hash = @hash
   AND account_id IS NOT NULL

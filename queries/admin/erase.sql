@@ -2,22 +2,24 @@
 -- other.
 
 -- name: EraseTurn :exec
--- Waits until no other transaction erases. The lock is released at the end of the transaction. Every
--- erasure updates this row. Without this statement, commands would wait for the row while they hold
--- sites. It is separate and follows EraseBegin, so that EraseBegin's settings apply to it.
+-- Waits until no other transaction erases, and blocks other erasures until the transaction ends.
+-- Every erasure updates this row: without this statement, an erasure would wait for the row while it
+-- already holds locks on sites. The statement is separate and follows EraseBegin, so that
+-- EraseBegin's settings apply to it.
 SELECT value
 FROM epochs
 WHERE name = 'erasures'
 FOR UPDATE;
 
 -- name: AppDaysHold :exec
--- Blocks visits of past days to an app until the end of the transaction. Other visits cannot count
--- on a day before the last one of their site.
+-- Blocks visits of past days to an app until the transaction ends. No other visit can count on a day
+-- before the last day of its site.
 SELECT hold_app_days(@app_id::integer);
 
 -- name: VisitorTargets :many
--- The targets of an app with a visitor, under any of their addresses, and since when. Looks up
--- target by target, by the key: a join would read the visitors of all apps.
+-- The targets of an app where a visitor was counted under any of these addresses, with the visitor's
+-- rank and days there. Looks up one target at a time by the key, because a join would read the
+-- visitors of all apps.
 SELECT p.uri, v.ip, v.rank, v.first_day, v.last_day
 FROM pages AS p
 CROSS JOIN LATERAL (
@@ -39,7 +41,7 @@ GROUP BY coalesce(p.site_id, p.id)
 ORDER BY id;
 
 -- name: SiteDays :many
--- The days of an app's sites whose visit rows may be kept.
+-- The days of an app's sites that may still have visit rows.
 SELECT d.page_id AS site, d.day_id AS day
 FROM pages AS p
 JOIN days AS d ON d.page_id = p.id
@@ -49,7 +51,7 @@ WHERE p.app_id = @app_id
 ORDER BY d.day_id, d.page_id;
 
 -- name: VisitTagsEmpty :execrows
--- Removes the tags from some visit rows of a site on a day.
+-- Removes the tags from at most @most visit rows of a site on a day.
 UPDATE visits AS v
 SET tags = NULL
 WHERE v.page_id = @site
@@ -64,9 +66,9 @@ WHERE v.page_id = @site
   ));
 
 -- name: PersonIDs :many
--- The given ids of an app that have rows of people, and the ids that are one step away from them, in
--- either direction, by the valid rows. Repeated until there are no more, it returns all ids of the
--- persons. Reads all people of the app.
+-- Returns the given ids that have rows in people, and the ids that a valid row links to them, in
+-- either direction. If the query is repeated with its own result until it finds no more ids, the
+-- result contains all ids of the persons. Reads all people of the app.
 SELECT DISTINCT unnest(ARRAY[p.id, coalesce(p.person, p.id)])::inet AS id
 FROM people AS p
 WHERE p.app_id = @app_id
@@ -74,8 +76,8 @@ WHERE p.app_id = @app_id
   AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id);
 
 -- name: PersonTags :many
--- The ids to which an id of an app leads, step by step, the person last, and all of their stored
--- tags, whether or not the app counts them.
+-- The ids to which an id of an app leads, step by step. The last id is the person. Returns all
+-- stored tags of each id, including tags that the app does not count.
 SELECT f.hop::integer AS step, coalesce(f.person, f.id)::inet AS person,
        ARRAY(SELECT t.name || ' ' || t.value FROM tags AS t WHERE t.id = ANY (f.tag_ids) ORDER BY t.name)::text[] AS tags
 FROM find_people(ARRAY[@app_id::integer], ARRAY[@id::inet]) AS f
@@ -86,11 +88,11 @@ ORDER BY step;
 SELECT erase_visitor(@app_id, @sites::bigint[], @ips::inet[])::bigint AS targets;
 
 -- name: PeopleErase :exec
--- Deletes the rows of some ids.
+-- Deletes the rows of these ids in people, and the rows that lead to these ids.
 SELECT erase_people(@app_id, @ids::inet[]);
 
 -- name: PageHide :one
--- Removes a page from its uri. Returns false if it does not exist.
+-- Renames a page, so that no visit finds it any more. Returns false if the page does not exist.
 SELECT hide_page(@app_id, @site, @uri)::boolean AS hidden;
 
 -- name: HiddenPagesMerge :exec
@@ -105,11 +107,11 @@ SELECT take_counters(@app_id);
 SELECT delete_app_people(@app_id);
 
 -- name: AppRowsDelete :exec
--- Deletes the largest tables' rows of an app.
+-- Deletes an app's rows in the largest tables.
 SELECT delete_app_rows(@app_id);
 
 -- name: AppRestDelete :exec
--- Deletes the other rows of an app, except its own.
+-- Deletes the other rows of an app, except its row in apps.
 SELECT delete_app_rest(@app_id);
 
 -- name: AppClose :exec
@@ -126,7 +128,8 @@ WHERE p.id = t.page_id
   AND p.app_id = @app_id;
 
 -- name: AppDelete :exec
--- Deletes an app whose other rows are all deleted, except the rights of accounts.
+-- Deletes the row of an app in apps. All other rows of the app are already deleted, except the
+-- rights of accounts.
 DELETE FROM apps
 WHERE id = @id;
 

@@ -17,16 +17,16 @@ FROM apps
 WHERE id = @id;
 
 -- name: AppLetGo :exec
--- Makes instances count again, at once or when another command has specified, unless another command has
--- held the app since.
+-- Ends this command's hold of an app. @before is the end of an earlier hold by another command, which applies again
+-- (null: instances count again immediately). Changes nothing if another command has held the app in the meantime.
 UPDATE apps
 SET held_until = sqlc.narg(before)
 WHERE id = @id
   AND held_until = sqlc.narg(held);
 
 -- name: AppHashed :exec
--- Ends the hold once the hashes are stored. hashed_from: the first day whose sketches contain hashes, while older ones
--- contain addresses.
+-- Ends the hold once the hashes are stored. hashed_from is the first day whose sketches contain hashes. The sketches
+-- of earlier days contain addresses.
 UPDATE apps
 SET held_until  = NULL,
     hashed_from = @hashed_from

@@ -32,13 +32,14 @@ SELECT coalesce(h.import_id, 0)::integer AS import_id, coalesce(h.rows, 0)::bigi
 FROM put_history(@app_id::integer, @source::text, @files::text[], @are_parts::boolean, @to_totals::boolean) AS h;
 
 -- name: HistoryFirst :many
--- The stored rows of the first days. -1 is unknown.
+-- The stored rows of the first days. -1 means unknown.
 SELECT h.uri::text AS uri, h.day_id::integer AS day_id, coalesce(h.page_views, -1)::bigint AS page_views, coalesce(h.visits, -1)::bigint AS visits,
        coalesce(h.visitors, -1)::bigint AS visitors, coalesce(h.new_visitors, -1)::bigint AS new_visitors
 FROM first_history(20) AS h;
 
 -- name: HistoryInTotals :one
--- Whether offsets of an app contain history. The tables of history are not read before the app is locked.
+-- Whether offsets of an app contain history. Reads only offsets, because the tables of history may be
+-- read only after the app is locked.
 SELECT EXISTS (SELECT FROM offsets AS o WHERE o.app_id = @app_id AND o.history_hot > 0) AS is;
 
 -- name: HistoryToday :one
@@ -58,11 +59,12 @@ SELECT i.id, i.imported_at, i.source, i.files, min(d.day_id)::integer AS first_d
 FROM history_imports AS i
 JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
 WHERE i.app_id = @app_id
-GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell a view has no key
+GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell, the table is a view, which has no key
 ORDER BY i.id DESC;
 
 -- name: HistoryRemove :one
--- Removes an import, and returns the number of its days. No row if it does not exist.
+-- Removes an import, and returns its source and the number of its days. No row if the import does not
+-- exist.
 DELETE FROM history_imports AS i
 WHERE i.app_id = @app_id
   AND i.id = @id

@@ -1,8 +1,8 @@
 -- Counted lines of access logs.
 
 -- name: LinesList :many
--- Returns the number of counted lines of an app's access logs by server and day, with the latest time. Days are by
--- the clock that the lines show.
+-- Returns the number of counted lines of an app's access logs by server and day, with the latest time. A day is
+-- the date that the lines themselves contain.
 SELECT s.server::text AS server, s.day::text AS day, sum(s.lines)::bigint AS lines, max(s.latest)::timestamptz AS latest
 FROM (
     SELECT unnest(h.servers) AS server, to_char(date '1970-01-01' + h.hour / 24, 'YYYY-MM-DD') AS day,
@@ -15,5 +15,6 @@ GROUP BY s.server, s.day
 ORDER BY s.server, s.day;
 
 -- name: LinesForget :one
--- Forgets which lines of some hours were counted, of one server or, if null, of all servers. Returns their number.
+-- Forgets which lines of some hours were counted, for one server, or for all servers if server is null. Returns
+-- the number of forgotten lines.
 SELECT forget_lines(@app_id, sqlc.narg(server), @from_hour, @to_hour)::bigint AS forgotten;

@@ -1,7 +1,8 @@
 -- Moving an app to another database: see admin/move.go.
 
 -- name: MoveBegin :exec
--- Stops instances from counting for an app that will move to a cell, once they have read its settings again.
+-- Marks an app as moving to a cell. Instances stop counting for the app once they have read its settings
+-- again.
 UPDATE apps
 SET moving_to = @cell
 WHERE id = @id;
@@ -15,7 +16,7 @@ WHERE id = @id
   AND moving_to = @cell;
 
 -- name: MoveBlocked :one
--- The reason why an app cannot move here; '': it can.
+-- The reason why an app cannot move here; '' if it can.
 SELECT CASE
            WHEN EXISTS (SELECT FROM apps AS a WHERE a.name = @name AND a.cell IS NULL)
            THEN 'there is an app of that name'
@@ -42,10 +43,10 @@ SELECT nextval('logs_id_seq')::bigint AS id
 FROM generate_series(1, @logs::integer);
 
 -- name: MoveTables :many
--- The tables that an export leaves out, and how to read the rows of an app. Rows with ids: those of webhooks
--- keep their ids, because their calls are signed with them. Those of logs change, because other rows refer to
--- them. numbered: the rows get new ids when they are written. Calls of a key are read with the key's
--- name: MoveCalls.
+-- The tables that an export leaves out, and how to read the rows of an app. Webhooks keep their ids, because
+-- their calls are signed with the ids. Logs get new ids from LogNumbers, and other rows refer to these.
+-- numbered is true if the rows get new ids when they are written. In the positions of calls, the name of the key
+-- replaces the key's id: MoveCalls puts the new id in.
 SELECT t.name::text AS name, t.columns::text[] AS columns, (t.number IS NOT NULL)::boolean AS numbered,
        format('COPY (SELECT %s FROM %I AS t WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)',
               (SELECT string_agg(CASE
@@ -91,8 +92,8 @@ SELECT begin_carry(@name, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY 
 SELECT end_carry(@name, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(@columns::text[]) WITH ORDINALITY AS c (name, place)));
 
 -- name: MoveStub :one
--- Renames the remainder of an app that was here before, which still has the rights of accounts, so that its
--- name is free. Returns its id, or 0.
+-- Renames the row that remains of an app that was here before, so that the app's name is free. Accounts still
+-- have rights to this row. Returns the id of the row, or 0 if there is none.
 WITH stub AS (
     UPDATE apps
     SET name = 'moved-' || id
@@ -103,7 +104,7 @@ WITH stub AS (
 SELECT coalesce((SELECT s.id FROM stub AS s), 0)::integer AS id;
 
 -- name: MoveStubRights :exec
--- Transfers these rights to the app that has arrived.
+-- Transfers the rights of accounts from the row that MoveStub renamed to the app that has arrived.
 UPDATE account_apps
 SET app_id = @id
 WHERE app_id = @stub;
@@ -113,7 +114,7 @@ DELETE FROM apps
 WHERE id = @stub;
 
 -- name: MoveNoted :exec
--- Records that the app has arrived, that no row of its inbox has yet, and the key of its logs.
+-- Records that the app has arrived, but no row of its inbox yet. Also stores the key of the app's logs.
 WITH keyed AS (
     UPDATE apps AS a
     SET log_key = @log_key
@@ -123,7 +124,7 @@ INSERT INTO positions (app_id, source, part)
 VALUES (@id, 'moved', @part::text);
 
 -- name: MovedHere :one
--- The app that arrived from elsewhere, and up to which row its inbox there has been copied.
+-- The app that arrived from another database, and up to which row its inbox in that database has been copied.
 SELECT a.id, p.next
 FROM apps AS a
 JOIN positions AS p ON p.app_id = a.id
@@ -133,7 +134,8 @@ WHERE a.name = @name
   AND p.part = @part::text;
 
 -- name: MovedUpTo :execrows
--- Records up to which row the inbox there has been copied. No row if another command has done so since.
+-- Records up to which row the inbox in the other database has been copied. No row if another command has
+-- recorded a later row in the meantime.
 UPDATE positions
 SET next = @next
 WHERE app_id = @app_id
@@ -142,7 +144,8 @@ WHERE app_id = @app_id
   AND next = @was;
 
 -- name: MovedPartly :one
--- Whether an app that arrived from elsewhere still has rows there, for example after an interrupted move.
+-- Whether an app that arrived from another database still has rows in that database, for example after an
+-- interrupted move.
 SELECT EXISTS (SELECT FROM positions AS p WHERE p.app_id = @app_id AND p.source = 'moved');
 
 -- name: MovedForget :exec
@@ -160,7 +163,7 @@ SELECT setval('webhooks_id_seq', greatest((SELECT max(w.id) FROM webhooks AS w),
 SELECT EXISTS (SELECT FROM apps AS a WHERE a.id <> @id AND a.cell IS NULL AND a.visitor = 'daily')::boolean AS beside;
 
 -- name: DayKeyPut :exec
--- Sets the key for hashing visitors of a day. No other app here may use it.
+-- Sets the key for hashing visitors of a day. Only allowed if no other app here uses keys of days.
 INSERT INTO day_keys (day_id, key)
 VALUES (@day, @key)
 ON CONFLICT (day_id) DO UPDATE
@@ -190,6 +193,6 @@ SET moving_to = NULL,
 WHERE id = @id;
 
 -- name: MoveWaits :exec
--- Allows this transaction, started by EraseBegin, to be idle while the other database is read or written. The
--- network settings detect a vanished client.
+-- Allows this transaction, started by EraseBegin, to be idle while the other database is read or written.
+-- EraseBegin's network settings still detect a vanished client.
 SELECT set_config('idle_in_transaction_session_timeout', '0', true);

@@ -9,9 +9,9 @@ WHERE app_id = @app_id
 ORDER BY uri USING ~<~;
 
 -- name: OffsetsPut :many
--- Sets the manual part of offsets, or removes it, and with of_history the part from history for all targets.
--- Returns how many offsets are new, changed and unchanged, and the first ones that are new or changed: sites first,
--- then the largest changes. The arrays are one table.
+-- Sets the manual part of the given offsets, or removes it (by_hand false). With of_history, also sets the part
+-- from history for all targets. Returns how many offsets are new, changed and unchanged, and lists at most 20 of
+-- them: new and changed ones first, sites before pages, then the largest changes. The arrays are one table.
 SELECT p.uri::text AS uri, p.was_hot::bigint AS was_hot, p.was_pv::bigint AS was_pv, p.was_uv::bigint AS was_uv,
        p.hot::bigint AS hot, p.pv::bigint AS pv, p.uv::bigint AS uv, p.is_new::boolean AS is_new,
        (p.is_new OR (p.was_hot, p.was_pv, p.was_uv) <> (p.hot, p.pv, p.uv))::boolean AS differs,
@@ -23,7 +23,8 @@ ORDER BY differs DESC, strpos(p.uri, '/') > 0, abs(p.hot - p.was_hot) DESC, p.ur
 LIMIT 20;
 
 -- name: OffsetDelete :exec
--- Deletes the offset of a target. Only called if there is one, because every instance then reads all offsets again.
+-- Deletes the offset of a target. Only called if the target has an offset, because every instance reads all offsets
+-- again after a deletion.
 DELETE FROM offsets
 WHERE app_id = @app_id
   AND key = page_key(@uri);

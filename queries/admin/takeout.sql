@@ -60,8 +60,9 @@ SELECT close_day(@day::integer);
 SELECT begin_load();
 
 -- name: LoadCopy :one
--- The COPY statement for a file of an export with these columns: to a table made by begin_load(), or
--- directly to its final table. A file without a view belongs to a table.
+-- The COPY statement for a file of an export with these columns: to the temporary table that
+-- begin_load() made for the file, or else directly to the final table. A file without a takeout_ view
+-- has the name and columns of its table.
 SELECT CASE
            WHEN to_regclass('pg_temp.loaded_' || @name::text) IS NOT NULL
            THEN format('COPY %I (%s) FROM STDIN (FORMAT csv, HEADER)', 'loaded_' || @name::text, c.names)
@@ -86,8 +87,8 @@ FROM (
 SELECT number_load();
 
 -- name: LoadedNumbers :many
--- The ids of targets or tags in the files of an export, in order, their ids here, and their sites' ids
--- (0: it is a site).
+-- The ids that targets or tags have in the files of an export, in order, and their ids here. For
+-- targets, also the id of the site here (0: the target is a site).
 SELECT old::bigint AS old, new::bigint AS new, site::bigint AS site
 FROM loaded_numbers(@tags, @after, @portion);
 

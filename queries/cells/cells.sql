@@ -30,7 +30,7 @@ SELECT pg_database_size(current_database())::bigint                             
        )::boolean                                                                        AS moves;
 
 -- name: CellToday :one
--- The visits that the apps of a cell have counted today, each in its time zone.
+-- The visits that the apps of a cell have counted today. Each app's day is the day in its time zone.
 SELECT coalesce(sum(d.hot), 0)::bigint AS hot
 FROM apps AS a
 JOIN pages AS s ON s.app_id = a.id AND s.site_id IS NULL
@@ -80,8 +80,8 @@ SELECT citus_add_node(@host::text, @port::integer);
 SELECT citus_update_node(@id::integer, @host::text, @port::integer, true, 5000);
 
 -- name: NodeForget :exec
--- Deletes the records of leftovers that moves have left on a node. Runs before its removal: leftovers
--- that cannot be removed would block all moves.
+-- Deletes Citus's records of leftovers that moves have left on a node. Runs before the node is
+-- removed: after that, Citus could not clean up these leftovers, and they would block all moves.
 DELETE FROM pg_dist_cleanup
 WHERE node_group_id IN (
     SELECT groupid
@@ -114,8 +114,8 @@ WHERE starts_with(datname, @beginning)
 ORDER BY datname;
 
 -- name: CellRelease :exec
--- Makes services of many cells disconnect from one while this session lasts, because it is being
--- dropped.
+-- Makes services of many cells disconnect from a cell that is being dropped, for as long as this
+-- session lasts.
 SELECT pg_advisory_lock(hashtext('footfall.release_cell'), hashtext(@database::text));
 
 -- name: CellsServed :many

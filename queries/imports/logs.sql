@@ -10,8 +10,9 @@ SELECT day_id, key
 FROM day_keys;
 
 -- name: CountedLinesGet :many
--- Returns the versions of hours for each compared server, and blocks with lines after a known version: at most
--- @most for each hour and server. hours, servers and versions are one table of known versions.
+-- Returns the version of each hour for each compared server, that is, how many lines were ever counted. Also returns
+-- blocks with lines after the version that the caller already has: at most @most blocks for each hour and server.
+-- hours, servers and versions are one table of the caller's versions. If compared is '', all servers are compared.
 SELECT h.hour, s.server, s.version, s.gone, coalesce(b.first, 0)::bigint AS first, coalesce(b.hashes, '')::bytea AS hashes
 FROM log_hours AS h
 CROSS JOIN LATERAL (
@@ -85,7 +86,7 @@ WHERE r.app_id = @app_id
 SELECT end_import(@app_id, @run);
 
 -- name: ClosedLogs :many
--- Returns the logs of an app that 0.2 counted.
+-- Returns the logs of an app that Footfall 0.2 counted.
 SELECT l.server::text AS server, l.told::text AS told, l.counted::bigint AS counted, l.claimed::bigint AS claimed, l.counted_hash::bytea AS counted_hash,
        l.hash::bytea AS hash, l.keyed::boolean AS keyed, l.last_at::timestamptz AS last_at, l.tail::bytea AS tail, l.hours::integer[] AS hours
 FROM closed_logs(@app_id) AS l;

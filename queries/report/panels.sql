@@ -1,5 +1,6 @@
--- The dashboard's queries: a statement for each panel. Users can see it with its values, and run it
--- themselves. Days are numbers like 20190629. A range includes both ends.
+-- The dashboard's queries: a statement for each panel. Users can see each statement with its values, and
+-- run it themselves. Days are numbers like 20190629. A range includes both ends. The compared days are
+-- the first days of a range, up to compared_to. They are compared with the previous period.
 
 -- name: PanelApps :many
 -- The overview of apps: their sites, the visits of today and of the last 30 days, and the first counted
@@ -28,8 +29,9 @@ SELECT s.site::text               AS site,
 FROM report.sites_between(@app::text, @from_day::integer, @to_day::integer, @days_before::integer, @n::integer, nullif(@compared_to::integer, 0)) AS s;
 
 -- name: PanelNumbers :many
--- The numbers of a page or site in a date range. The next row has the compared days of the range, unless
--- these are all days, and the last row the previous period.
+-- The first row has the numbers of a page or site in a date range. If a previous period is requested,
+-- the last row has its numbers. The row between them has the numbers of the compared days, unless these
+-- are all days.
 SELECT n.first_day::integer   AS first_day,
        n.last_day::integer    AS last_day,
        coalesce(n.uniques, -1)::bigint AS uniques,
@@ -61,9 +63,9 @@ SELECT t.pv::bigint          AS pv,
 FROM report.totals(@app::text, @target::text) AS t;
 
 -- name: PanelChart :many
--- A page or site by day, week or month, with the visitors of the previous period and the notes about
--- these days: the site's notes, and if allowed, those for all sites of the app. -1: no day of the period
--- was counted.
+-- The numbers of a page or site by day, week or month, with the visitors of the previous period and the
+-- notes about these days: the site's notes, and if allowed, the notes for all sites of the app. -1: no
+-- day of the period was counted.
 SELECT c.first_day::integer      AS first_day,
        c.last_day::integer       AS last_day,
        coalesce(c.visitors, -1)::bigint     AS visitors,
@@ -123,8 +125,8 @@ SELECT f.rank::bigint       AS rank,
 FROM report.first_visits(@app::text, @target::text, @few::integer) AS f;
 
 -- name: PanelWhoCame :many
--- The visitors of a page or site on each day of a range, the last day first, after a given visitor (day
--- 0 without a visitor: from the start).
+-- The visitors of a page or site on each day of a range, the last day first. The list starts after the
+-- visitor @after on @after_day. If after_day is 0, it starts at the beginning.
 SELECT w.day_id::integer       AS day,
        w.visitor::inet         AS visitor,
        w.rank::bigint          AS rank,
@@ -154,7 +156,7 @@ FROM report.tag_pages(@app::text, @name::text, @value::text, @from_day::integer,
 
 -- name: PanelToldPages :many
 -- Pages of a site as other tools have counted them in a date range, the most viewed first: the sum of
--- daily visitors, and page views. -1 is unknown.
+-- daily visitors, and page views. -1 means unknown.
 SELECT h.target AS uri,
        coalesce(CASE WHEN count(*) = count(h.visitors)   THEN sum(h.visitors)   END, -1)::bigint AS pv,
        coalesce(CASE WHEN count(*) = count(h.page_views) THEN sum(h.page_views) END, -1)::bigint AS hot
@@ -174,8 +176,8 @@ SELECT report.here(@app::text, @target::text)::bigint          AS visitors,
        (extract(epoch FROM here_lasts()) / 60)::integer AS minutes;
 
 -- name: PanelOnePage :many
--- How many visitors of a site saw only one page, counted per day; unknown: summed-up visitors, who may
--- have seen one page or several.
+-- How many visitors of a site saw only one page, counted per day. unknown is the number of visitors in
+-- sums, who may have seen one page or several.
 SELECT o.visits::bigint   AS visits,
        o.one_page::bigint AS one_page,
        o.unknown::bigint  AS unknown

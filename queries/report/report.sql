@@ -13,12 +13,13 @@ ORDER BY left(s.uri, 200) USING ~<~, s.uri USING ~<~
 LIMIT @n;
 
 -- name: PagesAfter :many
--- The pages of an app, or of one site, in order of uri, after a given one, with their numbers in a date range, their
--- uniques in another range (one that ends with day 0: none), and their uniques up to a day of the first range, for
--- the comparison (0: up to its last day). A part of the path, in lower case, or of the title filters the pages. The
--- index has the first 200 characters, which have the same order as the whole. Pages without visits in the range are
--- included. If the previous visits of some visitors are unknown, uniques are read by name, because the service may
--- not read the underlying tables.
+-- The pages of an app, or of one site, in order of uri, after the uri @after, with their numbers in a date range.
+-- Pages without visits in the range are included. A page is listed if its path contains @part, in lower case, or its
+-- title contains @find. For the comparison, each page has its uniques in the range from before_from to before_to
+-- (before_to 0: none), and its uniques in the first range up to compared_to (0: up to its last day). The index has
+-- only the first 200 characters of uris, but their order is that of the whole uris. targets_sums has no uniques if
+-- the previous visits of some visitors are unknown. Then report.numbers computes them, because the service may not
+-- read the tables that this needs.
 WITH listed AS MATERIALIZED (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -54,8 +55,8 @@ LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @compared_to::in
 ORDER BY p.uri USING ~<~;
 
 -- name: PagesVisited :one
--- How many pages of a site top_pages has for a date range, at most n. For each page it looks for only one day,
--- whatever the number of pages and days.
+-- How many pages top_pages would return for a site and a date range, at most n. The query looks for only one visited
+-- day of each page, so that its time does not depend on the number of days.
 SELECT count(*) AS pages
 FROM (
     SELECT p.id
@@ -95,8 +96,9 @@ ORDER BY d.day_id
 LIMIT @n;
 
 -- name: FirstMinute :one
--- When on a day the first visitors of a site came, in minutes since midnight; -1: unknown. The hour is that of the
--- visits. Its minute is that in which the site was counted first, if that was in this hour of this day; else 0.
+-- When the first visitors of a site came on a day, in minutes since midnight (-1: unknown). Only the hour of a visit
+-- is stored. The minute is that of the site's creation, if the site was created in this hour of this day. Otherwise
+-- it is 0.
 SELECT coalesce(60 * f.hour + CASE WHEN date_trunc('hour', s.made) = f.day + f.hour * interval '1 hour' THEN extract(minute FROM s.made) ELSE 0 END,
                 -1)::integer AS minute
 FROM (
@@ -129,8 +131,8 @@ SELECT NOT EXISTS (
 ) AS kept;
 
 -- name: VisitorOf :one
--- The visitor with this rank at a target. If addresses are given: the rank and days of the visitor that is stored
--- under one of them, the first one found. No row if the visitor does not exist, or was erased.
+-- The visitor with this rank at a target. If addresses are given: the rank and days of the visitor at the target who
+-- is stored under the first matching address. No row if the visitor does not exist, or was erased.
 SELECT r.rank::bigint                    AS rank,
        coalesce(r.visitor, '::')::inet   AS visitor,
        coalesce(r.first_day, 0)::integer AS first_day,
@@ -150,8 +152,9 @@ UNION ALL
  LIMIT 1);
 
 -- name: UniquesOf :one
--- The number of distinct visitors in a date range of a target, of any of several targets, which need not exist, or
--- of all pages whose uri has a prefix, and its accuracy. No row if the app or the target does not exist.
+-- The number of distinct visitors in a date range, and the accuracy of this number. They are the visitors of one
+-- target, of at least one of several targets, or of at least one page whose uri starts with a prefix. Several
+-- targets need not all exist. No row if the app or a single target does not exist.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques(@app::text, (@targets::text[])[1], @from_day::integer, @to_day::integer) AS u
 WHERE cardinality(@targets::text[]) = 1
@@ -165,8 +168,8 @@ FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day
 WHERE @prefix::text <> '';
 
 -- name: FilterPanels :many
--- Several parts of a filtered report on a site's visitors, in one pass over their rows. The part "since" is the last
--- row, unless its day is not 0: then it is the only row. -1 is unknown.
+-- Several parts of a filtered report on a site's visitors, in one pass over their rows. The last row is the part
+-- "since". If its day is not 0, it is the only row. -1 means unknown.
 SELECT p.part::text                        AS part,
        coalesce(p.day_id, 0)::integer      AS day,
        coalesce(p.name, '')::text          AS name,
@@ -178,8 +181,8 @@ FROM filter_panels(@app::text, @target::text, @from_day::integer, @to_day::integ
                    @names::text[], @period::text, @n::integer, @n::integer) AS p;
 
 -- name: PageFirst :many
--- The page of an app that was counted first, and when. No row if the app has no pages. For an app with many pages it
--- is the first of some.
+-- The page of an app that was counted first, and when. No row if the app has no pages. For an app with more than
+-- 1,000 pages, it is the first of any 1,000 of them.
 SELECT s.uri, s.created_at AS at
 FROM (
     SELECT p.id, p.uri, p.created_at
@@ -204,7 +207,7 @@ ORDER BY h.site
 LIMIT @n;
 
 -- name: HistoryDays :many
--- The numbers that other tools have counted for a target on days on which its site was not counted here; -1 is
+-- The numbers that other tools have counted for a target on days on which its site was not counted here. -1 means
 -- unknown.
 SELECT h.day_id                               AS day,
        coalesce(h.visitors, -1)::bigint       AS pv,

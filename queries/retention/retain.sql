@@ -1,4 +1,4 @@
--- Deletion by retention. The functions that delete rows check for themselves whether these may be
+-- Deletion by retention. The functions that delete rows check themselves whether the rows may be
 -- deleted.
 
 -- name: RetentionDone :one
@@ -23,7 +23,7 @@ WHERE a.deleted_at IS NULL
 ORDER BY a.name;
 
 -- name: AppCountedBetween :one
--- Whether an app has counted visits from one day until before another.
+-- Whether an app has counted visits on @from_day or later, but before the day @before.
 SELECT EXISTS (
     SELECT
     FROM pages AS s
@@ -35,12 +35,13 @@ SELECT EXISTS (
 ) AS counted;
 
 -- name: DayClose :one
--- Computes the sketches and top lists of a day that has ended. Returns false if they existed.
+-- Computes the sketches and top lists of a day that has ended. Returns false if the day was already
+-- closed.
 SELECT close_day(@day)::boolean AS closed;
 
 -- name: ReturnsPack :one
--- Packs some returns of closed days, by target from @from_page on. Returns their number; 0: none
--- are left.
+-- Packs some rows of returns on closed days, in order of target from @from_page on. Returns the
+-- number of packed rows (0: none are left) and the last target.
 SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
 FROM pack_returns(@from_page::bigint, @n::integer) AS p;
 
@@ -100,8 +101,9 @@ FROM visits_partitions() AS p
 WHERE p.day = @day::integer;
 
 -- name: DayDrop :one
--- Drops the partition of a closed day. Returns false if it does not exist, or if an app keeps it,
--- for example because it has just counted visits there. Fails (FaultBusy) instead of waiting.
+-- Drops the partition of a closed day. Returns false if the partition does not exist, or if an app
+-- keeps visits of the day, for example because the app has just counted some. Fails (FaultBusy)
+-- instead of waiting.
 SELECT drop_visits_day(@day)::boolean AS dropped;
 
 -- name: VisitsDelete :one
@@ -118,9 +120,9 @@ WHERE app_id = @app_id
   AND from_day >= @day;
 
 -- name: VisitorsUnseen :many
--- The visitors who have not visited a site since a day, at the site and at its pages, by site and
--- visitor. The earliest visitors are first, so that a row of erased_visitors is written once for
--- many.
+-- The visitors who have not visited a site or its pages since a day, with a row for the site and
+-- one for each page, by site and visitor. Visitors with low ranks are first. A row of
+-- erased_visitors covers many consecutive ranks, so it is written once for many visitors.
 SELECT coalesce(p.site_id, p.id)::bigint AS site_id, v.page_id, v.ip
 FROM pages AS p
 JOIN visitors AS v      ON v.page_id = p.id
@@ -132,7 +134,7 @@ ORDER BY coalesce(p.site_id, p.id), s.rank, v.ip
 LIMIT @n;
 
 -- name: VisitorsUnseenCount :one
--- The number of these visitors.
+-- The number of rows that VisitorsUnseen would return without a limit.
 SELECT count(*)
 FROM pages AS p
 JOIN visitors AS v ON v.page_id = p.id
@@ -146,5 +148,5 @@ WHERE p.app_id = @app_id
 SELECT forget_visitors(@app, @before, @pages::bigint[], @ips::inet[])::bigint AS forgotten;
 
 -- name: LogLinesForget :one
--- Forgets lines of logs of days that their apps keep no longer; how many rows.
+-- Forgets counted log lines of days that their apps no longer keep. Returns the number of hours.
 SELECT forget_log_lines()::bigint AS forgotten;

@@ -1,10 +1,11 @@
 -- The state of the service, for operators only. No query here reads a table of visits or visitors.
 
 -- name: StatusApps :many
--- Each app that is not being deleted: its visits over all of its sites, the last day with visits and their
--- number, for how many days it keeps visit rows (0: for ever), the first day whose rows it still has
--- (0: all days), and whether deletion by retention is paused, because an import runs or was killed recently.
--- Days are 0 if the app has none. The time of day of a visit is not stored.
+-- Each app that is here and not being deleted. hot is the number of visits to all of its sites. last_day is
+-- the last day with visits (0: none), and last_day_hot the number of visits on this day. retain_days is the
+-- number of days for which the app keeps visit rows (0: for ever). from_day is the first day whose rows
+-- still exist (0: all days). paused is true if deletion by retention is paused, because an import runs or
+-- was killed recently. The time of day of a visit is not stored.
 WITH sites AS (
     SELECT s.app_id, c.hot, d.day_id, d.hot AS day_hot, max(d.day_id) OVER (PARTITION BY s.app_id) AS last_day
     FROM pages AS s
@@ -35,7 +36,7 @@ ORDER BY a.name;
 
 -- name: TableSizes :many
 -- The sizes of Footfall's tables with their indexes, the largest first. The partitions of visits are one
--- row. Row numbers are the server's last estimates.
+-- row. Row counts are the server's last estimates.
 WITH named AS (
     SELECT n.relname AS name, table_of(n.relname) AS relation
     FROM pg_catalog.pg_class AS n

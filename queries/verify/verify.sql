@@ -48,9 +48,10 @@ LEFT JOIN counters AS c ON c.page_id = p.id
 WHERE @app::text IN ('', a.name);
 
 -- name: VerifyNext :one
--- The next pages from a number on, in order: about as many as have this number of rows in total, at least
--- one, and at most @many. Returns their number, the last one (0: none left), and which of them are
--- selected. Pages of an app that is being deleted are left out, because its rows are deleted step by step.
+-- The next targets from the id @from_id on, in order: as many as have about @size rows in total, but at
+-- least one and at most @many. Returns how many targets these are, the last one's id (0: none is left),
+-- and the ids of the selected targets and sites. Targets of an app that is being deleted are not selected,
+-- because its rows are deleted step by step.
 WITH following AS MATERIALIZED (
     SELECT p.id, p.site_id, p.app_id
     FROM pages AS p
@@ -83,7 +84,7 @@ WHERE r.so_far <= @size::bigint
    OR r.so_far = r.weight;
 
 -- name: VerifyNextDay :one
--- The closed day that follows @after and this number of skipped days; 0 at the end.
+-- Skips @skip closed days after @after, and returns the next closed day; 0 if there is none.
 SELECT coalesce((SELECT c.day_id
                  FROM closed_days AS c
                  WHERE c.day_id > @after::integer
@@ -92,7 +93,7 @@ SELECT coalesce((SELECT c.day_id
                  LIMIT 1), 0)::integer AS day;
 
 -- name: VerifyNames :many
--- The names of targets, and of apps, which have their negated id.
+-- The names of targets and apps. Negative numbers are negated ids of apps.
 SELECT p.id, a.name AS app, p.uri
 FROM pages AS p
 JOIN apps AS a ON a.id = p.app_id
@@ -111,8 +112,8 @@ WHERE @app::text IN ('', a.name)
 ORDER BY a.id;
 
 -- name: VerifyNextPerson :one
--- The last key of the next portion of rows of people after a key, in one of its two tables. app 0: no row
--- follows.
+-- Skips @skip rows of people after a key, and returns the key of the next row, in the table of one period.
+-- app_id is 0 if there is no such row.
 SELECT coalesce((array_agg(n.app_id))[1], 0)::integer AS app_id, coalesce((array_agg(n.id))[1], '::')::inet AS id
 FROM (
     SELECT p.app_id, p.id
@@ -125,7 +126,7 @@ FROM (
 ) AS n;
 
 -- name: PeoplePeriod :one
--- The table of people, of the two, that is being written.
+-- The present period of people, 0 or 1. Only the table of this period is being written.
 SELECT people_period()::smallint AS period;
 
 -- name: VerifyTagsWaiting :many
@@ -148,7 +149,7 @@ JOIN tags AS t ON t.id = w.tag_id AND t.name = 'hour'
 GROUP BY w.page_id, w.day_id;
 
 -- name: VerifyNextHour :one
--- The hour of a log that is a number of rows after another one; 0 at the end.
+-- Skips @skip rows of log_hours after a key, and returns the key of the next row; 0 if there is none.
 SELECT coalesce(n.app_id, 0)::integer AS app_id, coalesce(n.hour, 0)::integer AS hour
 FROM (SELECT 1) AS one
 LEFT JOIN LATERAL (

@@ -1,13 +1,14 @@
 -- Webhook calls that wait to be sent.
 
 -- name: RoundNumbersSee :exec
--- Adds webhook calls for the round numbers that visitors have reached since the last time. Not even
--- planned while webhooks is empty.
+-- Adds webhook calls for the round numbers that visitors have reached since the last time. While
+-- webhooks is empty, the call of the function is not even planned.
 SELECT see_round_numbers()
 WHERE EXISTS (SELECT FROM webhooks);
 
 -- name: WebhooksTry :many
--- Returns the first call of each webhook that is due, and reserves it for this number of seconds.
+-- Returns the first waiting call of each webhook whose next attempt is due. For this number of
+-- seconds, no other instance sends the call.
 UPDATE webhooks
 SET try_at = now() + make_interval(secs => @seconds)
 WHERE id IN (SELECT w.id FROM webhooks AS w WHERE w.waiting <> '{}' AND w.try_at <= now() FOR UPDATE SKIP LOCKED)

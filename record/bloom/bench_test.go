@@ -9,7 +9,7 @@ import (
 	reference "github.com/bits-and-blooms/bloom/v3"
 )
 
-// The seed test's numbers: ten million keys in 200 million bits.
+// The numbers of the original test (see bench/structures): ten million keys in 200 million bits.
 const (
 	seedKeys  = 10_000_000
 	seedBytes = 200_000_000 / 8
@@ -25,7 +25,8 @@ func seedSums(n int) []Sum {
 	return sums
 }
 
-// BenchmarkAdd measures checking and adding new keys, without making the keys, in the filter of the seed test.
+// BenchmarkAdd measures checking and adding new keys, excluding the time for making the keys, in a filter of
+// the original test's size.
 func BenchmarkAdd(b *testing.B) {
 	sums := seedSums(seedKeys)
 	b.Run("footfall", func(b *testing.B) {

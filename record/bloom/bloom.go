@@ -4,8 +4,8 @@
 //
 // Errors are always in the direction of "maybe". Once Add(k) has returned, Has(k) is true for ever,
 // in every goroutine. A key that was never added gets "maybe" with a probability of at most
-// Config.Error. A filter whose memory is used up does not exceed that unnoticed: it is saturated
-// and says "maybe" to everything.
+// Config.Error. A filter whose memory is used up does not exceed this probability silently: it
+// becomes saturated, and returns "maybe" for every key.
 //
 // Any number of goroutines may call Has and Add. Has takes no lock, and Add takes one only while
 // the filter grows, which takes microseconds. Keys are never removed.
@@ -13,27 +13,29 @@
 // # Parameters
 //
 // A key sets 1 to 6 bits in each of several 64-bit words: usually four words, but seven if the
-// memory is tight or the error very small. Each word is one cache line to fetch, and all are
-// fetched at once, so they cost about as much as one. Because the bits of a word depend on each
-// other, the error is a little above that of a textbook filter, which spreads every bit (2 % to 4 %
-// more memory for the same error). But it has a closed form, see shape.wordPasses, from which sizes
-// are computed. Filter.Stats instead estimates the error from the memory itself: the mean
-// probability, over a sample of words, that a new key finds its bits set there, to the power of the
-// number of words.
+// memory is tight or the error very small. Each word is one cache line to fetch, and all lines are
+// fetched concurrently, so they cost about as much as one line. Because the bits of a word depend
+// on each other, the error is a little above that of a textbook filter, which spreads every bit
+// (2 % to 4 % more memory for the same error). But the error has a closed form, see shape.wordPasses,
+// from which sizes are computed. Filter.Stats instead estimates the error from the memory itself.
+// It takes a sample of words, computes the mean probability that a new key finds its bits set in a
+// word, and raises this to the power of the number of words per key.
+//
 // # Growth
 //
 // A filter starts with one slice for Config.Keys keys. When that is full, a slice for twice as many
 // is added, as long as Config.MaxBytes allows it. A key is new only if no slice has it, so the
-// slices share the error: the first may use 10 % of it, and each further one 90 % of the share of
-// the slice before it, which never adds up to more than the whole. If Config.Keys do not fit with
-// so small an error, the first slice gets all of the error and all of the memory that it needs.
-// Such a filter cannot grow, but it takes half the memory or less. See SizeFor.
+// slices share the error: the first slice may use 10 % of the error, and each further slice 90 % of
+// the share of the slice before it. All shares together never exceed the whole error. If
+// Config.Keys do not fit with so small an error, the first slice may use the whole error. Such a
+// filter cannot grow, but it takes half the memory or less. See SizeFor.
+//
 // # Keys
 //
 // Keys are 64-bit sums under a secret that is drawn when the process starts. So outsiders cannot
 // search for keys that collide, and a filter must not outlive its process. Two different keys have
 // the same sum with a probability of 2^-64, which adds 5e-11 to the error at a billion keys, far
-// below any supported error. So one sum is enough, and all places are derived from it.
+// below any supported error. So one sum is enough, and the places of all bits are derived from it.
 package bloom
 
 import (
@@ -47,10 +49,11 @@ import (
 
 // Config specifies the size and the error of a filter.
 type Config struct {
-	// Keys is the number of keys for which the first slice is made. 0 means 65,536. More keys make
-	// the filter grow.
+	// Keys is the number of keys for which the first slice is made. 0 means 65,536. If more keys
+	// are added, the filter grows.
 	Keys uint64
-	// Error is the highest probability, between 1e-9 and 0.5, that a new key returns "maybe".
+	// Error is the highest acceptable probability that Has returns true for a key that was not
+	// added. It must be between 1e-9 and 0.5.
 	Error float64
 	// MaxBytes bounds the words of all slices together. It must be at least 8. SizeFor returns the
 	// number of bytes for Keys. (The counters of a filter take another 5 KB.)
@@ -60,7 +63,7 @@ type Config struct {
 const (
 	defaultKeys = 1 << 16
 	growth      = 2
-	firstShare  = 0.1 // of the error; with shareDecay, all shares add up to 1
+	firstShare  = 0.1 // the first slice's share of the error; with shareDecay, all shares add up to 1
 	shareDecay  = 1 - firstShare
 	minError    = 1e-9
 	maxError    = 0.5
@@ -81,12 +84,12 @@ type Filter struct {
 
 const stripes = 64
 
-// chain is immutable. To grow, the filter publishes another chain with the same slices and one
-// more.
+// chain is immutable. To grow, the filter replaces its chain by a new chain with the same slices
+// and one more slice.
 type chain struct {
-	slices    []*slice // oldest first; keys enter the last one
+	slices    []*slice // oldest first; keys are added to the last slice
 	fullAt    uint64   // number of keys in the filter at which the last slice is full
-	checkMask uint64   // the total is checked when a stripe's count has none of these bits
+	checkMask uint64   // the total number of keys is checked when a stripe's count has none of these bits set
 	bytes     int64
 	share     float64 // the share of the error that the last slice may use
 	saturated bool
@@ -117,7 +120,8 @@ func New(config Config) (*Filter, error) {
 	return f, nil
 }
 
-// Has reports whether the key may have been added. False means that it certainly was not.
+// Has reports whether the key may have been added. False means that the key was certainly not
+// added.
 func (f *Filter) Has(key Sum) bool {
 	c := f.chain.Load()
 	seen := c.saturated || c.has(key, len(c.slices))
@@ -125,8 +129,9 @@ func (f *Filter) Has(key Sum) bool {
 	return seen
 }
 
-// Add adds the key and reports whether it was certainly new, the opposite of the result of Has. If
-// several goroutines add the same key concurrently, each of their calls may return true.
+// Add adds the key, and reports whether it was certainly new, that is, whether Has would have
+// returned false before. If several goroutines add the same key concurrently, each of their calls
+// may return true.
 func (f *Filter) Add(key Sum) (added bool) {
 	c := f.chain.Load()
 	last := len(c.slices) - 1
@@ -156,18 +161,20 @@ func (c *chain) with(s *slice, share float64, keys uint64) *chain {
 		slices: append(append([]*slice(nil), c.slices...), s),
 		fullAt: keys + s.plan.capacity,
 		// The stripes fill at about the same pace, so all compare the total at about the same time.
-		// With this mask they do so at least 512 times in the life of a large slice, which costs a
-		// fraction of a nanosecond per key and lets the slice exceed its capacity by 0.2 % at most.
+		// With this mask they compare it at least 512 times in the life of a large slice. This
+		// costs a fraction of a nanosecond per key, and lets the slice exceed its capacity by at
+		// most 0.2 %.
 		checkMask: 1<<max(0, bits.Len64(s.plan.capacity>>15)-1) - 1,
 		bytes:     c.bytes + s.plan.bytes(),
 		share:     share,
 	}
 }
 
-// extend adds a slice to the full chain. If the memory does not allow that, the chain becomes
-// saturated. Other goroutines that find the slice full wait for the lock. If they continued while
-// this one was not scheduled, they could fill the slice until it returns "maybe" for every key. The
-// few keys that are still added to the full slice stay visible there.
+// extend adds a slice to the full chain. If the memory does not allow another slice, the chain
+// becomes saturated. Other goroutines that find the last slice full wait for the lock. If they
+// continued while the goroutine with the lock was not scheduled, they could fill the slice until it
+// returns "maybe" for every key. The few keys that are still added to the full slice stay visible
+// there.
 func (f *Filter) extend(full *chain) {
 	f.grow.Lock()
 	defer f.grow.Unlock()
@@ -195,7 +202,7 @@ func (f *Filter) keys() (n uint64) {
 	return n
 }
 
-// Saturated reports whether the memory is used up, so that Has is true for everything.
+// Saturated reports whether the memory is used up, so that Has returns true for every key.
 func (f *Filter) Saturated() bool { return f.chain.Load().saturated }
 
 // Stats describes a filter at one moment.
@@ -205,7 +212,7 @@ type Stats struct {
 	Fill      float64 // share of the bits that are set
 	Error     float64 // estimated probability that a new key returns "maybe" now
 	Slices    int
-	Saturated bool // returns "maybe" for everything, and Error is 1
+	Saturated bool // Has returns true for every key, and Error is 1
 }
 
 // Stats describes the present filter. It is cheap enough for a metrics scrape: fill and error are

@@ -83,7 +83,8 @@ func TestErrorStaysWithinTheRate(t *testing.T) {
 	}
 }
 
-// The seed test at a tenth of its size, three times: about 7 false positives each.
+// The original test (see bench_test.go) at a tenth of its size, three times. Each time about 7
+// false positives are expected.
 func TestFalsePositivesWhileAdding(t *testing.T) {
 	t.Parallel()
 	wrong := 0
@@ -205,7 +206,8 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// djb2 is the function in the article, in 64 bits: the unkeyed hash that the crafted keys collide in.
+// djb2 is the article's hash function with 64 bits. It has no secret, so keys can be crafted to
+// collide.
 func djb2(key []byte) uint64 {
 	h := uint64(5381)
 	for _, b := range key {
@@ -214,8 +216,8 @@ func djb2(key []byte) uint64 {
 	return h
 }
 
-// craftedKey returns the i-th of 8^8 visitors of one page with the same djb2 hash: a byte pair (a+t, b-33t) adds the
-// same to it for every t.
+// craftedKey returns the i-th of 8^8 visitors of one page whose djb2 hashes are all equal: a byte pair (a+t, b-33t)
+// adds the same amount to the hash for every t.
 func craftedKey(i int) (page int64, visitor netip.Addr) {
 	address := [16]byte{}
 	for pair := range 8 {
@@ -342,7 +344,7 @@ func TestSizeFor(t *testing.T) {
 	}
 }
 
-// The closed form against a simulation that distributes keys over words.
+// The closed form gives the same result as a simulation that distributes keys over words.
 func TestWordPassesAgainstSimulation(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
@@ -427,7 +429,8 @@ func TestNoFalseNegativeUnderConcurrency(t *testing.T) {
 	}
 }
 
-// However long the chain, the planned errors of its slices add up to less than the total.
+// The planned errors of a chain's slices add up to less than the filter's error, even if the chain
+// is long.
 func TestErrorsOfSlicesAddUp(t *testing.T) {
 	t.Parallel()
 	const rate = 0.001
@@ -470,8 +473,8 @@ func TestOnlyOneExtendsTheChain(t *testing.T) {
 	}
 }
 
-// While the goroutine that extends the chain is not scheduled, the others must not add to a full slice: it would take
-// every later key for a known one.
+// While the goroutine that extends the chain is not scheduled, the others must not add to the full slice. Otherwise
+// the slice would report every later key as maybe seen.
 func TestFullSliceIsNotOverfilled(t *testing.T) {
 	t.Parallel()
 	f := mustNew(t, Config{Keys: 500, Error: 0.001, MaxBytes: 1 << 20})

@@ -10,10 +10,10 @@ type shape struct{ words, bits int }
 // wordPasses returns the probability that a new key finds all its bits set in one of its words, if
 // keys have been written to each word load times on average.
 //
-// How often a key was written to a given word follows Poisson's law. A key that is written misses i
-// given bits with probability C(64-i,bits)/C(64,bits). The generating function of the law turns
-// that into the probability that all keys missed them, and inclusion and exclusion over the new
-// key's bits turn it into the probability that none was missed.
+// The number of keys that were written to a word has a Poisson distribution. A written key leaves i
+// given bits unset with probability C(64-i,bits)/C(64,bits). The distribution's generating function
+// turns this into the probability that all written keys left the i bits unset. Inclusion and
+// exclusion over the new key's bits turn that into the probability that all its bits are set.
 func (s shape) wordPasses(load float64) float64 {
 	passes := 0.0
 	for i := 0; i <= s.bits; i++ {
@@ -23,11 +23,11 @@ func (s shape) wordPasses(load float64) float64 {
 		}
 		passes += missed
 	}
-	return max(passes, 0) // tiny loads drown in rounding
+	return max(passes, 0) // for tiny loads, rounding errors may make the sum negative
 }
 
-// errorAt returns the probability that a new key is "maybe seen", with this number of bits of
-// memory per key.
+// errorAt returns the probability that a new key is "maybe seen" if the filter has this many bits
+// of memory per key.
 func (s shape) errorAt(bitsPerKey float64) float64 {
 	load := float64(s.words) * 64 / bitsPerKey
 	return math.Pow(s.wordPasses(load), float64(s.words))
@@ -47,15 +47,15 @@ func (s shape) bitsPerKey(errorRate float64) float64 {
 	return high
 }
 
-// The numbers of words. The code for each is written out, see slice.add.
+// The possible values of shape.words. Each has its own code, see slice.add.
 const (
 	fewWords  = 4
 	manyWords = 7
 	maxBits   = 6
 )
 
-// densest returns the shape with this number of words that needs the fewest bits per key, and the
-// number of bits.
+// densest returns the shape with this number of words that needs the least memory for this error,
+// and its bits of memory per key.
 func densest(words int, errorRate float64) (best shape, bitsPerKey float64) {
 	bitsPerKey = math.Inf(1)
 	for n := 1; n <= maxBits; n++ {
@@ -71,18 +71,18 @@ func densest(words int, errorRate float64) (best shape, bitsPerKey float64) {
 type plan struct {
 	shape    shape
 	words    uint64
-	capacity uint64 // keys it holds within its error
+	capacity uint64 // number of keys that it can hold within its error
 }
 
 func (p plan) bytes() int64 { return int64(p.words) * wordBytes }
 
-// headroom is the part of the error for which a slice is planned, because it may take a few
-// thousandths more keys before it is found full.
+// headroom is the part of the error for which a slice is planned. It is less than 1 because a slice
+// may get a few thousandths more keys than planned before it is found full.
 const headroom = 0.97
 
 // planSlice plans a slice for this number of keys, or for fewer if maxBytes cannot hold them all.
-// Four words take less time. Seven are chosen if they save a tenth of the memory, or if only they
-// fit.
+// It prefers four words per key, which take less time. It chooses seven if they save a tenth of the
+// memory, or if four do not fit.
 func planSlice(keys uint64, errorRate float64, maxBytes int64) plan {
 	best, need := densest(fewWords, errorRate*headroom)
 	many, manyNeed := densest(manyWords, errorRate*headroom)

@@ -12,9 +12,9 @@ import (
 // slice is one Bloom filter of a fixed size.
 type slice struct {
 	plan     plan
-	words    []uint64 // only through sync/atomic
+	words    []uint64 // accessed only through sync/atomic
 	patterns *patterns
-	many     bool // a key is in manyWords words instead of fewWords
+	many     bool // a key sets bits in manyWords words instead of fewWords
 }
 
 func newSlice(p plan) (*slice, error) {
@@ -49,10 +49,10 @@ func place(random, n uint64) (i, rest uint64) { return bits.Mul64(random, n) }
 
 // add sets the key's bits and reports whether any was missing.
 //
-// It is written out for each word, as has is: with a loop, places and patterns would be in memory
-// rather than in registers, and a key would take half as long again. All words are loaded before
-// the first is looked at, so that the cache misses overlap. All are written, since finding out
-// which are complete costs more than writing them.
+// The code of add and has is written out for each word. With a loop, places and patterns would be
+// in memory rather than in registers, and a key would take 50 % more time. All words are loaded
+// before the first word is checked, so that the cache misses overlap. All words are written,
+// because finding out which words already have the bits costs more than writing them.
 func (s *slice) add(key Sum) bool {
 	if s.many {
 		return s.addMany(uint64(key))
@@ -107,8 +107,8 @@ func (s *slice) addMany(key uint64) bool {
 	return true
 }
 
-// has looks at the first four words, which are enough for most new keys, and only then at the other
-// three. Its places and patterns are those of add.
+// has checks the first four words, which are enough to recognise most new keys. Only if they have
+// all bits does it check the other three words. It uses the same places and patterns as add.
 func (s *slice) has(key Sum) bool {
 	return s.hasFirst(uint64(key)) && (!s.many || s.hasRest(uint64(key)))
 }
@@ -165,8 +165,8 @@ func (p *patterns) of(random uint64) uint64 {
 	return bits.RotateLeft64(p[random&1023], int(random>>10&63))
 }
 
-// patternsOf has the patterns of 1 to maxBits bits, which are made when they are first needed. They
-// need not be secret, because the sums are.
+// patternsOf has a function for each number of bits up to maxBits, which makes the patterns on its
+// first call. The patterns need not be secret, because the sums are secret.
 var patternsOf = func() (of [maxBits + 1]func() *patterns) {
 	for n := range of {
 		of[n] = sync.OnceValue(func() *patterns { return makePatterns(n) })

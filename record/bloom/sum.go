@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Sum represents a key. Sums are the same for every filter of a process, and have no meaning in
-// another one.
+// Sum represents a key. A key has the same sum in all filters of a process, and a different sum in
+// another process.
 type Sum uint64
 
 // secret is the seed of every sum of this process.

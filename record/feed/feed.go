@@ -1,10 +1,9 @@
 // Package feed counts the entries of a source, each exactly once, even if the database fails, processes
 // are killed, or other instances read the same source.
 //
-// How far a part of a source was counted is stored as a position, which moves in the transaction that
-// counts. If the connection is lost during a commit, the position is read again: entries before it were
-// counted.
-// counted.
+// A stored position shows how far a part of a source was counted. It moves in the transaction that
+// counts. If the connection is lost during a commit, the feed reads the position again: entries before
+// the position were counted.
 package feed
 
 import (
@@ -21,14 +20,14 @@ import (
 // Entry is an item of a part of a source. Of is the source's own data about it.
 type Entry[T any] struct {
 	Of       T
-	Position *record.Position // of its part
-	Next     int64            // the position after it
-	Line     db.LogLine       // of an access log: the line that is recorded as counted
+	Position *record.Position // the position in the entry's part
+	Next     int64            // the position after the entry
+	Line     db.LogLine       // for access logs: the line that is recorded as counted
 	Fate     Fate
-	Visit    record.Visit  // if it Counts
-	Refusal  *visit.Error  // why it is Refused
-	Why      visit.Skipped // why it is Skipped
-	ByOthers bool          // another reader of the same source has moved the position past it
+	Visit    record.Visit  // if Fate is Counts
+	Refusal  *visit.Error  // the reason if Fate is Refused
+	Why      visit.Skipped // the reason if Fate is Skipped
+	ByOthers bool          // another reader of the same source has moved the position past the entry
 
 	settled bool
 }
@@ -38,28 +37,28 @@ type Fate int
 
 // The fates. Sources set one of the first two. Choose changes Counts and Before.
 const (
-	Counts   Fate = iota // it is to be counted
-	Passes               // it has no visit, and is only passed
-	Before               // an earlier import has counted it
-	Counted              // or, in a dry run, it would be
-	Repeated             // counted before, with its id
+	Counts   Fate = iota // the entry is to be counted
+	Passes               // the entry has no visit, and only moves the position
+	Before               // an earlier import has counted the entry
+	Counted              // counted; in a dry run: would be counted
+	Repeated             // a visit with the same id was counted before
 	Skipped              // not counted, on purpose
-	Refused              // not counted: something is wrong with it
+	Refused              // not counted, because the entry is invalid
 )
 
 // Source provides entries. One goroutine calls Read, and another one Keep, Unaccepted and Settled.
 type Source[T any] interface {
-	// Read returns the next entries, at most most, in order within each part, and waits until there are
-	// some. They may include entries before their positions. io.EOF means that these are the last ones.
+	// Read waits until there are entries, and returns up to most of them, in order within each part.
+	// Some entries may be before their positions. With io.EOF, the returned entries are the last ones.
 	Read(ctx context.Context, most int) ([]Entry[T], error)
-	// Decide returns a function that decides an entry's fate with the present settings of its app. It
-	// may be called repeatedly for an entry.
+	// Decide returns a function that decides an entry's fate with the present settings of its app.
+	// The function may be called repeatedly for an entry.
 	Decide(ctx context.Context) (func(ctx context.Context, e *Entry[T]) error, error)
 	// Unaccepted is called if the tables will never accept a visit. If it returns an error, the feed
-	// stops with it. nil: the entry is refused.
+	// stops with this error. If it returns nil, the entry is refused.
 	Unaccepted(e *Entry[T], err error) error
-	// Keep returns the refusals to store for an entry when its position moves past it. first: it is the
-	// first entry of its part.
+	// Keep returns the refusals to store for an entry when its position moves past it. first means that
+	// the entry is the first one of its part.
 	Keep(e *Entry[T], first bool) []record.Refusal
 	// Settled is called with entries whose results are final, in order.
 	Settled(entries []*Entry[T])
@@ -73,11 +72,11 @@ const manyEntries = 8
 type Feed[T any] struct {
 	Source   Source[T]
 	Recorder *record.Recorder
-	Retry    *Retry // nil: no retries
+	Retry    *Retry // nil if nothing is retried
 	Fill     bool   // the source never waits, so chunks have the best size for counting
 	DryRun   bool
-	// Choose decides which entries still count, just before each time they are sent: it sets their Fate
-	// to Counts or Before, and their Line. nil: all count.
+	// Choose is called before each attempt to send entries. It decides which entries still count: it
+	// sets their Fate to Counts or Before, and their Line. If it is nil, all entries count.
 	Choose func(ctx context.Context, entries []Entry[T]) error
 	// OnResult is called with the result of each sent visit, before Settled. It may be nil.
 	OnResult func(e *Entry[T], got record.Result)
@@ -182,7 +181,8 @@ func (e *Entry[T]) Refuse(err error) error {
 	return nil
 }
 
-// record counts entries, and passes the ones that do not count, with retries when the database fails.
+// record counts entries, and moves the positions past entries that do not count. It retries if the
+// database fails.
 func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 	if f.DryRun {
 		return f.Retry.Do(ctx, func() error { return f.choose(ctx, entries) })
@@ -217,7 +217,8 @@ func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 	}
 }
 
-// choose decides which entries still count. If none does, they are settled without a transaction.
+// choose decides which entries still count. If no entry counts, it settles them all without a
+// transaction.
 func (f *Feed[T]) choose(ctx context.Context, entries []Entry[T]) error {
 	if f.Choose != nil {
 		if err := f.Choose(ctx, entries); err != nil {
@@ -230,8 +231,8 @@ func (f *Feed[T]) choose(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// settle reports to the source the entries that their positions have passed. byOthers: another reader
-// has counted the ones that were to be counted.
+// settle reports the entries before their positions to the source. byOthers means that another reader
+// has counted those of them that were to be counted.
 func (f *Feed[T]) settle(entries []Entry[T], byOthers bool) {
 	f.settleIf(entries, byOthers, func(e *Entry[T]) bool { return e.Next <= e.Position.Next })
 }
@@ -255,7 +256,8 @@ func (f *Feed[T]) settleIf(entries []Entry[T], byOthers bool, passed func(e *Ent
 	}
 }
 
-// recordOnce counts entries. If it returns nil, entries that are not settled must be retried at once.
+// recordOnce counts entries. If it returns nil, the caller must immediately retry entries that are
+// not settled.
 func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	steps, seen := make([]record.Step, len(entries)), map[*record.Position]bool{}
 	for i := range entries {
@@ -272,8 +274,8 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 		return nil
 	}
 	failed := f.findPositions(ctx, seen)
-	// Another reader has counted the other entries that a position has passed by now, unless a response
-	// to a commit of this feed was lost.
+	// If a position has moved past further entries, another reader has counted them, unless the
+	// response to a commit of this feed was lost.
 	verr, ok := errors.AsType[*visit.Error](err)
 	f.settle(entries, !ok || verr.Kind != visit.Lost)
 	switch {
@@ -281,12 +283,12 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 		return failed
 	case errors.Is(err, record.ErrMoved), e.settled:
 		return nil
-	case ok && verr.Kind == visit.Invalid: // its day has just been deleted
+	case ok && verr.Kind == visit.Invalid: // the visit's day has just been deleted
 		e.Fate, e.Refusal = Refused, verr
 		return nil
 	case ok:
 		return err
-	case e.Fate != Counts: // the tables do not accept its refusals
+	case e.Fate != Counts: // the tables do not accept the entry's refusals
 		return visit.Unanswered(err)
 	}
 	if err := f.Source.Unaccepted(e, err); err != nil {

@@ -57,22 +57,22 @@ func (d *house) openAt(url string, statementTimeout time.Duration) *counter.Coun
 		StatementTimeout: statementTimeout}}).Counter
 }
 
-// list is a source of two parts. Its entries count, except that each fifth one is skipped, and each seventh one
-// refused. It starts at the positions.
+// list is a source of two parts. Each fifth entry is skipped, each seventh entry is refused, and all other
+// entries count. Reading starts at the positions.
 type list struct {
 	counter *counter.Counter
 	app     string
 	length  int64
 	parts   [2]*record.Position
 	next    [2]int64
-	settled map[string]int // the number of times, by part and place
+	settled map[string]int // how often each entry was settled, by part and place
 	fates   map[feed.Fate]int
 	others  int
 
-	at     time.Time // the time of its visits; zero: now
+	at     time.Time // the time of the list's visits; zero: now
 	idle   bool      // no entry of part 1 counts
 	over   func()    // called when entries are settled
-	judged func()    // called once, when entries have been judged and none is sent yet; nil: not called
+	judged func()    // called once, after entries have been judged and before any entry is sent; may be nil
 }
 
 func (d *house) list(c *counter.Counter, length int64) *feed.Feed[string] {
@@ -169,7 +169,7 @@ func kinds(length int64) (counts, refused int64) {
 }
 
 // Two readers read one source. Their connections to the database are repeatedly terminated, and one reader stops in
-// the middle: every entry counts once, and every refused one is kept once.
+// the middle: every entry counts once, and every refusal is stored once.
 func TestEachEntryCountsOnce(t *testing.T) {
 	t.Parallel()
 	d := newHouse(t)
@@ -222,8 +222,8 @@ func TestEachEntryCountsOnce(t *testing.T) {
 	assert.Positive(t, others)
 }
 
-// fault is an event during a feed. The returned function ends the fault, after the feed waits for that, or has
-// failed.
+// fault is an event during a feed. The returned function ends the fault. It is called when the feed waits for
+// the end of the fault, or has failed.
 type fault struct {
 	judged func(d *house) (end func())                                     // when entries have been judged, before they are sent
 	sent   func(d *house, n *dbtest.Network, waiting []int32) (end func()) // while their batch waits for a lock
@@ -283,8 +283,8 @@ var faults = map[string]fault{
 
 const faultsLength = 60
 
-// Whatever happens to a feed, its entries count once, whether it retries by itself, or stops and is started again.
-// Settled entries stay settled.
+// A feed's entries count exactly once despite any fault, whether the feed retries by itself, or stops and is
+// started again. Settled entries stay settled.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, is := range faults {
@@ -446,8 +446,8 @@ func TestFeedEndsInTime(t *testing.T) {
 	assert.EqualValues(t, 50, d.One(d.t, `SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 }
 
-// Entries counted before the database went away are not sent again, even if their number cannot be looked up: the
-// positions have moved with them.
+// Entries that were counted before the database became unavailable are not sent again, even if the stored
+// positions cannot be read: the positions in memory have moved past them.
 func TestCountedIsSettledWithoutLooking(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)
@@ -464,7 +464,8 @@ func TestCountedIsSettledWithoutLooking(t *testing.T) {
 	assert.Zero(t, l.others)
 }
 
-// A feed that failed to count, and finds the positions moved by others, does not report its entries as counted.
+// If a feed fails to count entries, and finds that others have moved the positions, it does not report the
+// entries as counted by itself.
 func TestOthersHaveCountedUnsentEntries(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)
@@ -489,7 +490,8 @@ func TestFeedEndsWithoutItsApp(t *testing.T) {
 	assert.Empty(t, f.Source.(*list).settled)
 }
 
-// If no entry counts for long, as in a log of bots, the memory for entries is bounded.
+// The memory for entries is bounded even in a long sequence of entries that do not count, as in a
+// log of bots.
 func TestChunksWithoutCountsAreBounded(t *testing.T) {
 	t.Parallel()
 	d := openHouse(t)

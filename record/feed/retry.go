@@ -29,7 +29,7 @@ type Retry struct {
 	said pause.Seldom[string]
 }
 
-// NewRetry returns a Retry that waits for at most patience, or for ever if that is 0. notice
+// NewRetry returns a Retry that waits for at most patience, or for ever if patience is 0. notice
 // receives the reasons for waiting. again decides which errors are retried, like IsAway.
 func NewRetry(notice func(text string, cause error), patience time.Duration, again func(error) bool) *Retry {
 	return &Retry{notice, patience, again, pause.Seldom[string]{Every: sameEvery}}
@@ -80,7 +80,7 @@ func (w *waiting) wait(ctx context.Context, why error) error {
 	return pause.For(ctx, w.next)
 }
 
-// Say passes the reason for waiting to notice, unless it did so recently.
+// Say passes the reason for waiting to notice, unless it passed the same reason recently.
 func (r *Retry) Say(why error) {
 	verr, _ := errors.AsType[*visit.Error](why)
 	if _, speak := r.said.Next(verr.Message(), time.Now()); speak {

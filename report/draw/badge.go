@@ -17,8 +17,8 @@ type Badge struct {
 // BadgeColor is the message's background.
 const BadgeColor = "#007ec6"
 
-// Sizes in pixels, and colors. Colors for dark mode are in a style element, which programs other than browsers may not
-// support.
+// Sizes in pixels, and colors. Only the colors for dark mode are in a style element, because programs other than
+// browsers may not support it.
 const (
 	badgeHigh, badgeFont       = 20, 11
 	badgeLabel, badgeLabelDark = "#555", "#3d444d"

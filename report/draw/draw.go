@@ -1,5 +1,5 @@
-// Package draw renders numbers as tables with bars, sparklines, and SVG. The texts may come from anybody, so they are
-// escaped for terminals and browsers.
+// Package draw renders numbers as tables with bars, sparklines, and SVG. The texts may be attackers' input, so they
+// are escaped for terminals and browsers.
 package draw
 
 import (
@@ -32,7 +32,7 @@ var (
 	levelsASCII = []rune("_.:-=+*#")
 )
 
-// bar draws n as a bar. most fills all columns. Every number above 0 is visible.
+// bar draws n as a bar. A bar for most fills all columns. A bar for any number above 0 is visible.
 func (s Style) bar(n, most int64, columns int) string {
 	if n <= 0 || most <= 0 {
 		return ""
@@ -49,7 +49,8 @@ func (s Style) bar(n, most int64, columns int) string {
 	return bar
 }
 
-// Sparkline draws numbers as columns side by side. Only 0 has the lowest column.
+// Sparkline draws numbers as columns next to each other. The lowest column represents only the
+// number 0.
 func (s Style) Sparkline(numbers []int64) string {
 	steps := levels
 	if s.ASCII {

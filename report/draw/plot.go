@@ -18,13 +18,13 @@ type Plot struct {
 
 // PlotBar is a bar: the visitors of a period, divided into new and returning visitors.
 type PlotBar struct {
-	Name          string // text below the bar
+	Name          string // text below the bar (see names)
 	Label         string // full description
-	Link          string // target of the bar's link; "": none. It is not reachable by keyboard: the page repeats the link next to the plot
+	Link          string // target of the bar's link, or "". Not reachable by keyboard, so the page repeats it next to the plot
 	Visitors, New int64
 	Compared      bool  // Before is set
 	Before        int64 // visitors of the corresponding earlier period
-	Beside        bool  // outside the selected range
+	Beside        bool  // the period is outside the selected range
 	Noted         bool  // the period has a note
 	Told          int64 // visitors counted elsewhere, drawn on top in another color
 	None          bool  // no data: the bar is a gap
@@ -79,7 +79,7 @@ func (p Plot) plot() string {
 	return out.String() + "</svg>"
 }
 
-// ticks returns round numbers from 0 on. The last one is at least as high as every bar.
+// ticks returns round numbers from 0 on. The last number is at least as high as every bar.
 func (p Plot) ticks() (ticks []int64) {
 	most := int64(1)
 	for _, bar := range p.Bars {
@@ -195,7 +195,7 @@ func safe(text string) string {
 const sparkWide, sparkHigh = 120, 30
 
 // Spark draws numbers as a small line with a dot at its end. room is the number of values that fill the full width.
-// Fewer values end at the right.
+// If there are fewer, the left part stays empty.
 func Spark(summary string, numbers []int64, room int) string {
 	most := mostOf(numbers)
 	var line strings.Builder

@@ -21,7 +21,7 @@ const (
 	allFill, newFill  = "#9ec5fe", "#0a58ca"
 )
 
-// Adds colors to the parts of a plot. In the dashboard its style sheet does this.
+// coloured adds colors to the parts of a plot. In the dashboard, the style sheet does this.
 var coloured = strings.NewReplacer(
 	`class="room"`, `class="room" fill="none"`, `class="weave"`, `class="weave" fill="`+allFill+`"`,
 	`class="thread"`, `class="thread" fill="`+newFill+`"`, `class="new"`, `class="new" fill="`+newFill+`"`,

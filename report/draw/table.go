@@ -16,14 +16,14 @@ type Table struct {
 // Column is a column of a table. Numbers are aligned right, other values left.
 type Column struct {
 	Name  string
-	Bar   bool // bars follow its numbers
-	Gives bool // its texts may be cut on narrow terminals
+	Bar   bool // a bar follows each number of the column
+	Gives bool // the column's texts may be cut on narrow terminals
 }
 
 const (
 	gapWidth  = 2
 	leastWide = 16 // minimum width of a column whose texts are cut
-	mostWide  = 40 // maximum padding of such a column without a terminal: a longer text shifts only its own line
+	mostWide  = 40 // maximum width to which such a column is padded without a terminal: a longer text shifts only its own line
 )
 
 type cell struct {
@@ -106,8 +106,8 @@ func (t Table) widths(cells [][]cell) []int {
 	return widths
 }
 
-// narrow reduces the widths of columns that may be cut, the last column first, until lines fit into a terminal of so
-// many columns (0: no terminal).
+// narrow reduces the widths of columns that may be cut, the last column first, until lines fit into a terminal with
+// this number of columns (0: no terminal).
 func (t Table) narrow(widths []int, bars, columns int) {
 	total := -gapWidth
 	for i, c := range t.Columns {

@@ -28,11 +28,11 @@ type Countries struct {
 	path  string
 	log   *slog.Logger
 	table atomic.Pointer[table]
-	seen  stamps // of the files that were last read, even if that failed
+	seen  stamps // of the files that were last read, even if reading failed
 }
 
-// Open reads a file, and also the file with a 6 after its name if there is one: tor-geoipdb stores
-// IPv6 networks there.
+// Open reads the file at path. It also reads the file with a 6 added to this name, if that file exists: tor-geoipdb
+// stores IPv6 networks there.
 func Open(path string, log *slog.Logger) (*Countries, error) {
 	c := &Countries{path: path, log: log}
 	err := c.read()
@@ -48,8 +48,8 @@ func (c *Countries) read() error {
 	return err
 }
 
-// Of returns the code of an address's country, like DE, or "" if the file does not have it, or if the
-// address is not public.
+// Of returns the code of an address's country, like DE. It returns "" if the file does not contain the address, or
+// if the address is not public.
 func (c *Countries) Of(address netip.Addr) string {
 	address = address.Unmap()
 	if c == nil || !address.IsGlobalUnicast() || address.IsPrivate() || shared.Contains(address) {
@@ -107,14 +107,15 @@ func stampsOf(path string) (s stamps) {
 // a visitor has at least a network of that size.
 type table struct {
 	from  []uint64
-	codes [][2]byte // of the range's country; zero: unknown
-	last  uint64    // the last key of the list
+	codes [][2]byte // the country of each range; zero if unknown
+	last  uint64    // the last key of the last range
 	about string
 }
 
 func newTable() *table { return &table{from: []uint64{0}, codes: make([][2]byte, 1)} }
 
-// keyOf returns the key of an address. 0: it has none, because no network before 2000:: is assigned.
+// keyOf returns the key of an address. It returns 0 for IPv6 addresses whose key could be taken for an IPv4
+// address. This affects no visitor, because no network before 2000:: is assigned.
 func keyOf(address netip.Addr) uint64 {
 	if address.Is4() {
 		bytes := address.As4()
@@ -139,7 +140,7 @@ func (t *table) add(first, last netip.Addr, code string) error {
 		return nil
 	case from == 0:
 		from = math.MaxUint32 + 1
-	case from == t.last: // a part of a network that is included: its first part counts
+	case from == t.last: // the network at from is already included: its first part counts
 		if from == to {
 			return nil
 		}

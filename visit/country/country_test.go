@@ -73,8 +73,8 @@ func TestLines(t *testing.T) {
 	requireAnswers(t, both)
 }
 
-// In networks smaller than a visitor's, the first one decides for all. Smaller ranges below it are left out. After
-// the last range no address has a country.
+// If several ranges are in one visitor's network, the first range decides for the whole network. A range below
+// 2000:: is left out. After the last range no address has a country.
 func TestSmallNetworks(t *testing.T) {
 	t.Parallel()
 	c, err := Open(files(t, "16777216,16777471,AU\n",
@@ -145,7 +145,7 @@ func geo(code string) mmdbtype.DataType {
 	return mmdbtype.Map{"country": mmdbtype.Map{"iso_code": mmdbtype.String(code), "names": mmdbtype.Map{"en": mmdbtype.String("somewhere")}}}
 }
 
-// database returns a database with the ranges of lines4 and lines6, made with its vendor's program.
+// database returns a database with the ranges of lines4 and lines6, made with the vendor's library.
 func database(t testing.TB, version, bits int, record func(code string) mmdbtype.DataType) []byte {
 	t.Helper()
 	tree, err := mmdbwriter.New(mmdbwriter.Options{DatabaseType: "Test-Country", Description: map[string]string{"en": "of a test"},
@@ -188,7 +188,7 @@ func TestDatabases(t *testing.T) {
 	require.Empty(t, c.Of(netip.MustParseAddr("2001:200::1")))
 }
 
-// A changed file is read again. A broken or missing one does not affect the data read before.
+// A changed file is read again. A broken or missing file does not affect the data read before.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	var log dbtest.Log

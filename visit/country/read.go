@@ -53,7 +53,7 @@ const (
 
 var errTooLarge = fmt.Errorf("it has more than %d MiB or %d ranges: use a file that has only countries", mostBytes>>20, mostRanges)
 
-// readFile reads a file, which may be a device, or grow.
+// readFile reads a file up to mostBytes, even if it is a device or grows.
 func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -125,7 +125,7 @@ func (t *table) readDatabase(content []byte) error {
 	if t.about == "" {
 		t.about = database.Metadata.DatabaseType
 	}
-	codes := map[uintptr]string{} // by the record that networks share
+	codes := map[uintptr]string{} // by record: many networks share one
 	for network := range database.Networks() {
 		if err := network.Err(); err != nil {
 			return err

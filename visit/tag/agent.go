@@ -2,7 +2,7 @@ package tag
 
 import "strings"
 
-// Agent describes a browser. It depends only on the User-Agent, so that it can be cached by that.
+// Agent describes a browser. ReadAgent reads only the User-Agent, so that its result can be cached by User-Agent.
 type Agent struct{ Browser, System, Device string }
 
 // The kinds of devices. Televisions, consoles, watches and cars are Other.
@@ -15,9 +15,8 @@ const (
 // rule names an agent that contains one of the words. The first matching rule of a list applies.
 type rule struct{ name, words string }
 
-// browsers is ordered: browsers that also name the browser whose engine they use, or Safari, come
-// first. Apps that show pages themselves are included: for many visits, the app is the only clue to
-// their source.
+// browsers is ordered: a browser comes first if its User-Agent also names Safari, or the browser whose engine it
+// uses. Apps that show pages themselves are included: for many visits, the app is the only clue to their source.
 var browsers = []rule{
 	{Other, "electron qtwebengine oculusbrowser tesla playstation nintendo nintendobrowser kaios tv smarttv hbbtv web0s vivobrowser " +
 		"heytapbrowser" +
@@ -80,19 +79,19 @@ var devices = []rule{
 	{desktop, "nt cros"},
 	{tablet, "ipad tablet kindle playbook silk touchpad"},
 	{phone, "mobile mobi phone iphone ipod mini midp j2me iemobile blackberry bb10 symbian symbianos symbos"},
-	{tablet, "android"}, // phones include Mobile
+	{tablet, "android"}, // phones also have the word Mobile
 	{desktop, "macintosh mac x11 linux windows win98 win95"},
 }
 
-// safari is the last name in most browsers' User-Agents, including the one of Android's browser
-// before Chrome.
+// safari is the last name in most browsers' User-Agents. The User-Agent of androidBrowser, which Android had before
+// Chrome, also ends with it.
 const (
 	safari         = "Safari"
 	androidBrowser = "Android Browser"
 )
 
-// clue has a word's place in the lists of browsers, systems and devices: the larger, the earlier its
-// rule. 0: no rule has the word.
+// clue has the place of a word's rule in each of the lists of browsers, systems and devices. A larger number is an
+// earlier rule. 0 means that no rule has the word.
 type clue [3]uint8
 
 var lists = [len(clue{})][]rule{browsers, systems, devices}
@@ -143,7 +142,7 @@ func ReadAgent(agent string) Agent {
 	case a.Browser == safari && a.System == "Android":
 		a.Browser = androidBrowser
 	case a.Browser == safari && a.System != "iOS" && a.System != "macOS" && a.System != "Windows":
-		a.Browser = Other // with the same engine
+		a.Browser = Other // another browser with Safari's engine
 	case a.Browser == Other && a.System == "iOS" && first[0] == 0:
 		a.Browser = "WebView"
 	}
@@ -166,7 +165,7 @@ var brands = [...]struct{ brand, name string }{
 	{`"Android WebView"`, "WebView"},
 }
 
-// Named returns an agent for each possible browser on each system, and the empty one.
+// Named returns an agent for each possible browser on each system, and the empty agent.
 func Named() []Agent {
 	agents := []Agent{{}}
 	for _, browser := range append([]rule{{name: androidBrowser}}, browsers...) {

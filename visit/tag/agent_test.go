@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Changes of the rules are judged by this list: add each agent that was named wrongly.
+// After a change of the rules, this list must still be named correctly. Add each agent that was named wrongly.
 var agents = []struct {
 	want  Agent
 	agent string
@@ -82,7 +82,7 @@ var agents = []struct {
 	{Agent{"Google", "iOS", phone}, `Mozilla/5.0 (iPhone; CPU iPhone OS 17_4 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) GSA/309.1.618421994 Mobile/15E148 Safari/604.1`},
 	{Agent{"Baidu", "HarmonyOS", phone}, `Mozilla/5.0 (Linux; Android 13; V2111 Build/TP1A; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/97.0.4692.98 Mobile Safari/537.36 T7/13.54 BDOS/1.0 (HarmonyOS 3.0.0) SP-engine/2.92.0 baiduboxapp/13.54.0.10 (Baidu; P1 12)`},
 	{Agent{Other, "macOS", desktop}, `Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Code/1.87.2 Chrome/118.0.5993.159 Electron/27.3.2 Safari/537.36`},
-	// televisions, consoles, cars and the rest
+	// televisions, consoles, cars and other devices
 	{Agent{Other, Other, Other}, `Mozilla/5.0 (PlayStation; PlayStation 5/9.00) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Safari/605.1.15`},
 	{Agent{Other, Other, Other}, `Mozilla/5.0 (Nintendo Switch; WifiWebAuthApplet) AppleWebKit/609.4 (KHTML, like Gecko) NF/6.0.2.21.3 NintendoBrowser/5.1.0.22474`},
 	{Agent{Other, "Tizen", Other}, `Mozilla/5.0 (SMART-TV; LINUX; Tizen 6.5) AppleWebKit/537.36 (KHTML, like Gecko) 85.0.4183.93/6.5 TV Safari/537.36`},

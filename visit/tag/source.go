@@ -8,8 +8,8 @@ import (
 	"footfall/visit"
 )
 
-// markNames are the query parameters in a page's address that name the source of a visit. The first
-// one with a value counts.
+// markNames are the query parameters in a page's address that describe where a visit came from. The last one names
+// the campaign. The others name the source, and the first usable value counts.
 var markNames = [...]string{"utm_source", "source", "ref", "utm_campaign"}
 
 // marks are the values of markNames.
@@ -75,8 +75,8 @@ func MarkedHost(uri string) string {
 	return ""
 }
 
-// HostOf returns the host of a page's address, without port and www, or the name of an Android app.
-// It returns "" for IP addresses and names of machines, which have no meaning for readers.
+// HostOf returns the host of a page's address, without port and www, or the name of an Android app. It returns ""
+// for IP addresses, and for names of machines without a domain, because these have no meaning for readers.
 func HostOf(address string) string {
 	scheme, rest, found := strings.Cut(address, "://")
 	if !found {
@@ -128,8 +128,7 @@ func grouped(source string) string {
 	}
 }
 
-// isEnding reports whether a host is a typical ending for a country's domain of a service: com, de,
-// co.uk, com.tr.
+// isEnding reports whether a host looks like the end of a service's domain for a country: com, de, co.uk, com.tr.
 func isEnding(host string) bool {
 	first, second, both := strings.Cut(host, ".")
 	if both {

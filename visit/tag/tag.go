@@ -1,12 +1,11 @@
-// Package tag reads the properties of a visit other than its page and visitor: the source, the
-// campaign, the country, the browser and so on. A tag is a name and a value, such as source and
-// duckduckgo.
+// Package tag reads the properties of a visit other than its page and visitor: the source, the campaign, the
+// country, the browser and so on. A tag is a name and a value, such as source and duckduckgo.
 //
-// Each value is shared by many visitors: only the host of the referrer is read, only the name of a
-// browser and its system, no region of a language, only the hour of a time. An unknown property has
-// the value "". The values of browser, system, device, language and hour are from closed lists, the
-// values of country are two letters. Sources and campaigns are open: clients can make up values, so
-// callers that store values must limit their number.
+// Many visitors share each value, because tags are coarse: the host of the referrer, the names of the browser and
+// the system, the language without its region, the hour without minutes. An unknown property has the value "". The
+// values of browser, system, device, language and hour are from closed lists, and the values of country are two
+// letters. The values of source and campaign are open: clients can make them up, so callers that store values must
+// limit their number.
 //
 // Clients can claim any value, as they can claim to have seen a page.
 package tag
@@ -39,8 +38,8 @@ const (
 // Names lists the built-in names. The first OfPages names also apply to pages.
 var Names = []string{Source, Campaign, Country, Language, Device, System, Browser, Hour}
 
-// OfPages is the number of names that apply to pages. All names apply to sites. With more names for
-// pages, rows of page tags would outnumber all others.
+// OfPages is the number of names that apply to pages. All names apply to sites. With more names for pages, rows of
+// page tags would outnumber all other rows.
 const OfPages = 2
 
 // IsOfPages reports whether the name also applies to pages.
@@ -50,7 +49,7 @@ func IsOfPages(name string) bool { return slices.Contains(Names[:OfPages], name)
 // values of the app's own names by callers that may send tags.
 func IsOpen(name string) bool { return !slices.Contains(Names[OfPages:], name) }
 
-// IsOwn reports whether the name is one of an app's own.
+// IsOwn reports whether the name is one of an app's own names.
 func IsOwn(name string) bool { return !slices.Contains(Names, name) }
 
 // Other is the value that replaces values that are not stored.
@@ -63,7 +62,7 @@ const none = "(none)"
 const (
 	MostBytes     = 100 // of a value
 	MostNames     = 20  // of the app's own names
-	MostNameBytes = 40  // of such a name
+	MostNameBytes = 40  // of one of the app's own names
 	MostNewADay   = 500 // new values per day of the built-in open names, and the same number of the app's own names; more count as Other
 )
 
@@ -186,8 +185,8 @@ func HourOf(at time.Time, zone *time.Location) string {
 	return hours[2*hour : 2*hour+2]
 }
 
-// CountryOf returns a country code in two capital letters (ISO 3166). Codes that do not mean a
-// country, such as proxies' and lists' codes for regions, networks and unknown countries, return "".
+// CountryOf returns a country code in two capital letters (ISO 3166). It returns "" for codes that do not mean a
+// country. Proxies and lists have such codes for regions, networks and unknown countries.
 func CountryOf(code string) string {
 	if len(code) != 2 || !isLetter(code[0]) || !isLetter(code[1]) {
 		return ""
@@ -203,8 +202,8 @@ func CountryOf(code string) string {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// languages has the two-letter codes (ISO 639-1), and three-letter codes of languages of browsers
-// that have no shorter code.
+// languages has the two-letter codes (ISO 639-1). It also has the three-letter codes of languages that browsers use
+// and that have no two-letter code.
 const languages = " aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en " +
 	"eo es et eu" +
 	" fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr " +

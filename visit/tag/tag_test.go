@@ -113,7 +113,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// value returns the value of a name. "": none.
+// value returns the value of a name, or "" if the set does not have the name.
 func (s Set) value(name string) string {
 	for _, brought := range s {
 		if brought.Name == name {

@@ -237,7 +237,7 @@ func (l *Language) Tongue(code string) string {
 // elsewhere is the section for texts from other packages. Their placeholders are {1}, {2} and so on.
 const elsewhere = "elsewhere."
 
-// keys maps the English texts of that section to their keys.
+// keys maps the English texts of the section elsewhere to their keys.
 var keys = sync.OnceValue(func() map[string]string {
 	keys := map[string]string{}
 	for key, text := range English().texts {
@@ -248,7 +248,7 @@ var keys = sync.OnceValue(func() map[string]string {
 	return keys
 })
 
-// Of translates a text. Without values it is not a format, so it may contain a %.
+// Of translates a text. If there are no values, the text is not a format, so it may contain a %.
 func (l *Language) Of(text string, values ...any) string {
 	if len(values) > 0 {
 		return l.Text(visit.Text{Format: text, Values: values})

@@ -22,7 +22,7 @@ import (
 	"footfall/visit"
 )
 
-// The cases of CLDR for the languages that there are.
+// The CLDR plural categories of all languages of the pages.
 func TestPlurals(t *testing.T) {
 	t.Parallel()
 	for tag, cases := range map[string]map[string][]float64{
@@ -71,7 +71,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// Each file has every text of English, with its places, and every form that its language needs.
+// The file of each language has every text of English, with the same placeholders, and every plural form that the language
+// needs.
 func TestFilesAreComplete(t *testing.T) {
 	t.Parallel()
 	needed := map[string][]string{"en": {"one", "other"},
@@ -115,7 +116,7 @@ func TestFilesAreComplete(t *testing.T) {
 	}
 }
 
-// Each language sets the signs that it uses as it does.
+// Each language uses its own punctuation marks and spacing.
 func TestSigns(t *testing.T) {
 	t.Parallel()
 	wrong := map[string]*regexp.Regexp{
@@ -146,7 +147,7 @@ func setOf(all []string) map[string]bool {
 	return set
 }
 
-// Each text that a page names is there, and each that is there is named.
+// Each text that a page names exists, and each text that exists is named.
 func TestTextsAreUsed(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
@@ -178,7 +179,7 @@ func TestTextsAreUsed(t *testing.T) {
 	}
 }
 
-// Numbers, percent, days with their weekday, ranges, and what stands below bars.
+// Numbers, percentages, days with their weekday, ranges, and the labels below bars.
 func TestDays(t *testing.T) {
 	t.Parallel()
 	for tag, want := range map[string]string{
@@ -210,7 +211,7 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// Texts take the form that their number needs, also where it is written with separators.
+// Texts take the plural form for their number, even if the number is written with separators.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	for tag, want := range map[string]string{
@@ -228,7 +229,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Each English text of another package is in its source, word for word. Each error that pages show has a text.
+// Each English text in the section elsewhere is word for word in the source of another package. Each error that pages show has
+// a text.
 func TestTextsOfElsewhere(t *testing.T) {
 	t.Parallel()
 	made := map[string]bool{}
@@ -277,13 +279,13 @@ func TestTextsOfElsewhere(t *testing.T) {
 		return err
 	}))
 	for key, text := range English().texts {
-		if strings.HasPrefix(key, elsewhere) && !strings.HasPrefix(key, elsewhere+"help-") { // help is the shell's, changed
+		if strings.HasPrefix(key, elsewhere) && !strings.HasPrefix(key, elsewhere+"help-") { // help texts are changed
 			assert.True(t, made[text], "%s is made nowhere any more: %s", key, text)
 		}
 	}
 }
 
-// constant is a text in quotes, or a sum of some.
+// constant returns the value of a text in quotes, or of a sum of such texts. is reports whether n is one.
 func constant(n ast.Node) (text string, is bool) {
 	switch n := n.(type) {
 	case *ast.BasicLit:

@@ -5,7 +5,7 @@
 //	go run ./db/dbtest/withserver -container go test ./...
 //
 // The server is the one that dbtest would start for a single package, or PostgreSQL 17 in a
-// container. If FOOTFALL_TEST_DATABASE_URL names a server, that one is used.
+// container. If FOOTFALL_TEST_DATABASE_URL names a server, withserver uses that server.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"footfall/db/embedded/tempdir"
 )
 
-// patience is the time limit for a server. Only a broken one takes longer.
+// patience is the time limit for a server. Only a broken server takes longer.
 const patience = 2 * time.Minute
 
 func main() {
@@ -116,7 +116,7 @@ func startContainer(ctx context.Context) (url string, stop func() error, err err
 	container, err := postgres.Run(ctx, image,
 		postgres.WithDatabase("footfall"), postgres.WithUsername("footfall"), postgres.WithPassword("footfall"),
 		testcontainers.WithCmdArgs("-c", "max_connections="+dbtest.MaxConnections, "-c", "full_page_writes=off"),
-		// The image starts a first server to create the database, which also logs that it is ready.
+		// To create the database, the image first starts another server, which logs the same line.
 		testcontainers.WithWaitStrategyAndDeadline(patience, wait.ForAll(
 			wait.ForLog("database system is ready to accept connections").WithOccurrence(2),
 			wait.ForListeningPort("5432/tcp"),

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// memory is Linux's file system in memory. Creating and dropping databases takes a third of the
+// memory is the folder of Linux's file system in memory. Creating and dropping databases takes only a third of the
 // time there.
 const memory = "/dev/shm"
 
-// room is the space that all concurrently running tests may need. Containers often have 64 MB
-// there.
+// room is the free space that memory must have, for all tests that run at the same time. In containers it often has
+// only 64 MB.
 const room = 3 << 30
 
 // Make creates a folder that a server's user can enter, in memory if there is room. The caller
