@@ -67,7 +67,7 @@ build-bench: build ## build bin/bench, the benchmarks
 # -short skips repetitive cases (testing.Short) that are not the only check of a promise. make race includes them. make vet does the vetting.
 WITH_SERVER := go run ./db/dbtest/withserver
 # One package more at a time than there are processors: tests sometimes wait for a server, a browser or a clock.
-TEST := go test -short -vet=off -timeout 20m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+TEST := go test -short -vet=off -timeout 30m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))
 
 # The slowest packages start first, so that none of them runs last on its own.
 LONGEST := ./counter ./handler ./cmd/footfall ./db ./intake/... ./handler/attacks ./verify
@@ -104,7 +104,7 @@ test-container: deps ## migrate PostgreSQL 17 in a container; needs a Docker eng
 .PHONY: test-cells
 test-cells: ## test cells on clusters of one and of three nodes; FOOTFALL_TEST_CITUS is the folder with the programs of a PostgreSQL with Citus
 	@[ -n "$$FOOTFALL_TEST_CITUS" ] || { echo "FOOTFALL_TEST_CITUS must name the folder of the programs of a PostgreSQL that has Citus" >&2; exit 2; }
-	$(WITH_SERVER) go test -short -vet=off -timeout 20m -count=1 -run '^TestCells' ./db ./cmd/footfall
+	$(WITH_SERVER) go test -short -vet=off -timeout 30m -count=1 -run '^TestCells' ./db ./cmd/footfall
 
 # Limits the inputs, not the time: when time runs out, Go 1.26 may report its own deadline as a failure (go.dev/issue/75804).
 # Findings are stored where go test -fuzz stores them. Each package is built once for all its tests.

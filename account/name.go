@@ -48,7 +48,7 @@ func Folded(typed string) string {
 // together are scripts that may be mixed with each other, and with letters of one other script.
 var together = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo}
 
-// mixed reports whether a text mixes letters of several scripts that are not in together.
+// mixed reports whether a text mixes letters of scripts that one name may not mix.
 func mixed(text string) bool {
 	first := ""
 	for _, r := range text {

@@ -102,9 +102,9 @@ func (s *Accounts) newPassword(ctx context.Context, name, password string) (stor
 		return "", visit.Errorf(visit.Invalid, "password", "it has characters that cannot be typed: remove them")
 	case common()[strings.ToLower(typed)]:
 		return "", visit.Errorf(visit.Invalid, "password",
-			"it is one of the 10,000 most common passwords, which attackers try first: choose another one")
+			"it is one of the 10,000 most common passwords, which attackers try first: choose another password")
 	case strings.EqualFold(typed, strings.TrimSpace(name)):
-		return "", visit.Errorf(visit.Invalid, "password", "it is your name, which attackers try first: choose another one")
+		return "", visit.Errorf(visit.Invalid, "password", "it is your name, which attackers try first: choose another password")
 	}
 	salt := make([]byte, saltBytes)
 	_, _ = rand.Read(salt) // never fails: it would end the process

@@ -349,8 +349,10 @@ func TestHere(t *testing.T) {
 	told("a.example", 4)
 	in.Exec(t, `UPDATE here SET came_at = came_at - interval '5 minutes'`)
 	assert.Zero(t, here("a.example"))
-	require.Eventually(t, func() bool { return in.One(t, `SELECT count(*) FROM here`) == 0 }, dbtest.Patience, dbtest.Tick,
-		"also where nobody comes")
+	require.Eventually(t, func() bool { // an instance may write the visitors above in two parts, the second one now
+		in.Exec(t, `UPDATE here SET came_at = came_at - interval '5 minutes'`)
+		return in.One(t, `SELECT count(*) FROM here`) == 0
+	}, dbtest.Patience, dbtest.Tick, "rows are deleted although nobody visits")
 	come()
 	told("b.example", 1)
 	told("a.example", 4)

@@ -30,8 +30,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// lived returns an app with every feature, in this visitor mode: five days, of which the first has no rows left and three are
-// closed, its own tags, late visits, an erased visitor, offsets, history, notes, titles, goals, people.
+// lived returns an app that uses every feature, in this visitor mode. It has five days: the first has no rows left, and three
+// are closed. It also has tags of its own, late visits, an erased visitor, offsets, history, notes, titles, goals and people.
 func lived(t *testing.T, mode string) *instance {
 	t.Helper()
 	in := plain.startOn(t, desk.Database(t, desk.Options{Apps: map[string]app.Settings{"demo": {

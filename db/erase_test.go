@@ -94,9 +94,9 @@ func TestErasedRanks(t *testing.T) {
 	require.Equal(t, []int64{7, 9}, dbtest.Column[int64](t, conn, `SELECT rank FROM erased_ranks WHERE page_id = 1 ORDER BY 1`))
 }
 
-// A writer of people has copied a row of the previous period, and then locks the rows that lead to it. A concurrent
-// visit that uses the id of such a row locks that row, and then copies the row that the writer has copied. One of
-// them starts again, without an error.
+// A writer of people copies a row of the previous period, and then locks the rows that lead to it. At the same time, a visit
+// locks one of these leading rows, because it has its id, and then copies the same row of the previous period. Either the
+// writer or the visit starts again, and neither fails.
 func TestPeopleAreWrittenDuringTheirCopying(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

@@ -162,9 +162,9 @@ func TestWaitForInstancesLeavesOutTheDead(t *testing.T) {
 	}
 }
 
-// A watcher whose server hangs, or whose connection is open only at the watcher's end, notices this by itself
-// before other instances consider it gone. Otherwise it would use its apps from memory after a command has returned
-// without waiting for it.
+// A watcher notices by itself that its server hangs, or that only its own end of the connection is still open. It notices this
+// before other instances consider the watcher gone, because commands then no longer wait for it, and it would go on using
+// outdated apps from its memory.
 func TestWatcherFindsOutThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)

@@ -18,7 +18,7 @@ import (
 	"footfall/counter/app"
 )
 
-// brings counts a visit of another visitor with a referrer, without waiting for the sums.
+// brings counts a visit with a referrer by the visitor with this number, and does not wait for the sums.
 func (e *edge) brings(visitor int, uri, referrer string) {
 	e.t.Helper()
 	a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {fmt.Sprintf("192.0.2.%d", visitor)}, "uri": {uri},

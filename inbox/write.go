@@ -87,7 +87,7 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	}
 	if refused := w.refused.Load(); refused != nil && slices.Contains(*refused, v.App) {
 		return nil, 0, visit.Errorf(visit.Unavailable, "",
-			"visits of this app cannot be counted now, and the inbox has reached its limit for such apps; try again later")
+			"visits of this app cannot be counted now, and the part of the inbox for such visits is full; try again later")
 	}
 	if w.next == nil {
 		w.next = &gathering{done: make(chan struct{})}

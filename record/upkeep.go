@@ -96,8 +96,7 @@ func (u *upkeep) start() {
 		task{"looking for old snapshots", slog.LevelError, func(ctx context.Context) error { return u.oldest.look(ctx, u.db, u.clock(), u.log) }})
 	u.repeat(batchesEvery,
 		task{"deleting the ids of old batches", slog.LevelError, func(ctx context.Context) error {
-			_,
-				err := u.db.EmptyBatches(ctx)
+			_, err := u.db.EmptyBatches(ctx)
 			return err
 		}})
 }

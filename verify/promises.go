@@ -101,7 +101,7 @@ var promises = []promise{
 			{"people apps", "rows of an app that does not exist, or whose visitors have no ids", "allowed"}}},
 	{"log lines", "the counted lines of an hour of logs are those in its blocks; a day has at most as many as page views",
 		"counted lines", "hour", passLines,
-		[]measure{{linesMeasure, "lines in blocks without a gap", "the lines of the hour"},
+		[]measure{{linesMeasure, "lines in blocks without a gap", "the number of lines stored with the hour"},
 			{"lines of days", "lines of the day", "hot of the app's sites on the days around it"}}},
 }
 

@@ -315,7 +315,7 @@ func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(
 		}
 	}
 	if err == nil && away {
-		err = visit.Errorf(visit.Unavailable, "", "a cell whose apps may list the host cannot be reached: try again")
+		err = visit.Errorf(visit.Unavailable, "", "a cell cannot be reached, and one of its apps may list this host: try again")
 	}
 	return false, err
 }

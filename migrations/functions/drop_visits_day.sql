@@ -1,11 +1,11 @@
--- Drops the partition of one day, if no app keeps its visits. The sums of a day are in the table days, so no row of visits has
--- to be searched.
+-- Drops the partition of one day if no app keeps visits of that day. The table days shows which apps have visits on it, so
+-- rows of visits are not searched.
 --
 -- The partition is found by the day that it holds, not by its name, which any table can have. Nobody can count while this
 -- function waits for a lock on visits, so it gives up after 0.1 seconds. It waits longer for running batches of late visits,
--- because only other late visits queue behind it: so an import that always has a batch running cannot block it. `verify` takes
--- one snapshot after the other, and locks closed_days for each. So this function locks closed_days first, where only `verify`
--- queues behind it, and then waits for the present snapshot to end.
+-- because only other late visits have to wait for it. Therefore an import that always has a batch running cannot block it.
+-- `verify` takes many snapshots in turn, and locks closed_days for each. So this function first locks closed_days, which only
+-- `verify` waits for, and then waits until the current snapshot of `verify` ends.
 CREATE FUNCTION drop_visits_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -45,8 +45,8 @@ const OfPages = 2
 // IsOfPages reports whether the name also applies to pages.
 func IsOfPages(name string) bool { return slices.Contains(Names[:OfPages], name) }
 
-// IsOpen reports whether values of the name can be made up: sources and campaigns by any client,
-// values of the app's own names by callers that may send tags.
+// IsOpen reports whether callers can invent values for the name. Any client can invent sources and campaigns. Callers that may
+// send tags can invent values of the app's own tags.
 func IsOpen(name string) bool { return !slices.Contains(Names[OfPages:], name) }
 
 // IsOwn reports whether the name is one of an app's own names.
