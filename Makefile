@@ -66,8 +66,8 @@ build-bench: build ## build bin/bench, the benchmarks
 
 # -short skips repetitive cases (testing.Short) that are not the only check of a promise. make race includes them. make vet does the vetting.
 WITH_SERVER := go run ./db/dbtest/withserver
-# One package more at a time than there are processors: tests sometimes wait for a server, a browser or a clock.
-TEST := go test -short -vet=off -timeout 30m -p $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+# One package for each processor: with more, tests wait so long for each other that they exceed their time limits.
+TEST := go test -short -vet=off -timeout 30m -p $$(getconf _NPROCESSORS_ONLN)
 
 # The slowest packages start first, so that none of them runs last on its own.
 LONGEST := ./counter ./handler ./cmd/footfall ./db ./intake/... ./handler/attacks ./verify
