@@ -209,7 +209,7 @@ func printImport(p *program, s *imports.Summary, dry bool) error {
 		add("left out: "+string(reason), s.Left[reason])
 	}
 	add("counted before", s.Before)
-	add("counted elsewhere during this run", s.Twice)
+	add("in two files of this run", s.Twice)
 	add("not readable", s.Unreadable)
 	add("files unchanged, not read", s.Unchanged)
 	add("lines unchanged, not read", s.Skipped)
