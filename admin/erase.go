@@ -94,20 +94,22 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 	if err != nil || !of.Person.IsValid() {
 		return false, err
 	}
-	err = a.atLength(ctx, app, func(q queries, row *db.App) error {
+	deleteIDs := func(q queries, row *db.App) error {
 		now, err := q.PersonIDs(ctx, row.ID, of.StoredAs)
 		if linked = of.lacks(now); linked || err != nil {
 			return err
 		}
 		erased.IDs = len(now)
 		return q.PeopleErase(ctx, row.ID, of.StoredAs)
-	}, func(q queries, ctx context.Context) error { // before the check for a move, which waits for this lock once
+	}
+	lock := func(q queries, ctx context.Context) error { // before the check for a move, which waits for this lock once
 		row, err := appOf(ctx, q, app)
 		if err != nil {
 			return err
 		}
 		return q.PeopleLock(ctx, row.ID)
-	})
+	}
+	err = db.RetryBusy(ctx, func() error { return a.atLength(ctx, app, deleteIDs, lock) })
 	return linked, err
 }
 
@@ -158,9 +160,12 @@ func (v *Visitor) lacks(ids []netip.Addr) bool {
 	return slices.ContainsFunc(ids, func(id netip.Addr) bool { return !has[id] })
 }
 
-// inErasure runs f for an app in a transaction that excludes other erasures.
+// inErasure runs f for an app in a transaction that excludes other erasures. f runs again after a deadlock, for example with an
+// instance that counts visits from the inbox while their app is hashed.
 func (a *Admin) inErasure(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
-	return a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error { return a.atLength(ctx, name, f, queries.EraseTurn) })
+	return a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error {
+		return db.RetryBusy(ctx, func() error { return a.atLength(ctx, name, f, queries.EraseTurn) })
+	})
 }
 
 // atLength runs f for an app in a slot, in a transaction without a statement timeout. The steps in first run before f.

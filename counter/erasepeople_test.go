@@ -228,6 +228,24 @@ func TestEraseDuringARenewal(t *testing.T) {
 	})
 }
 
+// A lookup that is rolled back by a deadlock is repeated, so that its caller gets the person.
+func TestLookUpAfterDeadlock(t *testing.T) {
+	in := newLinked(t)
+	ids := []string{"old", "user:42"}
+	slices.SortFunc(ids, func(a, b string) int { return in.stored(t, a).Compare(in.stored(t, b)) })
+	const lock = `SELECT FROM people WHERE period <> people_period() AND id = $1 FOR UPDATE`
+	held := in.holds(t, lock, ids[1])
+	_, err := held.Exec(t.Context(), `SET deadlock_timeout = '10min'`) // the lookup is rolled back
+	require.NoError(t, err)
+	found := in.looksUp("old")
+	in.waiters(t, 1)
+	got, err := held.Exec(t.Context(), lock, in.stored(t, ids[0]))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, got.RowsAffected(), "the row that the lookup had locked")
+	require.NoError(t, held.Rollback(t.Context()))
+	require.NoError(t, <-found)
+}
+
 // A killed erasure keeps the ids until all visits of the person are erased. If it is repeated with any of these ids, it
 // continues.
 func TestErasePeopleContinues(t *testing.T) {

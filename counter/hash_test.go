@@ -158,6 +158,30 @@ func TestHashingThatIsCutOff(t *testing.T) {
 	in.verified(t)
 }
 
+// Hashing that is rolled back by a deadlock is repeated: an instance locks the inbox before the counters of its visits, and
+// hashing locks the counters first.
+func TestHashingAfterDeadlock(t *testing.T) {
+	t.Parallel()
+	in, _ := addressed(t)
+	tx, err := in.Tables().Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), `SET LOCAL deadlock_timeout = '10min'`) // hashing is rolled back
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock_shared(hashtext('footfall.inbox'))`)
+	require.NoError(t, err)
+	done := begin(func() error {
+		return in.Admin.SetApp(context.Background(), "demo", app.Settings{Visitor: ptr("hashed")})
+	})
+	in.waiters(t, 1)
+	_, err = tx.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`) // which hashing had locked
+	require.NoError(t, err)
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.NoError(t, <-done)
+	assert.Empty(t, in.Table(t, ofAddresses))
+	in.verified(t)
+}
+
 // process returns the commands of another process: its long work takes no slot from others.
 func (in *instance) process() *admin.Admin {
 	return in.Admin.Sharing(admin.NewSlots(context.Background()))

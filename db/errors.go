@@ -1,12 +1,15 @@
 package db
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"footfall/pause"
 )
 
 // Fault classifies an error of a batch.
@@ -163,6 +166,18 @@ func functionsMadeAgain(err error) bool {
 // WaitedInVain reports whether a statement waited too long, for example for locked rows, or was too slow.
 func WaitedInVain(err error) bool {
 	return answerOf(err).Code == statementTimeout || FaultOf(err) == FaultBusy
+}
+
+// busyTries bounds the attempts of RetryBusy.
+const busyTries = 10
+
+// RetryBusy runs a transaction again while other transactions cause it to be rolled back, for example by a deadlock.
+func RetryBusy(ctx context.Context, run func() error) error {
+	for try := 1; ; try++ {
+		if err := run(); FaultOf(err) != FaultBusy || try >= busyTries || !pause.Again(ctx, try) {
+			return err
+		}
+	}
 }
 
 // LockedApp returns the id of the locked app if err is a FaultLocked.

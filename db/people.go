@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"footfall/pause"
 )
 
 // AppID is a visitor id of an app.
@@ -48,11 +46,14 @@ func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err err
 	return ways, err
 }
 
-// LookUpPeople is FindPeople on the connections for readers.
+// LookUpPeople is FindPeople on the connections for readers. It looks up again after a deadlock, which FindPeople
+// leaves to its caller.
 func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
-	err = d.Read(ctx, func(q *Queries) (err error) {
-		ways, err = q.findPeople(ctx, asked)
-		return err
+	err = RetryBusy(ctx, func() error {
+		return d.Read(ctx, func(q *Queries) (err error) {
+			ways, err = q.findPeople(ctx, asked)
+			return err
+		})
 	})
 	return ways, err
 }
@@ -114,9 +115,6 @@ type PersonRow struct {
 	Lowered bool // Height must be lowered in the table, whether the row is of the present or the previous period
 }
 
-// putTries bounds the attempts to write people when other transactions cause rollbacks.
-const putTries = 10
-
 // PutPeople calls put, which may change or add rows of an app's ids, and then writes the changed rows. put gets the
 // rows of the ways of the ids. Rows of the previous period have been copied into the present one. If put calls
 // lead, the rows that lead to the ids are added: every row with a height above 0, and for each id that has rows of
@@ -161,17 +159,12 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 		}
 		return q.SessionCommit(ctx) // even without a change here: rows written by others may not be confirmed yet
 	}
-	for try := 1; ; try++ {
-		err := d.inTx(ctx, d.writers, write)
-		if err == nil {
-			return nil
-		}
-		// A concurrent visit copies the way of an id that it uses, and may hold a row that is to be copied here.
-		// The visit goes first.
-		if FaultOf(err) != FaultBusy || try >= putTries || !pause.Again(ctx, try) {
-			return fmt.Errorf("put people: %w", err)
-		}
+	// A concurrent visit copies the way of an id that it uses, and may hold a row that is to be copied here.
+	// The visit goes first.
+	if err := RetryBusy(ctx, func() error { return d.inTx(ctx, d.writers, write) }); err != nil {
+		return fmt.Errorf("put people: %w", err)
 	}
+	return nil
 }
 
 // addLeading adds the rows that lead to ids, step by step. It also locks them, so that a concurrent visit copies
