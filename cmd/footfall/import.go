@@ -107,9 +107,13 @@ func (f *faults) day(flag, text string, today int32) int32 {
 // stays below it.
 const importMemory = 192 << 20
 
+// importGarbage is the garbage, in percent of the used memory, that an import collects at once while it is below importMemory.
+const importGarbage = 400
+
 func (c *importFilesCmd) run(ctx context.Context, p *program) error {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // GOMEMLIMIT is not set
 		debug.SetMemoryLimit(importMemory)
+		debug.SetGCPercent(importGarbage)
 	}
 	log := p.log
 	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // do not log the counter's filter at the info level

@@ -39,6 +39,7 @@ type read struct {
 type reader struct {
 	*run
 	timeline []*source // by the times of their next lines. A source is opened when it becomes the first one
+	latest   time.Time // an earlier result of app.Latest
 }
 
 // count counts the new lines of sources.
@@ -143,7 +144,7 @@ func (d *reader) readLine(ctx context.Context, s *source) error {
 		return nil
 	}
 	err := s.parser.Parse(text, &s.line)
-	if latest := d.app.Latest(); s.line.Time.After(latest) && !s.line.Time.After(latest.Add(mostAhead)) {
+	if d.isAhead(s.line.Time) {
 		s.wait(d.following)
 		return nil
 	}
@@ -154,6 +155,14 @@ func (d *reader) readLine(ctx context.Context, s *source) error {
 	}
 	d.summary.Formats[s.line.Format]++
 	return d.take(ctx, s, text)
+}
+
+// isAhead reports whether a line is of the near future, so that it can count later. It reads the clock only if necessary.
+func (d *reader) isAhead(at time.Time) bool {
+	if at.After(d.latest) {
+		d.latest = d.app.Latest()
+	}
+	return at.After(d.latest) && !at.After(d.latest.Add(mostAhead))
 }
 
 func (d *reader) sawLine() {
@@ -197,8 +206,10 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 		return nil
 	}
 	of.number = s.numbers.next(l.Time.Unix(), of.hash, s.lines.at, s.lines.number-1)
-	var counted, before int
-	err := d.retry.Do(ctx, func() (err error) { counted, before, err = d.counted.numberNow(ctx, of.hour, of.hash); return err })
+	counted, before, err := d.counted.numberNow(ctx, of.hour, of.hash)
+	if err != nil {
+		err = d.retry.Do(ctx, func() (err error) { counted, before, err = d.counted.numberNow(ctx, of.hour, of.hash); return err })
+	}
 	if err != nil {
 		return err
 	}

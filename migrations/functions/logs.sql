@@ -35,34 +35,29 @@ BEGIN
         RAISE EXCEPTION 'another import has counted lines of these hours'
             USING ERRCODE = 'FF004', HINT = 'Decide again which lines count.';
     END IF;
-    WITH added AS MATERIALIZED (
-        SELECT n.hour, n.hashes, coalesce(h.versions[array_position(h.servers, server)], 0) AS version,
-               b.first, coalesce(greatest(most - octet_length(b.hashes), 0), 0) AS free
-        FROM unnest(hours, hashes) AS n (hour, hashes)
-        JOIN log_hours AS h ON h.app_id = app AND h.hour = n.hour
+    -- The new hashes continue the last block of their hour and server, unless it is full. held is the number of bytes in
+    -- this block, and start is where a block starts, counted from the first new hash. ON CONFLICT finds the last block by
+    -- the key: an UPDATE would read all of the app's blocks, by a plan from when there were few.
+    INSERT INTO counted_lines AS l (app_id, hour, server, first, hashes)
+    SELECT app, n.hour, count_lines.server, n.version + start / 8, substr(n.hashes, start + 1, most)
+    FROM (
+        SELECT u.hour, u.hashes, coalesce(h.versions[array_position(h.servers, server)], 0) AS version,
+               CASE WHEN b.held < most THEN b.held ELSE 0 END AS held
+        FROM unnest(hours, hashes) AS u (hour, hashes)
+        JOIN log_hours AS h ON h.app_id = app AND h.hour = u.hour
         LEFT JOIN LATERAL (
-            SELECT l.first, l.hashes
-            FROM counted_lines AS l
-            WHERE l.app_id = app
-              AND l.hour = n.hour
-              AND l.server = count_lines.server
-            ORDER BY l.first DESC
+            SELECT octet_length(o.hashes) AS held
+            FROM counted_lines AS o
+            WHERE o.app_id = app
+              AND o.hour = u.hour
+              AND o.server = count_lines.server
+            ORDER BY o.first DESC
             LIMIT 1
         ) AS b ON true
-    ), filled AS (
-        UPDATE counted_lines AS l
-        SET hashes = l.hashes || substr(a.hashes, 1, a.free)
-        FROM added AS a
-        WHERE a.free > 0
-          AND l.app_id = app
-          AND l.hour = a.hour
-          AND l.server = count_lines.server
-          AND l.first = a.first
-    )
-    INSERT INTO counted_lines (app_id, hour, server, first, hashes)
-    SELECT app, a.hour, count_lines.server, a.version + (a.free + behind) / 8, substr(a.hashes, a.free + behind + 1, most)
-    FROM added AS a
-    CROSS JOIN LATERAL generate_series(0, octet_length(a.hashes) - a.free - 1, most) AS behind;
+    ) AS n
+    CROSS JOIN LATERAL generate_series(-n.held, octet_length(n.hashes) - 1, most) AS start
+    ON CONFLICT ON CONSTRAINT counted_lines_pkey DO UPDATE
+        SET hashes = l.hashes || excluded.hashes;
     UPDATE log_hours AS h
     SET servers[n.place]  = server,
         versions[n.place] = coalesce(h.versions[n.place], 0) + n.lines,
