@@ -52,8 +52,8 @@ func (a *Account) IsOwner() bool { return a != nil && a.Owner }
 type Accounts struct {
 	db        *db.DB
 	places    chan struct{}                          // limits concurrent hashing of passwords
-	reserved  chan struct{}                          // the same for known browsers
-	hash      func(password, salt []byte) (h []byte) // hashes a password
+	reserved  chan struct{}                          // limits the same for known browsers
+	hash      func(password, salt []byte) (h []byte) // hashOfPassword, except in tests
 	who       string                                 // author of changes
 	deviceKey []byte                                 // signs the cookies of known browsers, together with the account's password
 }
@@ -64,7 +64,8 @@ func Open(d *db.DB) *Accounts {
 		who: "shell"}
 }
 
-// read runs f in a read transaction, within the time limit of one statement.
+// read runs f on a connection outside a transaction, within the time limit of one statement. f may also write, in single
+// statements. f may run twice (see db.DB.Read).
 func read[T any](ctx context.Context, s *Accounts, f func(q *Queries) (T, error)) (found T, err error) {
 	ctx, cancel := s.db.InTime(ctx)
 	defer cancel()
@@ -81,7 +82,8 @@ func (s *Accounts) inTx(ctx context.Context, f func(q *Queries) error) error {
 	return told(s.db.InTx(ctx, func(shared *db.Queries) error { return f(New(shared.Tx())) }))
 }
 
-// told converts an error for callers.
+// told returns nil, a visit.Error and db.ErrNoRows unchanged. It wraps other errors in a visit.Error: the database does not
+// answer.
 func told(err error) error {
 	if _, is := errors.AsType[*visit.Error](err); is || err == nil || errors.Is(err, db.ErrNoRows) {
 		return err
@@ -104,7 +106,8 @@ func hashOf(token string) []byte {
 	return hash[:]
 }
 
-// ago returns the earliest time at which anything with this lifetime may have started if it is still valid.
+// ago returns the time before now by a lifetime. A session, link or cookie with this lifetime has expired if it was created
+// earlier.
 func ago(long time.Duration) time.Time { return time.Now().Add(-long) }
 
 // Any reports whether an account exists.
@@ -127,8 +130,8 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 		looks: row.Looks, changes: row.Changes}, err
 }
 
-// Named returns the account of a name from a trusted proxy. If there is no such account, it adds one without apps. But it never
-// adds the first account: it then returns nil.
+// Named returns the account with a name that a trusted proxy has sent. If no account has this name, Named adds one without
+// apps. But if there is no account at all, Named adds none and returns nil.
 func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err error) {
 	shown, folded, err := readName(name)
 	if err != nil {
@@ -178,14 +181,14 @@ func (s *Accounts) check(ctx context.Context, name, password string) (row Accoun
 	return row, err
 }
 
-// IsFormerSession reports whether Footfall 0.2.0 created a session. The cookies of these sessions have the same name over http
-// and https. Their tokens are one byte shorter than those of signIn. The last of these sessions expires SessionFor after the
-// update.
+// IsFormerSession reports whether Footfall 0.2.0 created a session. The cookies of these sessions have the same name over
+// http and https. Their tokens are one byte shorter than the tokens that signIn creates. The last of these sessions expires
+// SessionFor after the update.
 func IsFormerSession(session string) bool {
 	return len(session) == base64.RawURLEncoding.EncodedLen(sha256.Size)
 }
 
-// signIn creates a session, unless the account's password has changed in the meantime.
+// signIn creates a session. It returns errWrong if password is no longer the stored password of the account.
 func signIn(ctx context.Context, q *Queries, account int32, password, browser string) (session string, err error) {
 	session, hash := newTokenOf(sha256.Size + 1)
 	added, err := q.SessionAdd(ctx, SessionAddParams{Account: account, Password: password, Hash: hash, Browser: browser,
@@ -218,7 +221,7 @@ func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browse
 	return session, err
 }
 
-// setPassword sets an account's password, and its name if it has none. It ends the account's sessions and its link, and
+// setPassword sets an account's password, and its name if it has none. It ends the sessions and the link of the account, and
 // creates a session for the browser.
 func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, browser string) (session string, err error) {
 	set, err := q.AccountSetPassword(ctx, p)
@@ -256,14 +259,14 @@ func (s *Accounts) EndSession(ctx context.Context, account, session int32) error
 	return s.inTx(ctx, func(q *Queries) error { return q.SessionEnd(ctx, account, session) })
 }
 
-// SetLanguage sets the language of an account's pages; "": the browser's. It is not added to the change history.
+// SetLanguage sets the language of an account's pages; "": the browser's. The change history does not record this change.
 func (s *Accounts) SetLanguage(ctx context.Context, account int32, language string) error {
 	return s.inTx(ctx, func(q *Queries) error {
 		return q.AccountSetLanguage(ctx, language, account)
 	})
 }
 
-// EndSessions ends all sessions of an account except but. If but is 0, it ends all.
+// EndSessions ends all sessions of an account except the session but; 0: no exception.
 func (s *Accounts) EndSessions(ctx context.Context, account, but int32) error {
 	return s.inTx(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, account, but) })
 }

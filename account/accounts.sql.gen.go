@@ -51,7 +51,7 @@ FROM added AS a
 `
 
 // Adds an account without apps for a user signed in by a proxy, and records it in the log of changes.
-// Does nothing if there is no account yet.
+// Does nothing if there is no account yet, or if an account already has this name.
 func (q *Queries) AccountAddNamed(ctx context.Context, name string, folded string) error {
 	_, err := q.db.Exec(ctx, accountAddNamed, name, folded)
 	return err
@@ -86,7 +86,8 @@ type AccountAppSetParams struct {
 	App       string
 }
 
-// Allows an account to view an app, and perhaps to change it. No row if the app does not exist.
+// Allows an account to view an app, and also to change it if @may_change is true. No row if the app
+// does not exist or is being deleted.
 func (q *Queries) AccountAppSet(ctx context.Context, arg AccountAppSetParams) (int64, error) {
 	result, err := q.db.Exec(ctx, accountAppSet, arg.Account, arg.MayChange, arg.App)
 	if err != nil {
@@ -124,7 +125,7 @@ type AccountNamedRow struct {
 	Changes  []string
 }
 
-// The account with this name. The name is in its folded form, which is used for comparisons.
+// The account with this name. @folded is the folded form of the name, which is used for comparisons.
 func (q *Queries) AccountNamed(ctx context.Context, folded string) (AccountNamedRow, error) {
 	row := q.db.QueryRow(ctx, accountNamed, folded)
 	var i AccountNamedRow
@@ -166,8 +167,8 @@ type AccountOfSessionRow struct {
 	Changes  []string
 }
 
-// The account of a session, and the apps that it may view and change. No row for an ended session.
-// Updates the time of last use about once a minute.
+// The account of a session, and the apps that the account may view and change. No row if the session
+// has ended or expired. Updates the session's time of last use about once a minute.
 func (q *Queries) AccountOfSession(ctx context.Context, hash []byte, since time.Time) (AccountOfSessionRow, error) {
 	row := q.db.QueryRow(ctx, accountOfSession, hash, since)
 	var i AccountOfSessionRow
@@ -200,8 +201,8 @@ type AccountSaidRow struct {
 	May  string
 }
 
-// An account as it appears in the log of changes: its name and its rights. No row if it does not
-// exist.
+// An account as it appears in the log of changes: its name and its rights. No row if the account does
+// not exist.
 func (q *Queries) AccountSaid(ctx context.Context, id int32) ([]AccountSaidRow, error) {
 	rows, err := q.db.Query(ctx, accountSaid, id)
 	if err != nil {
@@ -240,7 +241,7 @@ SET owner = $1
 WHERE id = $2
 `
 
-// Makes an account an owner's or a member's account.
+// Sets whether an account is an owner's or a member's account.
 func (q *Queries) AccountSetOwner(ctx context.Context, owner bool, iD int32) error {
 	_, err := q.db.Exec(ctx, accountSetOwner, owner, iD)
 	return err
@@ -263,8 +264,8 @@ type AccountSetPasswordParams struct {
 	Was      *string
 }
 
-// Sets the password of an account. Also sets its name if it has none. No row if the account does not
-// exist, or if @was is not null and is not the account's password.
+// Sets the password of an account. Also sets the account's name if the account has none. No row if
+// the account does not exist, or if @was is not null and is not the account's password.
 func (q *Queries) AccountSetPassword(ctx context.Context, arg AccountSetPasswordParams) (int64, error) {
 	result, err := q.db.Exec(ctx, accountSetPassword,
 		arg.Password,
@@ -315,7 +316,8 @@ type AccountsListRow struct {
 	Changes     []string
 }
 
-// All accounts: owners first, then by name. used_at is 1970 for an account that was never used.
+// All accounts, owners first, in order of name. used_at is the last use of the account's stored
+// sessions, or 1970 if there are none.
 func (q *Queries) AccountsList(ctx context.Context) ([]AccountsListRow, error) {
 	rows, err := q.db.Query(ctx, accountsList)
 	if err != nil {
@@ -443,7 +445,7 @@ WHERE hash = $1
 RETURNING account_id::integer
 `
 
-// Uses up a link of an account. No row if the link is not valid.
+// Deletes a link of an account, because a link works only once. No row if the link is not valid.
 func (q *Queries) LinkTake(ctx context.Context, hash []byte, since time.Time) (int32, error) {
 	row := q.db.QueryRow(ctx, linkTake, hash, since)
 	var account_id int32
@@ -463,7 +465,8 @@ type PasswordOfSessionRow struct {
 	Password string
 }
 
-// The account of a session, and its password as it is stored; no row if the session has ended.
+// The account of a session, and the stored hash of the account's password. No row if the session has
+// ended.
 func (q *Queries) PasswordOfSession(ctx context.Context, hash []byte) (PasswordOfSessionRow, error) {
 	row := q.db.QueryRow(ctx, passwordOfSession, hash)
 	var i PasswordOfSessionRow
@@ -492,7 +495,7 @@ type SessionAddParams struct {
 }
 
 // Adds the session of a browser to an account. No row if @password is no longer the account's
-// password. Also deletes expired sessions.
+// password. Also deletes the expired sessions of all accounts.
 func (q *Queries) SessionAdd(ctx context.Context, arg SessionAddParams) (int64, error) {
 	result, err := q.db.Exec(ctx, sessionAdd,
 		arg.Hash,
@@ -593,8 +596,8 @@ WHERE account_id IS NULL
 RETURNING hash
 `
 
-// Uses up all links that create the first account, and returns their hashes. With two concurrent
-// calls, the second one waits for the first, and gets no row.
+// Deletes all links that create the first account, and returns their hashes. If two calls run at the
+// same time, the second one waits for the first, and gets no row.
 func (q *Queries) StartsTake(ctx context.Context) ([][]byte, error) {
 	rows, err := q.db.Query(ctx, startsTake)
 	if err != nil {

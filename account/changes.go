@@ -7,7 +7,7 @@ import (
 	"footfall/db"
 )
 
-// As returns Accounts whose changes are made by an account or a key, rather than by the command line.
+// As returns a copy of s for changes by an account or a key. The change history names who as the author of these changes.
 func (s *Accounts) As(who string) *Accounts {
 	as := *s
 	as.who = who
@@ -23,7 +23,8 @@ func said(ctx context.Context, q *Queries, id int32) (name, may string, err erro
 	return name, may, err
 }
 
-// noting runs change in a transaction and adds the account's rights before and after to the change history.
+// noting runs change in the transaction of q. If change changes the account's name or rights, noting adds the rights before
+// and after to the change history.
 func (s *Accounts) noting(ctx context.Context, q *Queries, id int32, change func() error) error {
 	name, was, err := said(ctx, q, id)
 	if err != nil {
@@ -45,8 +46,8 @@ func (s *Accounts) noting(ctx context.Context, q *Queries, id int32, change func
 	return db.New(q.db).Note(ctx, s.who, "", "account", side(name, was), side(now, is))
 }
 
-// note adds an entry about an account to the change history: got, such as "another password", or the account's rights if got is
-// "". If who is "", the author is the account itself.
+// note adds an entry about an account to the change history. got is the text, such as "another password"; if it is "", the
+// text is the account's rights. who is the author; if it is "", the author is the account itself.
 func note(ctx context.Context, q *Queries, who string, id int32, got string) error {
 	name, may, err := said(ctx, q, id)
 	if err != nil {

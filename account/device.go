@@ -19,21 +19,22 @@ import (
 // therefore do not lock out users who have signed in before. The cookie grants nothing else: the password is still required.
 const DeviceFor = 365 * 24 * time.Hour
 
-// SignDevices sets the key that signs the cookies of known browsers. It is the same in all instances.
+// SignDevices returns a copy of s that signs the cookies of known browsers with key. All instances have the same key.
 func (s *Accounts) SignDevices(key []byte) *Accounts {
 	signing := *s
 	signing.deviceKey = key
 	return &signing
 }
 
-// ForDevice returns Accounts for a known browser. Its password checks do not wait for the checks of strangers.
+// ForDevice returns a copy of s for a known browser. The password checks of this copy do not wait for the checks of
+// strangers.
 func (s *Accounts) ForDevice() *Accounts {
 	known := *s
 	known.places = s.reserved
 	return &known
 }
 
-// NewDevice returns the account that has just signed in in a browser, and the cookie for this browser.
+// NewDevice returns the account of a new session, and the cookie that makes the session's browser a known browser.
 func (s *Accounts) NewDevice(ctx context.Context, session string) (account int32, cookie string, err error) {
 	row, err := read(ctx, s, func(q *Queries) (PasswordOfSessionRow, error) { return q.PasswordOfSession(ctx, hashOf(session)) })
 	if errors.Is(err, db.ErrNoRows) {
@@ -48,7 +49,8 @@ func (s *Accounts) NewDevice(ctx context.Context, session string) (account int32
 }
 
 // Device returns the ID of a known browser, from the browser's cookie for the account with this name. It returns "" if the
-// cookie is missing or has expired, or if the account's password has changed since.
+// cookie is missing or has expired, or if the password has changed since the cookie was signed. It also returns "" if no
+// account has the name.
 func (s *Accounts) Device(ctx context.Context, name string, cookieFor func(account int32) string) (device string, err error) {
 	_, folded, err := readName(name)
 	if err != nil {
@@ -72,7 +74,8 @@ func (s *Accounts) Device(ctx context.Context, name string, cookieFor func(accou
 	return cookie[:at], nil
 }
 
-// signDevice signs with the stored password, so that a new password revokes earlier cookies.
+// signDevice returns the signature of a cookie. The stored password is part of the signed text, so that a new password
+// revokes earlier cookies.
 func (s *Accounts) signDevice(account int32, password, signed string) string {
 	mac := hmac.New(sha256.New, s.deviceKey)
 	fmt.Fprintf(mac, "%d %s %s", account, signed, password) // unambiguous: only the password could contain a blank

@@ -26,7 +26,7 @@ func (s *Accounts) NewStart(ctx context.Context) (token string, err error) {
 
 // Link is a valid link, with which a user chooses a password.
 type Link struct {
-	First bool   // creates the first account
+	First bool   // the link creates the first account
 	Name  string // of the account; "": the user chooses it, too
 }
 
@@ -74,7 +74,7 @@ func (s *Accounts) Follow(ctx context.Context, token, name, password, browser st
 		session, err = setPassword(ctx, q, set, browser)
 		return err
 	})
-	if db.FaultOf(errors.Unwrap(err)) == db.FaultData { // the index on names
+	if db.FaultOf(errors.Unwrap(err)) == db.FaultData { // the index on names: another account has this name
 		err = taken(name)
 	}
 	return session, err

@@ -31,11 +31,11 @@ type Rights struct {
 // Entry is an account in the list of accounts.
 type Entry struct {
 	ID        int32
-	Name      string // "": its link was not used yet
+	Name      string // "": the account's link was not used yet
 	Owner     bool
 	Used      *time.Time // nil: never, or only through a proxy
-	LinkUntil *time.Time // nil: it has no link
-	Password  bool       // it has a password
+	LinkUntil *time.Time // nil: the account has no link
+	Password  bool       // the account has a password
 	Apps      map[string]Right
 }
 

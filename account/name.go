@@ -10,11 +10,12 @@ import (
 	"footfall/visit"
 )
 
-const longestName = 100 // characters; the table checks it, too
+const longestName = 100 // characters; the table has the same limit
 
 // readName parses an account's name: one or more words, or an email address. folded is the form for comparisons, without case
-// and variants of letters. It rejects names that could be mistaken for another name: those with invisible characters, changes
-// of direction, or letters of several scripts, such as a Latin name with a Cyrillic а.
+// and variants of letters. readName rejects names that could be mistaken for another name. These contain invisible
+// characters, characters that change the direction of text, or letters of several scripts, such as a Cyrillic а in a Latin
+// name.
 func readName(typed string) (shown, folded string, err error) {
 	shown, err = precis.Nickname.String(typed)
 	if err == nil {
@@ -45,10 +46,10 @@ func Folded(typed string) string {
 	return typed
 }
 
-// together are scripts that may be mixed with each other, and with letters of one other script.
+// together lists the scripts that a name may mix with each other, and with letters of one other script.
 var together = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo}
 
-// mixed reports whether a text mixes letters of scripts that one name may not mix.
+// mixed reports whether a text has letters of several scripts that a name may not mix.
 func mixed(text string) bool {
 	first := ""
 	for _, r := range text {

@@ -18,7 +18,7 @@ import (
 	"footfall/visit"
 )
 
-// Passwords are hashed by argon2id with 19 MiB, the minimum in OWASP's list, and with more passes than it recommends. A
+// Passwords are hashed by argon2id with 19 MiB, the minimum in OWASP's list, and with more passes than OWASP recommends. A
 // password takes about 65 ms of one core (BenchmarkPassword).
 const (
 	hashMemory   = 19 << 10 // KiB
@@ -26,8 +26,8 @@ const (
 	hashLanes    = 1
 	hashBytes    = 32
 	saltBytes    = 16
-	hashesAtOnce = 1                // for strangers, and separately for known browsers; leaves resources for counting
-	waitForPlace = 10 * time.Second // for a free place
+	hashesAtOnce = 1                // concurrent hashes for strangers, and as many for known browsers; leaves resources for counting
+	waitForPlace = 10 * time.Second // time limit of the wait for a free place
 )
 
 const (
@@ -48,8 +48,8 @@ func encode(salt, hash []byte) string {
 		base.EncodeToString(salt), base.EncodeToString(hash))
 }
 
-// hashed calls f, which hashes a password. Hashing takes much memory, so the number of concurrent calls is limited. Further
-// calls wait, and fail after waitForPlace.
+// hashed calls f, which hashes a password. Hashing takes much memory, so s.places limits the number of concurrent calls.
+// Further calls wait, and fail after waitForPlace.
 func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) {
 	wait, cancel := context.WithTimeout(ctx, waitForPlace)
 	defer cancel()
@@ -62,7 +62,8 @@ func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) 
 	}
 }
 
-// checkPassword reports whether a password matches the stored hash. Without a stored hash ("") it takes the same time.
+// checkPassword reports whether a password matches the stored hash. If stored is "", no password matches, but the call takes
+// the same time.
 func (s *Accounts) checkPassword(ctx context.Context, stored, password string) (bool, error) {
 	typed, err := precis.OpaqueString.String(password)
 	if err != nil || len(password) > longestPassword {
@@ -112,7 +113,7 @@ func (s *Accounts) newPassword(ctx context.Context, name, password string) (stor
 	return encode(salt, hash), err
 }
 
-// common returns the most common passwords that are long enough.
+// common returns the most common passwords that have the minimum length, in lower case.
 var common = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, password := range frequency.FrequencyLists["passwords"][:mostCommon] {

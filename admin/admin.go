@@ -1,5 +1,5 @@
-// Package admin has the operator's actions: manage apps, keys, links and notes, set offsets (numbers from other counters),
-// import history, move and delete apps, delete pages, and show or erase visitors.
+// Package admin has the operator's actions. They manage apps, keys, links, notes and webhooks, set offsets (numbers from other
+// counters), and import history. They also move and delete apps, delete pages, and show or erase visitors.
 package admin
 
 import (
@@ -26,10 +26,10 @@ type Admin struct {
 	listed Listed    // nil: any site may be listed
 	tests  *sync.Map // names of apps whose webhook is being tested
 	slots  *Slots
-	inSlot bool // a slot is held, so transactions use the connections for long work
+	inSlot bool // this Admin has a slot, so transactions use connections for long work
 }
 
-// Listed reports whether an app that the caller may not change lists a site.
+// Listed reports whether a site is in the list of an app that the caller may not change.
 type Listed func(ctx context.Context, site string) (bool, error)
 
 // NewAdmin returns an Admin. The secret is required for apps with hashed visitors.
@@ -72,13 +72,13 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		if err := q.noteAdded(ctx, &was, &row); err != nil {
 			return err
 		}
-		return setApp(ctx, q, &row, &row) // noteSettings finds no difference here
+		return setApp(ctx, q, &row, &row) // the same row twice: noteAdded has already recorded the settings
 	})
 	return a.changed(ctx, "add app "+name, err)
 }
 
-// SetApp changes an app's settings. If filters or titles are turned off, it deletes the tags of the app's visit rows, or the
-// titles of its pages.
+// SetApp changes an app's settings. If s turns filters off, SetApp deletes the tags in the app's visit rows. If s turns titles
+// off, SetApp deletes the titles of the app's pages.
 func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	var set db.App
 	err := a.change(ctx, "set app ", name, func(q queries, row *db.App) error {
@@ -93,10 +93,11 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		if err := checkCounted(ctx, q, &was, row); err != nil {
 			return err
 		}
-		if err := tellBrowsers(ctx, q, &was, row); err != nil { // before the inbox is locked, in the same order as batches
+		if err := tellBrowsers(ctx, q, &was, row); err != nil { // locks batches before the inbox, like BatchBegin and InboxPut
 			return err
 		}
-		if was.CountsBy() != row.CountsBy() { // visits accepted at the same time must not be counted the old way
+		// Lock the inbox and check again. In the meantime, an instance may have added visits with the old settings.
+		if was.CountsBy() != row.CountsBy() {
 			if err := q.InboxHold(ctx); err != nil {
 				return err
 			}
@@ -104,7 +105,8 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 				return err
 			}
 		}
-		if was.Filters != row.Filters { // batches that were built before must not write tags
+		// Refuse batches that instances have built with the old setting: they could write tags.
+		if was.Filters != row.Filters {
 			if err := q.BasisRaise(ctx); err != nil {
 				return err
 			}
@@ -120,8 +122,9 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	return cmp.Or(a.emptied(ctx, name, s, &set), err)
 }
 
-// checkCounted rejects changes to the basis of an app's numbers once the app has numbers. It returns errHashes if the addresses
-// can be hashed instead.
+// checkCounted rejects a new time zone, visitor mode or IPv6 prefix if the app has already counted or accepted visits. It
+// returns errHashes if the change only replaces addresses by hashes. It also rejects a new time zone if the app has imported
+// history.
 func checkCounted(ctx context.Context, q queries, was, row *db.App) error {
 	if was.CountsBy() == row.CountsBy() {
 		return nil
@@ -153,7 +156,8 @@ func setApp(ctx context.Context, q queries, was, row *db.App) error {
 	})
 }
 
-// tellBrowsers locks out instances of older versions, which do not know the app's new way to distinguish visitors.
+// tellBrowsers does nothing unless the app starts to distinguish visitors by browser. Then it makes the database refuse
+// batches from instances of older versions, which cannot distinguish browsers.
 func tellBrowsers(ctx context.Context, q queries, was, row *db.App) error {
 	if row.Visitor != app.ByBrowser || was.Visitor == app.ByBrowser {
 		return nil
@@ -161,8 +165,8 @@ func tellBrowsers(ctx context.Context, q queries, was, row *db.App) error {
 	return q.BrowsersTell(ctx)
 }
 
-// AddDemo adds the demo app, which is open to everyone, if the database has never had an app. It is not added again after it
-// was deleted, or after an operator has added another app.
+// AddDemo adds the demo app, which is open to everyone, if the database has never had an app. A deleted demo app is not added
+// again.
 func (a *Admin) AddDemo(ctx context.Context) error {
 	var changes int64
 	err := a.db.Read(ctx, func(q *db.Queries) (err error) { changes, err = q.AppsEpoch(ctx); return err })
@@ -195,14 +199,15 @@ func (a *Admin) Apps(ctx context.Context) (apps []AppRow, err error) {
 	return apps, wrap("list apps", err)
 }
 
-// Instances lists the running instances, the last started at the end.
+// Instances lists the running instances in the order of their start.
 func (a *Admin) Instances(ctx context.Context) (all []db.StatusInstancesRow, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) { all, err = q.StatusInstances(ctx); return err })
 	return all, wrap("list the instances", err)
 }
 
-// App returns the app of a name, with the fields that reports need. If name is "", it returns the only app or, if there are
-// several, the only app that lists site. If no app lists site, it returns the only app that counts site.
+// App returns the app called name, with the columns that reports need. If name is "" and there is only one app, App returns
+// this app. If there are several apps, App returns the only app that lists site. If no app lists site, App returns the only
+// app that counts site.
 func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 	apps, err := a.appsToRead(ctx)
 	if err != nil {
@@ -264,7 +269,7 @@ func namesOf(apps []db.App) string {
 	return strings.Join(names, ", ")
 }
 
-// queries has the queries of this package and the shared ones.
+// queries combines the queries of this package with those of package db.
 type queries struct {
 	*Queries
 	*shared
@@ -281,10 +286,10 @@ func (a *Admin) inTx(ctx context.Context, f func(q queries) error) error {
 	return run(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q, a.who}) })
 }
 
-// listing is a query for the things of an app.
+// listing is a query that returns an app's rows of one kind, such as keys.
 type listing[Row any] func(q queries, ctx context.Context, app int32) ([]Row, error)
 
-// list runs a listing for an app.
+// list runs query for the app called name. what is the word for the rows in error messages.
 func list[Row any](ctx context.Context, a *Admin, what, name string, query listing[Row]) (rows []Row, err error) {
 	err = a.read(ctx, name, func(q queries, row *db.App) (err error) { rows, err = query(q, ctx, row.ID); return err })
 	return rows, wrap("list the "+what+" of app "+name, err)
@@ -296,13 +301,15 @@ type OfApp[Row any] struct {
 	Row Row
 }
 
-// Lines lists the counted lines of access logs, of one app, or of all apps if name is "".
+// Lines lists how many lines of access logs were counted, by server and day, for one app. If name is "", it lists them for all
+// apps.
 func (a *Admin) Lines(ctx context.Context, name string) ([]OfApp[LinesListRow], error) {
 	return listEach(ctx, a, "counted lines", name, queries.LinesList)
 }
 
-// ForgetLines deletes the records of log lines that were counted, and returns the number of lines. It selects lines of a range
-// of days, by the lines' own clock, and of one server, or of all servers if server is nil. The lines can then be counted again.
+// ForgetLines deletes the records of log lines that were counted, so that these lines can be counted again. It returns the
+// number of lines. It selects the lines of a server whose own date is between from and to. If server is nil, it selects the
+// lines of all servers.
 func (a *Admin) ForgetLines(ctx context.Context, name string, server *string, from, to int32) (forgotten int64, err error) {
 	err = a.withApp(ctx, name, func(q queries, row *db.App) error {
 		p := LinesForgetParams{AppID: row.ID, Server: server, FromHour: hourOf(from), ToHour: hourOf(to) + 23}
@@ -320,7 +327,7 @@ func hourOf(day int32) int32 {
 	return int32(at.Unix() / 3600) //nolint:gosec // some hundred thousand
 }
 
-// Queues lists the positions in queues, of one app, or of all apps if name is "".
+// Queues lists how far the queues of an app were counted. If name is "", it lists the queues of all apps.
 func (a *Admin) Queues(ctx context.Context, name string) ([]OfApp[QueuesListRow], error) {
 	return listEach(ctx, a, "queues", name, queries.QueuesList)
 }
@@ -344,7 +351,7 @@ func listEach[Row any](ctx context.Context, a *Admin, what, name string, query l
 	return all, wrap("list the "+what+" of apps", err)
 }
 
-// appsNamed returns the app of a name, or all apps if it is "".
+// appsNamed returns the app called name, or all apps if name is "".
 func appsNamed(ctx context.Context, q queries, name string) ([]db.App, error) {
 	if name == "" {
 		return q.AppsList(ctx)
@@ -364,7 +371,7 @@ func none(changed int64, err error, field, says string, args ...any) error {
 	return err
 }
 
-// noRow replaces the error for a missing row.
+// noRow returns means if err is ErrNoRows, and err otherwise.
 func noRow(err error, means error) error {
 	if errors.Is(err, db.ErrNoRows) {
 		return means
@@ -372,7 +379,8 @@ func noRow(err error, means error) error {
 	return err
 }
 
-// wrap adds the action to an error, unless the error is for callers.
+// wrap adds the action to err, unless err is a *visit.Error, whose text is for callers. It also replaces errors about invalid
+// text and missing rights by a *visit.Error.
 func wrap(doing string, err error) error {
 	var verr *visit.Error
 	switch {

@@ -14,14 +14,14 @@ import (
 // Shell is the author of changes on the command line.
 const Shell = "shell"
 
-// As returns an Admin whose changes are made by an account or a key, rather than on the command line.
+// As returns an Admin whose changes are recorded under who, the name of an account or a key.
 func (a *Admin) As(who string) *Admin {
 	as := *a
 	as.who = who
 	return &as
 }
 
-// Unless returns an Admin that rejects new sites for which listed returns true.
+// Unless returns an Admin that refuses to add a site to an existing app if listed returns true for the site.
 func (a *Admin) Unless(listed Listed) *Admin {
 	bound := *a
 	bound.listed = listed
@@ -49,8 +49,8 @@ func (q queries) noteSettings(ctx context.Context, was, is *db.App) error {
 	return nil
 }
 
-// noteAdded adds a new app to the change history in one row, with its initial settings: those that differ from the table's
-// defaults, and always how visits are counted. The defaults are not former values, so they are not listed.
+// noteAdded adds one entry for a new app to the change history. The entry lists the settings that differ from the table's
+// defaults, and always the settings that determine how visits are counted. It lists no old values, because a new app has none.
 func (q queries) noteAdded(ctx context.Context, defaults, is *db.App) error {
 	var settings []string
 	for _, s := range app.AllSettings {
@@ -84,8 +84,8 @@ func withoutSecret(text string) string {
 	return at.Scheme + "://" + at.Host + "/…"
 }
 
-// Changes lists the last changes, the latest first, of all apps that had this name. If app is "", it lists the last changes of
-// everything.
+// Changes lists the last changes of all apps that ever had the name app, the latest first. If app is "", it lists the last
+// changes of all apps, and those that concern no app.
 func (a *Admin) Changes(ctx context.Context, app string, most int32) (changes []ChangesListRow, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) {
 		p := ChangesListParams{App: &app, Most: most}

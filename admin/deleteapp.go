@@ -18,8 +18,8 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 		if err := q.wholly(ctx, row); err != nil {
 			return err
 		}
-		// The inbox is locked before anything that raises the epoch of apps, as in SetApp, so that no two commands wait for
-		// each other. Visits that wait to write to the inbox then find the app closed.
+		// As in SetApp, lock the inbox before the epoch of apps is raised (AppClose), so that no two commands wait for each other.
+		// An instance that waits to write visits to the inbox then finds the app closed.
 		if err := q.InboxHold(ctx); err != nil {
 			return err
 		}
@@ -28,11 +28,11 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 		}
 		return q.AppClose(ctx, row.ID)
 	})
-	if err != nil && !errors.Is(err, errBeingDeleted) { // another command was killed while it deleted the app
+	if err != nil && !errors.Is(err, errBeingDeleted) { // complete the deletion that an interrupted command has begun
 		return err
 	}
-	// Once no instance counts for the app, the next steps delay no visits. If an instance does not respond, the locks of the
-	// last step wait for it.
+	// Wait until no instance counts for the app. Then the steps below delay no visits. If an instance does not respond in time,
+	// continue: the locks of AppRestDelete wait for the instance's batches.
 	if err := a.db.WaitForInstances(ctx, instancesWithin); err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}
@@ -42,7 +42,7 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	if err := a.atLength(ctx, name, func(q queries, row *db.App) error { return q.AppPeopleDelete(ctx, row.ID) }); err != nil {
 		return err
 	}
-	// Delete the large tables first, without locks that other transactions need, then the rest.
+	// Delete the app's rows in the largest tables first, without locks that other transactions wait for.
 	if err := a.inErasure(ctx, name, func(q queries, row *db.App) error { return q.AppRowsDelete(ctx, row.ID) }); err != nil {
 		return err
 	}

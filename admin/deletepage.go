@@ -20,7 +20,7 @@ type Page struct {
 	History int64   // imported days
 }
 
-// FindPage returns a page by its URI, or by its form in reports.
+// FindPage returns a page. typed is the page's URI, or the page in the form of reports, such as example.com/about.
 func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err error) {
 	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
 		if page.Site, page.URI, err = typedPage(row, typed); err != nil {
@@ -44,7 +44,7 @@ func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err
 	return page, wrap("find a page of app "+app, err)
 }
 
-// typedPage parses a page, and returns it with its site.
+// typedPage parses typed (see FindPage), and returns the page and its site.
 func typedPage(app *db.App, typed string) (site, page string, err error) {
 	page, err = visit.ParseTarget(typed, app.KeepQuery)
 	if err != nil {
@@ -64,9 +64,9 @@ func noPage(app, uri string) error {
 	return visit.Errorf(visit.NotFound, "uri", "app %s has no page %s", app, visit.Shown(uri))
 }
 
-// DeletePage moves everything counted for a page to the page (deleted) of its site. It deletes the page's webhooks, offset
-// and imported history, even if the page has nothing else. Visits to its URI are then counted from 1 again. It first counts
-// the visits that were accepted before. typed is as for FindPage.
+// DeletePage moves all numbers of a page to the page (deleted) of its site, and deletes the page's webhooks, offset and
+// imported history. It also works for a page that has only an offset or history. Later visits to the page's URI are counted
+// from 1 again. DeletePage first counts the visits that wait in the inbox. typed is as for FindPage.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	err := a.RunErasing(ctx, app, func(ctx context.Context, a *Admin) error {
 		if _, err := a.CountAccepted(ctx, app); err != nil {
@@ -76,7 +76,7 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 		var verr *visit.Error
 		if err == nil || errors.As(err, &verr) && verr.Kind == visit.NotFound {
 			err = errors.Join(a.inErasure(ctx, app, func(q queries, row *db.App) error {
-				if row.DeletedAt != nil { // its deletion has begun, so rows that the merge needs may be gone
+				if row.DeletedAt != nil { // the app is being deleted, so rows that the merge needs may be gone
 					return nil
 				}
 				return q.HiddenPagesMerge(ctx, row.ID)
@@ -84,7 +84,7 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 		}
 		return err
 	})
-	return a.changed(ctx, "delete a page of app "+app, err) // instances may have cached its offset
+	return a.changed(ctx, "delete a page of app "+app, err) // instances may have cached the page's offset
 }
 
 // hidePage detaches a page from its URI, and deletes its webhooks, its offset and its history.

@@ -15,14 +15,14 @@ import (
 
 // Visitor is the stored data about a visitor of an app.
 type Visitor struct {
-	StoredAs []netip.Addr // for a person, all ids
-	Person   netip.Addr   // id that represents the person of these ids; invalid: none
+	StoredAs []netip.Addr // addresses or hashes; for a person, the hashes of all ids
+	Person   netip.Addr   // the id among StoredAs that represents the person; invalid: no person
 	Tags     []string     // of the person
 	Targets  []VisitorTargetsRow
 }
 
-// ShowVisitor returns the stored data about a visitor, who is given as an address, or as an id if the app uses ids. Any id of
-// a person selects all ids of that person.
+// ShowVisitor returns the stored data about a visitor. visitor is an address or, if the app uses ids, an id. Any id of a
+// person selects all ids of that person.
 func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Visitor, err error) {
 	err = a.RunLong(ctx, app, func(ctx context.Context, a *Admin) error {
 		return a.withVisitor(ctx, app, visitor, func(q queries, row *db.App, v Visitor) (err error) {
@@ -34,22 +34,23 @@ func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Vis
 	return found, wrap("show a visitor of app "+app, err)
 }
 
-// searchedAtOnce is about how many targets one transaction searches for a visitor to erase. It locks the sites where it finds
-// the visitor. The pages of a site are searched together.
+// searchedAtOnce is the approximate number of targets that one transaction of an erasure searches. It is limited because the
+// transaction locks each site where it finds the visitor. A site and its pages are always searched in the same transaction.
 const searchedAtOnce = 5000
 
-// Erased has the numbers of erased data.
+// Erased has the number of targets from which a visitor was erased, and the number of erased ids.
 type Erased struct {
 	Targets int64
 	IDs     int // of the person
 }
 
-// EraseVisitor removes a visitor's addresses, or all ids of a person, from everything stored for an app. All sums and the ranks
-// of other visitors stay. An erased visitor who visits again is a new visitor.
+// EraseVisitor removes a visitor's addresses, or all ids of a person, from everything stored for an app. All sums and the
+// ranks of other visitors stay. An erased visitor who visits again is a new visitor.
 //
-// It first counts the visits that were accepted before. A visit during the erasure may stay, with its site. If EraseVisitor
-// fails, some sites are done. The next erasure finds the other sites by the same ids, which are deleted last. It also deletes
-// the app's rejected messages, because their visitors are unknown.
+// EraseVisitor first counts the visits that wait in the inbox. A visit that arrives during the erasure may stay stored, for
+// its page and its site. The visitor is erased site by site, and the ids of a person are deleted last. So after an error,
+// another call finds the remaining sites by the same ids. EraseVisitor also deletes the app's rejected messages, because their
+// visitors are not recorded.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased Erased, err error) {
 	err = a.RunErasing(ctx, app, func(ctx context.Context, a *Admin) error {
 		_, err := a.CountAccepted(ctx, app)
@@ -61,8 +62,8 @@ func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased E
 	return erased, wrap("erase a visitor of app "+app, err)
 }
 
-// erasePerson erases a visitor. It returns linked if an id was linked to the person in the meantime, which has to be erased,
-// too.
+// erasePerson erases a visitor. linked is true if another id was linked to the person in the meantime. The caller then calls
+// erasePerson again to erase this id, too.
 func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Erased) (linked bool, err error) {
 	var of Visitor
 	err = a.withVisitor(ctx, app, visitor, func(_ queries, _ *db.App, v Visitor) error { of = v; return nil })
@@ -102,7 +103,9 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 		erased.IDs = len(now)
 		return q.PeopleErase(ctx, row.ID, of.StoredAs)
 	}
-	lock := func(q queries, ctx context.Context) error { // before the check for a move, which waits for this lock once
+	// The people are locked before atLength checks whether the app is moving. A move first marks the app as moving, and then
+	// waits for this lock once (Moving.copy).
+	lock := func(q queries, ctx context.Context) error {
 		row, err := appOf(ctx, q, app)
 		if err != nil {
 			return err
@@ -114,7 +117,7 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 }
 
 // withVisitor runs f for a visitor, without the visitor's targets. It reads all people of the app to find all ids of a person.
-// This takes long, so it does not block other erasures.
+// Because this takes long, withVisitor does not block other erasures.
 func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(queries, *db.App, Visitor) error) error {
 	return a.atLength(ctx, name, func(q queries, row *db.App) (err error) {
 		var v Visitor
@@ -130,7 +133,8 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(qu
 	})
 }
 
-// findPerson adds the person that the visitor's id belongs to, if any, with all ids of that person.
+// findPerson does nothing unless the visitor's id belongs to a person. Then it sets v.Person and v.Tags, and v.StoredAs to all
+// ids of the person.
 func (v *Visitor) findPerson(ctx context.Context, q queries, app int32) error {
 	typed := v.StoredAs[0]
 	for {
@@ -150,8 +154,8 @@ func (v *Visitor) findPerson(ctx context.Context, q queries, app int32) error {
 	return err
 }
 
-// lacks reports whether one of these ids is not the visitor's. Comparing how many ids there are would not be enough, because
-// another erasure may have deleted some ids in the meantime.
+// lacks reports whether v.StoredAs lacks one of these ids. Comparing the numbers of ids would not be enough, because another
+// erasure may have deleted some ids in the meantime.
 func (v *Visitor) lacks(ids []netip.Addr) bool {
 	has := make(map[netip.Addr]bool, len(v.StoredAs))
 	for _, id := range v.StoredAs {
@@ -160,15 +164,16 @@ func (v *Visitor) lacks(ids []netip.Addr) bool {
 	return slices.ContainsFunc(ids, func(id netip.Addr) bool { return !has[id] })
 }
 
-// inErasure runs f for an app in a transaction that excludes other erasures. f runs again after a deadlock, for example with an
-// instance that counts visits from the inbox while their app is hashed.
+// inErasure runs f for an app in a transaction that excludes other erasures. It runs f again after a deadlock. For example,
+// hashing the visitors of an app can deadlock with an instance that counts the app's visits from the inbox.
 func (a *Admin) inErasure(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
 	return a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error {
 		return db.RetryBusy(ctx, func() error { return a.atLength(ctx, name, f, queries.EraseTurn) })
 	})
 }
 
-// atLength runs f for an app in a slot, in a transaction without a statement timeout. The steps in first run before f.
+// atLength runs f for an app in a slot, in a transaction without a statement timeout. The steps in first run before the app is
+// read. atLength returns an error if the app is moving, or has not completely moved to this database.
 func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row *db.App) error,
 	first ...func(queries, context.Context) error) error {
 	run := func(q queries) error {
@@ -192,8 +197,9 @@ func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row
 	return a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error { return a.inTx(ctx, run) })
 }
 
-// CountAccepted counts the visits that were accepted for an app, and returns their number. No visit can then leave the inbox
-// after its target is deleted. Counting also deletes the visits' rows in the inbox, which contain addresses.
+// CountAccepted counts the visits of an app that wait in the inbox, and returns their number. An erasure or deletion calls it
+// first, so that no visit in the inbox is counted for a target after the target's deletion. Counting also deletes the visits'
+// rows in the inbox, which contain addresses.
 func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, err error) {
 	var id int32
 	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
@@ -216,10 +222,10 @@ func (a *Admin) settle(ctx context.Context, app int32) (visits int64, err error)
 	return inbox.Settle(ctx, a.db, r, app, inbox.Options{})
 }
 
-// StoredAs returns the addresses under which an app may have stored a visitor. typed is an address, an id (with the prefix
-// id: if it is ambiguous), or a hash as in reports, which is an address in fd00::/8. If hashes change daily, there is one
-// address for each day whose key still exists, the latest day first. If browsers are distinguished, there is one for each
-// possible browser at an address.
+// StoredAs returns the addresses under which an app may have stored a visitor. typed is an address, an id, or a hash as in
+// reports, which is an address in fd00::/8. An id that looks like a hash needs the prefix id:. If the key of hashes changes
+// daily, StoredAs returns an address for each day whose key still exists, the latest day first. If the app distinguishes
+// browsers, it returns an address for each possible browser.
 func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []netip.Addr, err error) {
 	if stored, err := netip.ParseAddr(typed); err == nil && visit.IsHash(stored) {
 		return []netip.Addr{stored}, nil
@@ -232,7 +238,7 @@ func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []
 	return ips, wrap("find a visitor of app "+row.Name, err)
 }
 
-// storedAs is like StoredAs, for an address or an id.
+// storedAs is StoredAs for an address, or for an id without the prefix.
 func (a *Admin) storedAs(ctx context.Context, q queries, row *db.App, visitor string) (ips []netip.Addr, err error) {
 	of, err := app.New(*row, a.secret)
 	if err != nil {
@@ -249,7 +255,7 @@ func (a *Admin) storedAs(ctx context.Context, q queries, row *db.App, visitor st
 	if err != nil {
 		return nil, err
 	}
-	days := []DayKey{{}} // an empty key if none is needed
+	days := []DayKey{{}} // a single empty key, unless the app uses a key for each day
 	if of.Mode == app.ByDay {
 		if days, err = q.DayKeysList(ctx); err != nil {
 			return nil, err

@@ -36,8 +36,8 @@ const AppDaysHold = `-- name: AppDaysHold :exec
 SELECT hold_app_days($1::integer)
 `
 
-// Blocks visits of past days to an app until the transaction ends. No other visit can count on a day
-// before the last day of its site.
+// Blocks visits of past days to an app until the transaction ends. Only these visits can count on a
+// day before the last counted day of their site.
 func (q *Queries) AppDaysHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppDaysHold, appID)
 	return err
@@ -68,7 +68,7 @@ const AppRestDelete = `-- name: AppRestDelete :exec
 SELECT delete_app_rest($1)
 `
 
-// Deletes the other rows of an app, except its row in apps.
+// Deletes all remaining rows of an app, except its row in apps and the rights of accounts.
 func (q *Queries) AppRestDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppRestDelete, appID)
 	return err
@@ -153,12 +153,12 @@ WHERE name = 'erasures'
 FOR UPDATE
 `
 
-// Erasing visitors, pages and apps. Commands that erase take turns, so that no two wait for each
-// other.
-// Waits until no other transaction erases, and blocks other erasures until the transaction ends.
-// Every erasure updates this row: without this statement, an erasure would wait for the row while it
-// already holds locks on sites. The statement is separate and follows EraseBegin, so that
-// EraseBegin's settings apply to it.
+// Erasing visitors, pages and apps. Commands that erase take turns (EraseTurn), so that two of them
+// cannot deadlock.
+// Waits for other erasures, and blocks later ones until this transaction ends. Every erasure also
+// updates this row later. Without this statement, an erasure would wait for the row while it already
+// holds locks on sites. This is a separate statement after EraseBegin, so that EraseBegin's settings
+// apply while it waits.
 func (q *Queries) EraseTurn(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, EraseTurn)
 	return err
@@ -210,9 +210,10 @@ WHERE p.app_id = $1
   AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id)
 `
 
-// Returns the given ids that have rows in people, and the ids that a valid row links to them, in
-// either direction. If the query is repeated with its own result until it finds no more ids, the
-// result contains all ids of the persons. Reads all people of the app.
+// Returns the given ids that have rows in people, and the ids that a row links with a given id, in
+// either direction. A row of the previous period is ignored if its id has a row in the present
+// period. The caller repeats the query with the returned ids until no id is new. Then it has all ids
+// of the persons. Reads all people of the app.
 func (q *Queries) PersonIDs(ctx context.Context, appID int32, ids []netip.Addr) ([]netip.Addr, error) {
 	rows, err := q.db.Query(ctx, PersonIDs, appID, ids)
 	if err != nil {
@@ -357,7 +358,8 @@ type VisitorEraseParams struct {
 	Ips   []netip.Addr
 }
 
-// Removes a visitor's addresses from some sites. Returns the number of targets.
+// Removes a visitor's addresses from some sites and their pages. Returns the number of deleted rows
+// of visitors, which is one for each target and address.
 func (q *Queries) VisitorErase(ctx context.Context, arg VisitorEraseParams) (int64, error) {
 	row := q.db.QueryRow(ctx, VisitorErase, arg.AppID, arg.Sites, arg.Ips)
 	var targets int64
@@ -387,9 +389,9 @@ type VisitorTargetsRow struct {
 	LastDay  int32
 }
 
-// The targets of an app where a visitor was counted under any of these addresses, with the visitor's
-// rank and days there. Looks up one target at a time by the key, because a join would read the
-// visitors of all apps.
+// The targets of an app where a visitor was counted under any of these addresses. Each row has the
+// visitor's rank, first day and last day at the target. Looks up one target at a time by the key,
+// because a join would read the visitors of all apps.
 func (q *Queries) VisitorTargets(ctx context.Context, ips []netip.Addr, appID int32) ([]VisitorTargetsRow, error) {
 	rows, err := q.db.Query(ctx, VisitorTargets, ips, appID)
 	if err != nil {

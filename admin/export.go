@@ -22,7 +22,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// Manifest describes an export. It is a file in the zip, after the other files.
+// Manifest describes an export. It is the last file in the zip.
 type Manifest struct {
 	Format     int       `json:"format"`
 	App        string    `json:"app"`
@@ -41,7 +41,7 @@ type Taken struct {
 }
 
 const (
-	exportFormat = 1 // incremented when a new file or column must not be ignored
+	exportFormat = 1 // incremented if older versions must not ignore a new file or column
 	manifestFile = "manifest.json"
 	exportMemory = "64MB"
 )
@@ -148,7 +148,6 @@ func (e *export) create(name string) (io.Writer, error) {
 	return e.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: e.ExportedAt})
 }
 
-// write writes a file.
 func (e *export) write(ctx context.Context, part TakeoutPartsRow) error {
 	file, err := e.create(part.Name + ".csv")
 	if err != nil {
@@ -171,7 +170,8 @@ func (e *export) write(ctx context.Context, part TakeoutPartsRow) error {
 // Tx returns the transaction of the queries.
 func (q queries) Tx() db.Tx { return q.shared.Tx() }
 
-// tellTagNews adds to the export the recent tags of all apps, which tag_days does not contain yet.
+// tellTagNews passes the tags in tag_news, which are not yet added to tag_days, to the view takeout_tag_days. They are the
+// tags of all apps: the export selects the rows of its app.
 func tellTagNews(ctx context.Context, q queries) error {
 	brought, err := q.TagNewsAll(ctx)
 	if err != nil {
@@ -215,7 +215,7 @@ func (a *Admin) hashOnTheWay(ctx context.Context, q queries, row db.App) (rewrit
 		if err != nil {
 			return nil, err
 		}
-		if ip != app.BadgeVisitor { // not an address
+		if ip != app.BadgeVisitor { // BadgeVisitor is the one visitor of all badges, and not an address
 			ip, _ = hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
 		}
 		return ip.AppendTo(to), nil

@@ -23,10 +23,10 @@ var errHashed = errors.New("another command has hashed the visitors' addresses")
 // hashedAtOnce is the number of addresses in one query.
 const hashedAtOnce = 50_000
 
-// hashVisitors changes the settings of an app that counts by addresses, so that it counts by their hashes. It replaces all
-// addresses in the app's rows and in the inbox by hashes. It first stops counting for the app, so that its locks delay no
-// other app: the app's visits get status 503 until it is done. An error leaves everything unchanged. If the command is
-// killed, instances count again after the time limit in AppHold.
+// hashVisitors changes the settings of an app that identifies visitors by address, so that the app identifies them by hash. It
+// replaces all addresses in the app's rows and in the inbox by hashes. It first stops counting for the app, so that its locks
+// delay no other app. Until it returns, the app's visits get status 503. After an error, everything is unchanged. If the
+// command is killed, instances count for the app again after the time limit in AppHold.
 func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) error {
 	var before, held *time.Time
 	err := a.change(ctx, "pause counting for app ", name, func(q queries, row *db.App) (err error) {
@@ -34,7 +34,7 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 		held, err = q.AppHold(ctx, row.ID)
 		return err
 	})
-	if err == nil || errors.Is(err, db.ErrInstancesBehind) { // the locks wait for such an instance
+	if err == nil || errors.Is(err, db.ErrInstancesBehind) { // the locks in hashIn wait for an instance that is behind
 		err = a.inErasure(ctx, name, func(q queries, row *db.App) error { return a.hashIn(ctx, q, row.ID, name, s) })
 	}
 	if err == nil {
@@ -43,9 +43,9 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 	letGo := func(q queries, row *db.App) error {
 		return q.AppLetGo(context.WithoutCancel(ctx), AppLetGoParams{ID: row.ID, Held: held, Before: before})
 	}
-	// The first error is the one to return. If resuming fails, the hold expires.
+	// The first error is returned, so an error of this change is ignored. If the change fails, the hold expires.
 	_ = a.change(context.WithoutCancel(ctx), "resume counting for app ", name, letGo)
-	if errors.Is(err, errHashed) { // another command did it while this one waited
+	if errors.Is(err, errHashed) { // another command hashed the addresses while this command waited
 		return a.SetApp(ctx, name, s)
 	}
 	return wrap("hash the addresses of app "+name, err)
@@ -58,10 +58,10 @@ func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s 
 	if err != nil {
 		return err
 	}
-	if was.Visitor != app.ByAddress { // otherwise the hashes of another command would be hashed again
+	if was.Visitor != app.ByAddress { // another command has already replaced the addresses by hashes
 		return errHashed
 	}
-	if held, err := q.AppIsHeld(ctx, id); err != nil || !held { // else other apps' visits would wait for the locks, too
+	if held, err := q.AppIsHeld(ctx, id); err != nil || !held { // without the hold, visits of other apps would wait for the locks
 		return cmp.Or[error](err, visit.Errorf(visit.Unavailable, "", "app %s was busy with other deletions for too long: try again", name))
 	}
 	set := was
@@ -77,7 +77,7 @@ func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s 
 	}
 	hash := func(ips []netip.Addr) []netip.Addr {
 		for i, ip := range ips {
-			if ip != app.BadgeVisitor { // not an address
+			if ip != app.BadgeVisitor { // BadgeVisitor is the one visitor of all badges, and not an address
 				ips[i], _ = hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
 			}
 		}

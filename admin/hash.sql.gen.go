@@ -15,7 +15,7 @@ const AddressesList = `-- name: AddressesList :one
 SELECT list_addresses($1::integer)::bigint AS addresses
 `
 
-// Lists the addresses of an app's visitors, and returns how many there are.
+// Lists the addresses of an app's visitors in a temporary table, and returns their number.
 func (q *Queries) AddressesList(ctx context.Context, appID int32) (int64, error) {
 	row := q.db.QueryRow(ctx, AddressesList, appID)
 	var addresses int64
@@ -28,7 +28,7 @@ SELECT a.ip::inet AS ip
 FROM listed_addresses($1::bigint, $2::integer) AS a (ip)
 `
 
-// The next portion of listed addresses.
+// The next addresses in the list of AddressesList: at most @most, after the place @after.
 func (q *Queries) AddressesListed(ctx context.Context, after int64, most int32) ([]netip.Addr, error) {
 	rows, err := q.db.Query(ctx, AddressesListed, after, most)
 	if err != nil {
@@ -56,8 +56,8 @@ SET held_until  = NULL,
 WHERE id = $2
 `
 
-// Ends the hold once the hashes are stored. hashed_from is the first day whose sketches contain hashes. The sketches
-// of earlier days contain addresses.
+// Ends the hold of an app whose hashes are stored. hashed_from is the first day whose sketches were made from
+// hashes. The sketches of earlier days were made from addresses.
 func (q *Queries) AppHashed(ctx context.Context, hashedFrom int32, iD int32) error {
 	_, err := q.db.Exec(ctx, AppHashed, hashedFrom, iD)
 	return err
@@ -121,7 +121,7 @@ const HashesNote = `-- name: HashesNote :exec
 SELECT note_hashes($1::inet[], $2::inet[])
 `
 
-// Stores the hashes of addresses. Both arrays are one table.
+// Stores the hashes of addresses for VisitorsHash. The arrays are the columns of one table.
 func (q *Queries) HashesNote(ctx context.Context, ips []netip.Addr, hashes []netip.Addr) error {
 	_, err := q.db.Exec(ctx, HashesNote, ips, hashes)
 	return err
@@ -138,7 +138,7 @@ type InboxAddressesRow struct {
 	Ips    []netip.Addr
 }
 
-// The rows of the inbox that wait for an app, with their visitors.
+// The rows of the inbox with visits of an app that are not counted yet, and their visitors.
 func (q *Queries) InboxAddresses(ctx context.Context, appID int32) ([]InboxAddressesRow, error) {
 	rows, err := q.db.Query(ctx, InboxAddresses, appID)
 	if err != nil {
@@ -182,7 +182,8 @@ const VisitorsHash = `-- name: VisitorsHash :one
 SELECT hash_visitors($1::integer)::integer AS hashed_from
 `
 
-// Replaces the addresses by their hashes in all counted rows, and returns hashed_from.
+// Replaces the addresses of an app's visitors with the stored hashes, in all counted rows. Returns hashed_from for
+// AppHashed.
 func (q *Queries) VisitorsHash(ctx context.Context, appID int32) (int32, error) {
 	row := q.db.QueryRow(ctx, VisitorsHash, appID)
 	var hashed_from int32

@@ -19,8 +19,8 @@ type History struct {
 	App, Source string
 	Site        string   // site of pages without a host; "": the only site that the app lists
 	Files       []string // file names
-	AreParts    bool     // adds up several lines about a page and day, including visitors
-	Offsets     bool     // the offsets of its pages and sites include the imported days
+	AreParts    bool     // lines with the same page and day are added up, also their visits and visitors
+	Offsets     bool     // adds the imported days to the offsets of their pages and sites
 	Try         bool
 }
 
@@ -29,7 +29,7 @@ const Unknown = -1
 
 // Told is a line of an import: the numbers for a page or a site on a day, or one page view.
 type Told struct {
-	Host, Page                       string // Host "": the import's site; Page: a path or a URI, "": the site
+	Host, Page                       string // Host "": the import's site; Page: a path or a URI, or "" for the whole site
 	Day                              int32
 	PageViews, Visits, Visitors, New int64 // or Unknown
 	ByVisit, ByVisitor               int64 // hashes that identify the visit and the visitor of a page view; 0: unknown
@@ -39,7 +39,7 @@ type Told struct {
 type HistoryDone struct {
 	HistoryPutRow
 	First   []HistoryFirstRow
-	Offsets *OffsetsDone    // number of changed offsets; nil: none contain history
+	Offsets *OffsetsDone    // numbers of changed offsets; nil: no offset contains history
 	Totals  []OffsetsPutRow // the first changed offsets
 }
 
@@ -49,7 +49,7 @@ type HistoryTo struct {
 	app     *db.App
 	zone    *time.Location
 	site    string
-	only    bool // rejects other sites
+	only    bool // reject lines of other sites than site
 	today   int32
 	lines   HistoryReadParams
 	targets map[[2]string]visit.Target
@@ -61,8 +61,9 @@ const (
 	mostTargets   = 10000
 )
 
-// ImportHistory imports everything that read adds, or nothing if read or another step fails. It replaces the days that a site
-// already has from the same source, and rejects days that the site has from another source.
+// ImportHistory imports all lines that read adds. If read or another step fails, it imports nothing. It replaces the days that
+// a site already has from the same source. It fails if a site has any of the days from another source. If h.Try is true, it
+// changes nothing.
 func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *HistoryTo) error) (done HistoryDone, err error) {
 	var totals bool
 	err = a.atLength(ctx, h.App, func(q queries, row *db.App) error {
@@ -75,7 +76,8 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 			return err
 		}
 		var now *db.App
-		now, totals, err = q.heldForHistory(ctx, row, h.Offsets) // the app may have moved while the files were read
+		// The app is read again, because it may have changed or moved while the files were read.
+		now, totals, err = q.heldForHistory(ctx, row, h.Offsets)
 		switch {
 		case err == nil && now.ID != row.ID:
 			err = app.NoApp(h.App)
@@ -158,8 +160,9 @@ func notCounted(row *db.App, site string) error {
 	return visit.Errorf(visit.Invalid, "", "app %s does not count %s", row.Name, visit.Shown(site))
 }
 
-// heldForHistory locks an app whose history changes. totals is true if the app's offsets contain history, or will contain it.
-// The lock then also excludes other changes of offsets.
+// heldForHistory locks an app whose history is about to change, and returns the app's row. wanted means that the new history
+// is also added to offsets. totals is true if offsets of the app contain history, or will contain history. Then the lock is
+// AppLock, as for every change of offsets. Otherwise AppShare is enough.
 func (q queries) heldForHistory(ctx context.Context, row *db.App, wanted bool) (now *db.App, totals bool, err error) {
 	before, err := q.HistoryInTotals(ctx, row.ID)
 	lock := queries.AppShare
@@ -219,7 +222,8 @@ func (to *HistoryTo) send(ctx context.Context) error {
 	return err
 }
 
-// target parses a page: a path, or a URI as in reports; "": the site.
+// target parses the host and the page of a line. page is a path on host, a URI as in reports, or "" if the line is about the
+// site. If host is "", the line is about the site of the import.
 func (to *HistoryTo) target(host, page string) (target visit.Target, err error) {
 	key := [2]string{host, page}
 	if known, is := to.targets[key]; is {
@@ -242,7 +246,8 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 	default:
 		target, err = visit.Normalize("http://"+cmp.Or(host, to.site)+page, to.app.KeepQuery)
 	}
-	if err != nil && page != "" { // a page has no field of its own
+	// An error about a page must not name a field, because the caller has no field for a page.
+	if err != nil && page != "" {
 		err = visit.InField("", err)
 	}
 	if err != nil {
@@ -261,13 +266,13 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 	return target, nil
 }
 
-// HistoryImports lists the imports of an app, the last one first.
+// HistoryImports lists the imports of an app, the latest import first.
 func (a *Admin) HistoryImports(ctx context.Context, app string) ([]HistoryListRow, error) {
 	return list(ctx, a, "history", app, queries.HistoryList)
 }
 
-// checkHistory rejects a new time zone for an app with imported history, whose moments were assigned to days of the old time
-// zone.
+// checkHistory returns an error if an app has imported history. Its time zone must then stay the same, because the import has
+// assigned page views to days of this time zone.
 func (q queries) checkHistory(ctx context.Context, row *db.App) error {
 	is, err := q.HistoryIs(ctx, row.ID)
 	if err == nil && is {

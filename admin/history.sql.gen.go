@@ -25,7 +25,7 @@ type HistoryFirstRow struct {
 	NewVisitors int64
 }
 
-// The stored rows of the first days. -1 means unknown.
+// The first 20 rows of the import of this transaction, in order of day. -1 means unknown.
 func (q *Queries) HistoryFirst(ctx context.Context) ([]HistoryFirstRow, error) {
 	rows, err := q.db.Query(ctx, HistoryFirst)
 	if err != nil {
@@ -84,7 +84,7 @@ SELECT i.id, i.imported_at, i.source, i.files, min(d.day_id)::integer AS first_d
 FROM history_imports AS i
 JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
 WHERE i.app_id = $1
-GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell, the table is a view, which has no key
+GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell, history_imports is a view without a key, so each column must be listed
 ORDER BY i.id DESC
 `
 
@@ -198,7 +198,7 @@ type HistoryPutRow struct {
 	OtherLast  int32
 }
 
-// Stores the collected lines.
+// Stores the lines that HistoryRead has collected.
 func (q *Queries) HistoryPut(ctx context.Context, arg HistoryPutParams) (HistoryPutRow, error) {
 	row := q.db.QueryRow(ctx, HistoryPut,
 		arg.AppID,
@@ -243,7 +243,7 @@ type HistoryReadParams struct {
 	ByVisitor   []int64
 }
 
-// Collects lines of an import.
+// Collects lines of an import, which HistoryPut stores.
 func (q *Queries) HistoryRead(ctx context.Context, arg HistoryReadParams) error {
 	_, err := q.db.Exec(ctx, HistoryRead,
 		arg.Sites,

@@ -13,8 +13,8 @@ import (
 	"footfall/visit"
 )
 
-// AddKey adds a key with some scopes for an app and returns the key, even if the error is ErrInstancesBehind. If of is "", the
-// key is for changing all apps. The key cannot be read again, because only its hash is stored.
+// AddKey adds a key with the scopes in with for the app called of. If of is "", the key can change all apps. AddKey returns
+// the key, even if the error is ErrInstancesBehind. The key cannot be read again, because only its hash is stored.
 func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key string, err error) {
 	if len(with) == 0 {
 		return "", visit.Errorf(visit.Invalid, "scope", "it is missing: name the key's permissions: %s", scopeNames())
@@ -57,7 +57,7 @@ func scopeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// KeyOfAll returns the name of a key for all apps, or "".
+// KeyOfAll returns the name of a key for all apps, or "" if this key does not exist or is revoked.
 func (a *Admin) KeyOfAll(ctx context.Context, key string) (name string, err error) {
 	hash := app.HashOf(key)
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) { name, err = New(q.Tx()).AdminKeyUse(ctx, hash[:]); return err })
@@ -107,7 +107,7 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 
 const (
 	shareDays     = 90   // default lifetime of a link
-	mostShareDays = 1826 // five years; the table checks it, too
+	mostShareDays = 1826 // five years; the table shares checks this limit, too
 )
 
 // AddShare adds a link that shows an app or, if site is not "", one site of it. The link is valid until a day, or for shareDays
@@ -183,7 +183,7 @@ func SitesOf(site *string) string {
 	return visit.Shown(*site)
 }
 
-// Shares lists the links of an app, including revoked and expired ones.
+// Shares lists the links of an app, including revoked and expired links.
 func (a *Admin) Shares(ctx context.Context, app string) ([]SharesListRow, error) {
 	return list(ctx, a, "links", app, queries.SharesList)
 }

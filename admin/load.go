@@ -26,11 +26,11 @@ import (
 const (
 	longestManifest = 16 << 20
 	mostPacked      = 200     // maximum ratio of unpacked size to zip size
-	anywayUnpacked  = 1 << 30 // bytes that are always accepted
+	anywayUnpacked  = 1 << 30 // unpacked bytes that are accepted at any ratio
 )
 
-// LoadApp adds an app from an export with visitors, under the same or another name. The app's numbers are the same as in the
-// export. unable is the reason why nothing can be counted for the app here, or nil.
+// LoadApp adds an app from an export with visitors. as is the name of the new app, or "" for the name in the export. The app
+// has the same numbers as in the export. unable is the reason why this instance cannot count for the app, or nil.
 func (a *Admin) LoadApp(ctx context.Context, from io.ReaderAt, size int64, as string) (m *Manifest, unable, err error) {
 	m, files, err := openExport(from, size)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *Admin) LoadApp(ctx context.Context, from io.ReaderAt, size int64, as st
 		}
 		return a.inTx(ctx, func(q queries) error { return load(ctx, q, m, files) })
 	})
-	if db.Violates(err, "apps_name_is_unique") { // added a moment ago
+	if db.Violates(err, "apps_name_is_unique") { // another command has added the app since the check above
 		err = taken
 	}
 	if err := a.changed(ctx, "load app "+m.App, err); err != nil {
@@ -110,7 +110,7 @@ func openExport(from io.ReaderAt, size int64) (m *Manifest, files map[string]*zi
 	return m, files, nil
 }
 
-// prepareDays creates partitions for the visits, and closes the days that were closed in the source.
+// prepareDays creates the partitions for the days in m.Kept. It closes the days in m.Closed that have ended here.
 func (a *Admin) prepareDays(ctx context.Context, m *Manifest) error {
 	for _, days := range [][]int32{m.Closed, m.Kept} {
 		for _, day := range days {
@@ -134,7 +134,7 @@ func (a *Admin) prepareDays(ctx context.Context, m *Manifest) error {
 	return err
 }
 
-// load copies all files and adds the app.
+// load copies all files of an export into the database, and adds the app.
 func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.File) error {
 	if err := errors.Join(q.EraseBegin(ctx), q.LoadBegin(ctx)); err != nil {
 		return err
@@ -171,17 +171,17 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 	return q.note(ctx, m.App, "app", "", "loaded from an export")
 }
 
-// loading is an app that is being copied. Its targets and tags get new IDs.
+// loading copies the rows of an app from an export or from another database. The app's targets and tags get new IDs.
 type loading struct {
 	q             queries
-	untrusted     bool // from an unknown source, so its values are checked like those of visits
+	untrusted     bool // the rows are from a file that anyone can change, so pages and sites are checked
 	numbered      bool
 	targets, tags numbers
-	app           int32   // new id of a moved app; exports do not contain it
+	app           int32   // new id of a moved app; exports have no column app_id
 	logs          numbers // log files of a moved app
 }
 
-// file copies a file of a zip.
+// file copies the rows of a file in the zip. It returns an error if the file does not match the manifest.
 func (l *loading) file(ctx context.Context, part TakeoutPartsRow, was Taken, packed *zip.File) error {
 	if packed == nil {
 		return visit.Errorf(visit.Invalid, "", "%s.csv is missing", was.Name)
@@ -202,7 +202,8 @@ func (l *loading) file(ctx context.Context, part TakeoutPartsRow, was Taken, pac
 	return nil
 }
 
-// part copies the rows of a takeout_… view. An export from an older Footfall may have fewer columns.
+// part copies the rows of a takeout_… view or, during a move, of a table. An export from an older Footfall may have fewer
+// columns.
 func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader) (rows int64, err error) {
 	if !l.numbered && !slices.Contains(saysWhatIs, part.Name) {
 		if err := l.number(ctx); err != nil {
@@ -235,13 +236,14 @@ func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader
 	if bad := <-read; bad != nil && !errors.Is(bad, io.ErrClosedPipe) {
 		err = visit.Errorf(visit.Invalid, "", "%s.csv: %v", part.Name, bad)
 	}
-	if part.Name == "targets" && err == nil { // growing lists of many targets would need several times the memory
+	// Allocate the lists at once. Growing the lists of many targets would need several times the memory.
+	if part.Name == "targets" && err == nil {
 		l.targets = numbers{old: make([]int64, 0, rows), is: make([]int64, 0, rows), sites: make([]int64, 0, rows)}
 	}
 	return rows, err
 }
 
-// saysWhatIs are the files that come first, because later files refer to the IDs in them.
+// saysWhatIs lists the files that are copied first, because the other files refer to the IDs in these files.
 var saysWhatIs = []string{"app", "targets", "tags"}
 
 // portionOfNumbers is the number of rows in one query: there may be many targets.
@@ -271,7 +273,7 @@ func (l *loading) number(ctx context.Context) error {
 	return nil
 }
 
-// rewrites returns the changes for the columns of a file.
+// rewrites returns, for each column of a file, the function that changes the column's fields, or nil.
 func (l *loading) rewrites(name string, columns []string) []rewrite {
 	all := make([]rewrite, len(columns))
 	for i, column := range columns {
@@ -305,7 +307,8 @@ func (l *loading) rewrites(name string, columns []string) []rewrite {
 	return all
 }
 
-// checkTarget keeps a page or a site, which may be empty. It rejects one that counting could not have stored.
+// checkTarget copies the field of a page or a site, which may be empty. It returns an error if counting could not have stored
+// this page or site.
 func checkTarget(to, field []byte) ([]byte, error) {
 	if len(field) == 0 {
 		return to, nil
@@ -313,10 +316,11 @@ func checkTarget(to, field []byte) ([]byte, error) {
 	if err := visit.CheckStored(string(field)); err != nil {
 		return nil, err
 	}
-	return append(append(append(to, '"'), field...), '"'), nil // it may contain commas
+	return append(append(append(to, '"'), field...), '"'), nil // quoted, because a URI may contain commas
 }
 
-// numbers maps old IDs, which are sorted, to new IDs.
+// numbers maps the IDs in old, which are sorted, to the new IDs at the same places in is. For targets, sites has the new IDs
+// of their sites (0: the target is a site).
 type numbers struct {
 	old, is, sites []int64
 	last           int // index of the last lookup

@@ -15,15 +15,16 @@ const (
 )
 
 // Slots limits the long work of one process: history imports, exports, loads, moves, erasures, deletions and the hashing of
-// addresses. Such work may hold a connection for minutes and fill the disk. At most two tasks run at the same time. Of these,
-// at most one is for the same app, and at most one is an erasing task in the same database. The tasks have their own
-// connections (db.DB.InLongTx). A task that waits for a slot holds no connection.
+// addresses. Long work may hold a connection for minutes and fill the disk. At most two tasks run at the same time. At most
+// one task runs for the same app, and at most one erasing task in the same database. The tasks have their own connections
+// (db.DB.InLongTx). A task that waits for a slot holds no connection.
 type Slots struct {
 	until context.Context //nolint:containedctx // cancels all long work
 	rooms sync.Map        // a channel for each room
 }
 
-// room identifies a limit: for an app (db and app), for the erasing tasks of a database (db), or for the whole process (zero).
+// room identifies a limit: for one app (db and app), for the erasing tasks of a database (only db), or for the process (the
+// zero value).
 type room struct {
 	db  *db.DB
 	app string
@@ -32,20 +33,20 @@ type room struct {
 // NewSlots returns slots whose work is cancelled when ctx ends.
 func NewSlots(ctx context.Context) *Slots { return &Slots{until: ctx} }
 
-// Sharing returns an Admin that shares these slots with others in this process.
+// Sharing returns an Admin that uses the slots s, so that all Admins with these slots share the limits.
 func (a *Admin) Sharing(s *Slots) *Admin {
 	shares := *a
 	shares.slots = s
 	return &shares
 }
 
-// RunLong waits for a slot and runs f, with an Admin that does not wait for another slot.
+// RunLong waits for a slot, and then runs f. The Admin that f gets uses this slot, and does not wait for another slot.
 func (a *Admin) RunLong(ctx context.Context, app string, f func(ctx context.Context, a *Admin) error) error {
 	return a.runIn(ctx, f, room{a.db, app}, room{})
 }
 
-// RunErasing is like RunLong, for work that takes the database's turn for erasures. Only one task per process and database
-// waits for this turn, because a task that waits for it holds a connection.
+// RunErasing is RunLong for work that takes the database's turn for erasures (EraseTurn). Work that waits for this turn holds
+// a connection. So only one task per process and database may wait for the turn.
 func (a *Admin) RunErasing(ctx context.Context, app string, f func(ctx context.Context, a *Admin) error) error {
 	return a.runIn(ctx, f, room{a.db, app}, room{db: a.db}, room{})
 }
@@ -82,7 +83,7 @@ func (a *Admin) runIn(ctx context.Context, f func(ctx context.Context, a *Admin)
 	return a.slots.explain(f(ctx, &in))
 }
 
-// explain returns the reason if work failed because of the shutdown.
+// explain replaces the error of work that the shutdown has cancelled. ErrInstancesBehind stays.
 func (s *Slots) explain(err error) error {
 	if err != nil && s.until.Err() != nil && !IsBehind(err) {
 		return visit.Errorf(visit.Unavailable, "", "the service is shutting down").Because(err)

@@ -9,8 +9,8 @@ import (
 	"footfall/visit"
 )
 
-// LostBy returns descriptions of the data that would be lost if an app had new settings, usually none. It returns the same
-// errors as SetApp for invalid settings.
+// LostBy describes the data that would be lost if an app had new settings. Usually no data would be lost. LostBy returns an
+// error if the settings are invalid (app.Settings.Apply).
 func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost []visit.Text, err error) {
 	row, err := a.AppNamed(ctx, name)
 	if err != nil {
@@ -40,8 +40,8 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	return lost, nil
 }
 
-// emptied deletes data that an app's new settings no longer keep. It fails if the app is about to move, because the data that
-// is left would move along. The settings must then be set again in the new place.
+// emptied deletes data that an app's new settings no longer keep. It fails while the app is moving, because the data that is
+// left would move along. The operator must then set the settings again in the database to which the app has moved.
 func (a *Admin) emptied(ctx context.Context, name string, s app.Settings, set *db.App) (err error) {
 	if s.Filters != nil && !set.Filters {
 		err = wrap("empty the tags of visits of app "+name, a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error {

@@ -12,7 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// Moving moves an app from one database to another. The target is a cell.
+// Moving moves an app from the database of From to the database of To, which belongs to the cell Cell.
 type Moving struct {
 	Name, Cell string
 	From, To   *Admin
@@ -28,8 +28,8 @@ func onItsWay(row *db.App) error {
 		"`footfall cell move-app %[1]s --to %[2]s` again", row.Name, *row.MovingTo)
 }
 
-// wholly returns an error if the app has not completely moved to this database: its old place may still have data or waiting
-// visits, which a deletion would miss.
+// wholly returns an error if the app has not completely moved to this database. The database from which it moves may still
+// have data or waiting visits, which a deletion in this database would miss.
 func (q queries) wholly(ctx context.Context, row *db.App) error {
 	partly, err := q.MovedPartly(ctx, row.ID)
 	if err == nil && partly {
@@ -39,13 +39,14 @@ func (q queries) wholly(ctx context.Context, row *db.App) error {
 	return err
 }
 
-// overtaken returns the error if another command moves the app at the same time and is ahead.
+// overtaken returns the error if another command is moving the same app, and has already taken a later step.
 func (m *Moving) overtaken() error {
 	return visit.Errorf(visit.Unavailable, "app", "another command is moving app %s: wait until it has ended, and run this one again",
 		m.Name)
 }
 
-// lock locks the app in its old place and checks that it is still there. If begun is true, the move must have begun.
+// lock locks the app in From, and returns an error if the app is no longer there. If begun is true, it also returns an error
+// unless the app is marked as moving.
 func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) error {
 	now, err := q.AppLock(ctx, m.Name)
 	switch {
@@ -61,10 +62,10 @@ func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) e
 	return nil
 }
 
-// MoveApp moves an app. Its visits wait in the inbox in the meantime, and are counted in the new place. Each step is atomic.
-// After an error, MoveApp can be called again and continues after the last completed step. If two commands move the same app,
-// one of them fails, at the latest at a step that the other command has completed. If an error occurs before the app has
-// arrived, the app stays in its old place.
+// MoveApp moves an app. In the meantime the app's visits wait in the inbox. They are counted in To. Each step is atomic. After
+// an error, MoveApp can be called again and continues after the last completed step. If two commands move the same app, one of
+// them fails, at the latest at a step that the other command has completed. If an error occurs before the app has arrived in
+// To, the app stays in From.
 func (m *Moving) MoveApp(ctx context.Context) error {
 	return wrap("move app "+m.Name, m.From.RunLong(ctx, m.Name, func(ctx context.Context, from *Admin) error {
 		return m.To.RunLong(ctx, m.Name, func(ctx context.Context, to *Admin) error {
@@ -95,7 +96,7 @@ func (m *Moving) move(ctx context.Context) error {
 			return err
 		}
 		m.at("leave")
-		err = m.From.inTx(ctx, func(q queries) error { // nothing is added to its inbox any more
+		err = m.From.inTx(ctx, func(q queries) error { // after this, no visits of the app are added to the inbox of From
 			if err := errors.Join(q.InboxHold(ctx), m.lock(ctx, q, row, true)); err != nil {
 				return err
 			}
@@ -129,7 +130,7 @@ func (m *Moving) at(step string) {
 	}
 }
 
-// row returns the app in its old place.
+// row returns the app's row in From.
 func (m *Moving) row(ctx context.Context) (*db.App, error) {
 	apps, err := m.From.db.Apps(ctx)
 	at := slices.IndexFunc(apps, func(row db.App) bool { return row.Name == m.Name })
@@ -144,10 +145,12 @@ func (m *Moving) row(ctx context.Context) (*db.App, error) {
 	return &apps[at], nil
 }
 
-// mark distinguishes an app from other apps of its name in the cell.
+// mark returns a text that identifies the app in From. The database of To stores this text with the app, because other apps
+// may have had the same name.
 func mark(row *db.App) string { return fmt.Sprint(row.ID, " ", row.CreatedAt.UnixMicro()) }
 
-// here returns the app in its new place, or ErrNoRows if it has not arrived.
+// here returns the app in To. It returns ErrNoRows if the app has not arrived, or if the record of its move is already
+// deleted.
 func (m *Moving) here(ctx context.Context, row *db.App) (at MovedHereRow, err error) {
 	err = m.To.db.Read(ctx, func(q *db.Queries) (err error) {
 		at, err = New(q.Tx()).MovedHere(ctx, m.Name, mark(row))
@@ -156,7 +159,7 @@ func (m *Moving) here(ctx context.Context, row *db.App) (at MovedHereRow, err er
 	return at, err
 }
 
-// bring copies the app to its new place, unless it is already there. After that, only waiting visits are left to move.
+// bring copies the app to To, unless it is already there. After that, only the visits in the inbox of From are left to move.
 func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	if row.MovingTo != nil {
 		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) {
@@ -169,7 +172,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	m.at("hold")
 	m.began = time.Now()
 	err := m.From.changed(ctx, "pause counting", m.From.inTx(ctx, func(q queries) error {
-		// After this no older batch commits, and no new batch has the app's pages (AppCountsBy).
+		// After this transaction, no older batch commits (BasisRaise), and no new batch has pages of the app (AppCountsBy).
 		if err := errors.Join(q.BasisRaise(ctx), m.lock(ctx, q, row, false)); err != nil {
 			return err
 		}
@@ -185,7 +188,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	ctx = context.WithoutCancel(ctx)
 	come := false
 	failed := m.From.inTx(ctx, func(q queries) error {
-		if _, err := q.AppLock(ctx, m.Name); err != nil { // another command may be copying it
+		if _, err := q.AppLock(ctx, m.Name); err != nil { // waits for a command that is copying the app
 			return noRow(err, nil)
 		}
 		_, unknown := m.here(ctx, row)
@@ -203,7 +206,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	return errors.Join(err, m.From.changed(ctx, "undo the move", failed))
 }
 
-// check rejects moves of data that the cell cannot have.
+// check returns an error if the app cannot move now, or if its data cannot be in the cell.
 func (m *Moving) check(ctx context.Context, row *db.App) error {
 	var numbers MoveNumbersRow
 	err := m.From.db.Read(ctx, func(q *db.Queries) (err error) { numbers, err = New(q.Tx()).MoveNumbers(ctx, row.ID); return err })
@@ -228,9 +231,9 @@ func (m *Moving) check(ctx context.Context, row *db.App) error {
 	return err
 }
 
-// copy copies all of the app's data in one transaction, while nothing is counted for it.
+// copy copies all data of the app in one transaction, while nothing is counted for the app.
 func (m *Moving) copy(ctx context.Context, row *db.App) error {
-	// Wait for transactions that write or erase people. Later ones find that the app is moving.
+	// Wait for transactions that write or erase people of the app. Later transactions find that the app is moving.
 	err := m.From.inTx(ctx, func(q queries) error { return errors.Join(q.EraseBegin(ctx), q.PeopleLock(ctx, row.ID)) })
 	if err != nil {
 		return err
@@ -250,7 +253,7 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 		if err := m.lock(ctx, locked, row, true); err != nil {
 			return err
 		}
-		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) { // another command has copied it in the meantime
+		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) { // if nil, another command has copied the app in the meantime
 			return err
 		}
 		if err := errors.Join(locked.QueuesHold(ctx, row.ID), locked.AppCountersTake(ctx, row.ID)); err != nil {
@@ -273,12 +276,13 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 	})
 }
 
-// carryWaiting copies the waiting visits in the inbox. No more visits are added to this inbox. Each row is copied once: the
-// number of the last copied row is stored with the visits in the new place, and must be unchanged when more visits are written
-// there.
+// carryWaiting copies the app's visits from the inbox of From to the inbox of To. No more visits of the app are added to the
+// inbox of From. The transaction that writes the visits to To also stores the number of the last copied row there. If another
+// command has changed this number in the meantime, carryWaiting fails. So each row is copied only once.
 func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 	come, err := m.here(ctx, row)
-	if errors.Is(err, db.ErrNoRows) { // another command has completed the move, unless some data is left
+	// The record of the move is deleted. So another command has completed the move, unless From still has data.
+	if errors.Is(err, db.ErrNoRows) {
 		counts := false
 		err = m.From.db.Read(ctx, func(q *db.Queries) (err error) { counts, err = q.AppCounts(ctx, row.ID); return err })
 		if err == nil && counts {
@@ -324,7 +328,7 @@ func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 	return m.From.inTx(ctx, func(q queries) error { return q.WaitingDelete(ctx, row.ID) })
 }
 
-// clear deletes the app's data in its old place, except its name.
+// clear deletes the app's data in From, except the app's row in apps.
 func (m *Moving) clear(ctx context.Context, row *db.App) error {
 	m.at("clear")
 	ofApp := func(f func(q queries) error) error {
@@ -345,7 +349,7 @@ func (m *Moving) clear(ctx context.Context, row *db.App) error {
 	return ofApp(func(q queries) error { return q.AppRestDelete(ctx, row.ID) })
 }
 
-// forget deletes the record of the move.
+// forget deletes the record of the move in To.
 func (m *Moving) forget(ctx context.Context, row *db.App) error {
 	m.at("forget")
 	come, err := m.here(ctx, row)
@@ -357,7 +361,8 @@ func (m *Moving) forget(ctx context.Context, row *db.App) error {
 	}))
 }
 
-// end is the last step of a move. Until then, a repeated command finds the old place by the app's row there.
+// end is the last step of a move: it clears moving_to in the app's row in From. As long as moving_to is set, a repeated
+// command finds From by this row.
 func (m *Moving) end(ctx context.Context, row *db.App) error {
 	m.at("end")
 	return m.From.inTx(ctx, func(q queries) error { return q.MoveEnd(ctx, row.ID) })

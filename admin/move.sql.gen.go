@@ -13,7 +13,7 @@ const CarryBegin = `-- name: CarryBegin :exec
 SELECT begin_carry($1, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest($2::text[]) WITH ORDINALITY AS c (name, place)))
 `
 
-// Creates the temporary table for copied rows that get new ids here.
+// Creates the temporary table for copied rows that get new ids in this database.
 func (q *Queries) CarryBegin(ctx context.Context, name string, columns []string) error {
 	_, err := q.db.Exec(ctx, CarryBegin, name, columns)
 	return err
@@ -23,7 +23,7 @@ const CarryEnd = `-- name: CarryEnd :exec
 SELECT end_carry($1, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest($2::text[]) WITH ORDINALITY AS c (name, place)))
 `
 
-// Writes the copied rows to their table.
+// Writes the rows in the temporary table of CarryBegin to their final table.
 func (q *Queries) CarryEnd(ctx context.Context, name string, columns []string) error {
 	_, err := q.db.Exec(ctx, CarryEnd, name, columns)
 	return err
@@ -36,7 +36,8 @@ ON CONFLICT (day_id) DO UPDATE
     SET key = excluded.key
 `
 
-// Sets the key for hashing visitors of a day. Only allowed if no other app here uses keys of days.
+// Sets the key for hashing visitors of a day. The caller has checked that no other app in this database uses
+// keys of days (MoveDailyBeside).
 func (q *Queries) DayKeyPut(ctx context.Context, day int32, key []byte) error {
 	_, err := q.db.Exec(ctx, DayKeyPut, day, key)
 	return err
@@ -128,7 +129,7 @@ WHERE p.app_id = $1
   AND p.source = 'calls of key ' || k.name
 `
 
-// Replaces the name of a key in the positions of calls by the key's id here.
+// Replaces the name of a key in the positions of calls by the key's id in this database.
 func (q *Queries) MoveCalls(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, MoveCalls, appID)
 	return err
@@ -138,7 +139,7 @@ const MoveDailyBeside = `-- name: MoveDailyBeside :one
 SELECT EXISTS (SELECT FROM apps AS a WHERE a.id <> $1 AND a.cell IS NULL AND a.visitor = 'daily')::boolean AS beside
 `
 
-// Whether another app here, not the one that has arrived, uses keys of days.
+// Whether an app in this database other than the app @id uses keys of days.
 func (q *Queries) MoveDailyBeside(ctx context.Context, id int32) (bool, error) {
 	row := q.db.QueryRow(ctx, MoveDailyBeside, id)
 	var beside bool
@@ -153,7 +154,8 @@ SET moving_to = NULL,
 WHERE id = $1
 `
 
-// Completes a move: only the name and the rights of accounts remain of the app here.
+// Completes the move of an app to a cell: in this database, only the app's name and the rights of accounts
+// remain.
 func (q *Queries) MoveEnd(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, MoveEnd, id)
 	return err
@@ -165,7 +167,7 @@ SET cell = moving_to
 WHERE id = $1
 `
 
-// Makes the name refer to the cell that has the app now.
+// Makes the name of an app that has moved refer to the cell that has the app now.
 func (q *Queries) MoveLeave(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, MoveLeave, id)
 	return err
@@ -187,7 +189,8 @@ type MoveNotedParams struct {
 	LogKey []byte
 }
 
-// Records that the app has arrived, but no row of its inbox yet. Also stores the key of the app's logs.
+// Records that the app has arrived, and that no row of its inbox has been copied yet. Also stores the key of the
+// app's logs.
 func (q *Queries) MoveNoted(ctx context.Context, arg MoveNotedParams) error {
 	_, err := q.db.Exec(ctx, MoveNoted, arg.ID, arg.Part, arg.LogKey)
 	return err
@@ -224,8 +227,8 @@ WITH stub AS (
 SELECT coalesce((SELECT s.id FROM stub AS s), 0)::integer AS id
 `
 
-// Renames the row that remains of an app that was here before, so that the app's name is free. Accounts still
-// have rights to this row. Returns the id of the row, or 0 if there is none.
+// Renames the row that remains of an app that was in this database before, so that the app's name is free.
+// Accounts still have rights to this row. Returns the id of the row, or 0 if there is none.
 func (q *Queries) MoveStub(ctx context.Context, name string) (int32, error) {
 	row := q.db.QueryRow(ctx, MoveStub, name)
 	var id int32
@@ -291,10 +294,11 @@ type MoveTablesRow struct {
 	Reading  string
 }
 
-// The tables that an export leaves out, and how to read the rows of an app. Webhooks keep their ids, because
-// their calls are signed with the ids. Logs get new ids from LogNumbers, and other rows refer to these.
-// numbered is true if the rows get new ids when they are written. In the positions of calls, the name of the key
-// replaces the key's id: MoveCalls puts the new id in.
+// The tables in @names, which an export leaves out, and for each a COPY statement that reads the rows of an app.
+// numbered is true if the rows get new ids when they are written. Webhooks keep their ids, because their calls
+// are signed with these ids. Logs get new ids from LogNumbers, because other rows refer to the ids of logs. In
+// the positions of calls, the name of the key replaces the key's id. MoveCalls then replaces the name by the new
+// id.
 func (q *Queries) MoveTables(ctx context.Context, appID int32, names []string) ([]MoveTablesRow, error) {
 	rows, err := q.db.Query(ctx, MoveTables, appID, names)
 	if err != nil {
@@ -328,7 +332,7 @@ WHERE id = $1
   AND moving_to = $2
 `
 
-// Cancels the move, unless the app has left, or is moving to another cell.
+// Cancels the move of an app, unless the app has left, or is moving to another cell.
 func (q *Queries) MoveTakeBack(ctx context.Context, iD int32, cell *string) error {
 	_, err := q.db.Exec(ctx, MoveTakeBack, iD, cell)
 	return err

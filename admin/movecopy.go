@@ -12,11 +12,11 @@ import (
 	"footfall/visit"
 )
 
-// privately lists the tables with data that exports leave out, in the order of their references.
+// privately lists the tables with data that exports leave out. Each table follows the tables to which its rows refer.
 var privately = []string{"keys", "shares", "webhooks", "page_tallies", "visit_ids", "positions", "refused", "logs", "log_samples",
 	"log_lines", "log_hours", "counted_lines", "read_logs"}
 
-// put copies data from one transaction to another.
+// put copies the app from the transaction of from to the transaction of q.
 func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	if err := errors.Join(q.EraseBegin(ctx), q.MoveWaits(ctx), q.LoadBegin(ctx)); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	if err != nil {
 		return err
 	}
-	if err := q.EraseTurn(ctx); err != nil { // before the epoch of apps, as in AppLoad
+	if err := q.EraseTurn(ctx); err != nil { // like AppLoad, before the epoch of apps is raised (MoveStub)
 		return err
 	}
 	stub, err := q.MoveStub(ctx, m.Name)
@@ -48,7 +48,9 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 		return err
 	}
 	if row.Visitor == app.ByDay {
-		beside, err := q.MoveDailyBeside(ctx, come.ID) // check has run earlier; from now on, new daily apps wait for this transaction
+		// Check this again, because an app may have been added in To since m.check ran. From now on, new apps with --visitor daily
+		// wait for this transaction.
+		beside, err := q.MoveDailyBeside(ctx, come.ID)
 		if err != nil {
 			return err
 		}
@@ -80,7 +82,7 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	return nil
 }
 
-// private copies data that exports leave out.
+// private copies the app's rows in the tables that exports leave out.
 func (l *loading) private(ctx context.Context, from queries, id int32) error {
 	had, err := from.MoveNumbers(ctx, id)
 	if err != nil {
@@ -133,7 +135,7 @@ func (l *loading) across(ctx context.Context, from db.Tx, part TakeoutPartsRow) 
 	}()
 	_, err := l.part(ctx, part, r)
 	_ = r.CloseWithError(io.ErrClosedPipe)
-	if cut := <-read; cut != nil && !errors.Is(cut, io.ErrClosedPipe) { // the cause of any error at the other end
+	if cut := <-read; cut != nil && !errors.Is(cut, io.ErrClosedPipe) { // this error is also the cause of any error of l.part
 		return fmt.Errorf("%s could not be read completely, and was not copied: run the same command again: %w", part.Name, cut)
 	}
 	if err != nil {

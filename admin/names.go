@@ -17,9 +17,9 @@ func (a *Admin) ClaimName(ctx context.Context, name, cell string) (led string, e
 	return led, wrap("point the name "+name+" to a cell", err)
 }
 
-// LeadName points a name from one cell to another, and stores in began when the app there was added. If another time was stored
-// before, this is another app, and accounts lose their rights to the name. If began is nil, the time is unknown: the stored
-// time and the rights stay.
+// LeadName points a name from one cell to another. began is the time when the app was added in the new cell, and is stored
+// with the name. If a different time was stored before, the name belonged to another app, so accounts lose their rights to the
+// name. If began is nil, the time is unknown: the stored time and the rights stay.
 func (a *Admin) LeadName(ctx context.Context, name, from, to string, began *time.Time) error {
 	return wrap("point the name "+name+" to a cell", a.db.InTx(ctx, func(q *db.Queries) error {
 		_, err := q.NameLead(ctx, db.NameLeadParams{Name: name, FromCell: from, ToCell: to, Began: began})

@@ -12,12 +12,11 @@ import (
 
 const (
 	mostNotes     = 1_000    // of an app
-	longestNote   = 200      // characters; the table checks it, too
+	longestNote   = 200      // characters; the table notes checks this limit, too
 	firstDayNoted = 19910101 // before any web page
 	lastDayNoted  = 29991231
 )
 
-// newNote parses a note.
 func newNote(day, text, site string, today int32, row *db.App) (n NotesListRow, err error) {
 	n.Text = strings.TrimSpace(text)
 	if n.DayID, err = visit.ParseDay(day, today); err != nil {
@@ -39,13 +38,13 @@ func newNote(day, text, site string, today int32, row *db.App) (n NotesListRow, 
 	return n, err
 }
 
-// said returns a note for the change history.
+// said returns the text of a note for the change history.
 func (n NotesListRow) said() string {
 	return visit.DayText(n.DayID) + ", " + SitesOf(n.Site) + ": " + n.Text
 }
 
-// AddNote adds a note for a day, and returns it as stored. Charts of the app show the note or, if site is not "", only charts
-// of this site.
+// AddNote adds a note for a day, and returns the note as stored. If site is "", all charts of the app show the note. Otherwise
+// only charts of this site show it.
 func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n NotesListRow, err error) {
 	err = wrap("add a note to app "+app, a.withApp(ctx, app, func(q queries, row *db.App) error {
 		today, err := a.today(row)

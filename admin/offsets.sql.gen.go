@@ -78,7 +78,7 @@ type OffsetsListRow struct {
 }
 
 // Offsets, for operators.
-// The offsets of an app, in order of uri, and the part of each that is from history.
+// The offsets of an app, in order of uri, and the part of each that is from history. Removed offsets are left out.
 func (q *Queries) OffsetsList(ctx context.Context, appID int32) ([]OffsetsListRow, error) {
 	rows, err := q.db.Query(ctx, OffsetsList, appID)
 	if err != nil {
@@ -144,9 +144,10 @@ type OffsetsPutRow struct {
 	Same    int64
 }
 
-// Sets the manual part of the given offsets, or removes it (by_hand false). With of_history, also sets the part
+// Sets the manual part of the given offsets, or removes it if by_hand is false. With of_history, also sets the part
 // from history for all targets. Returns how many offsets are new, changed and unchanged, and lists at most 20 of
-// them: new and changed ones first, sites before pages, then the largest changes. The arrays are one table.
+// them. New and changed ones are first, then sites before pages, then the largest changes. The arrays are the
+// columns of one table.
 func (q *Queries) OffsetsPut(ctx context.Context, arg OffsetsPutParams) ([]OffsetsPutRow, error) {
 	rows, err := q.db.Query(ctx, OffsetsPut,
 		arg.AppID,

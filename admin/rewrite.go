@@ -11,11 +11,11 @@ type rewriting struct {
 	to     io.Writer
 	fields []rewrite // by column; nil or missing: unchanged
 	lines  int64     // lines written
-	rest   []byte    // of an incomplete line
+	rest   []byte    // the start of an incomplete line
 	out    []byte
 }
 
-// rewrite appends the new value of a field.
+// rewrite appends the new value of a field to a buffer, and returns the buffer.
 type rewrite func(to, field []byte) ([]byte, error)
 
 // longestLine is larger than any row.

@@ -12,7 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// Offset has the numbers of a page or a site that another counter counted.
+// Offset has numbers of a page or a site from another counter.
 type Offset struct {
 	URI         string // as typed by a user; in lists, in the form of reports
 	Hot, PV, UV int64
@@ -40,9 +40,9 @@ func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try b
 	return done, err
 }
 
-// PutOffsets sets offsets of pages and sites. They replace the offsets that were set by hand before, and are added to the
-// offsets from imports. After an error no offset is set, and the error contains all faults. first contains the first changed
-// offsets. If try is true, nothing is changed.
+// PutOffsets sets offsets of pages and sites by hand. They replace the offsets that were set by hand before, and are added to
+// the offsets from imports. If an offset is invalid, PutOffsets sets no offset, and the error contains the faults of all
+// offsets. first contains at most 20 of the changed offsets. If try is true, PutOffsets changes nothing.
 func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try bool) (
 	done OffsetsDone, first []OffsetsPutRow, err error,
 ) {
@@ -62,8 +62,9 @@ func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try b
 	return done, first, a.changed(ctx, "set offsets of app "+app, err)
 }
 
-// putOffsets stores checked offsets, or those of imports. It adds an entry to the change history: for a single offset its
-// numbers, otherwise how many offsets were set.
+// putOffsets stores checked offsets or, if p.OfHistory is true, the parts of offsets that are from imports. It adds an entry
+// to the change history. The entry of a single offset has its numbers. Otherwise the entry has the numbers of added and
+// changed offsets.
 func (q queries) putOffsets(ctx context.Context, app string, p OffsetsPutParams) (done OffsetsDone, first []OffsetsPutRow, err error) {
 	first, err = q.OffsetsPut(ctx, p)
 	if db.Violates(err, "offsets_hot_is_exact") {
@@ -87,11 +88,11 @@ func (o *Offset) said() string {
 	return fmt.Sprintf("%s: hot %d, pv %d, uv %d", visit.Shown(o.URI), o.Hot, o.PV, o.UV)
 }
 
-// checkOffsets parses a list, or returns all errors in it.
+// checkOffsets parses a list of offsets. Its error contains all faults in the list, at most mostFaults.
 func checkOffsets(app *db.App, list []Offset) (p OffsetsPutParams, err error) {
 	var faults []error
 	p.AppID, p.ByHand = app.ID, true
-	places := make(map[string]int, len(list)) // index in the result
+	places := make(map[string]int, len(list)) // by target: the index in p.Uris
 	var lines []int
 	for i := range list {
 		o := &list[i]
@@ -130,7 +131,6 @@ func checkOffsets(app *db.App, list []Offset) (p OffsetsPutParams, err error) {
 // mostOffset is the largest number that the table accepts.
 const mostOffset = 1_000_000_000_000_000
 
-// check checks the numbers.
 func (o *Offset) check() error {
 	switch {
 	case o.UV < 0:
@@ -150,7 +150,7 @@ func (o *Offset) check() error {
 	return nil
 }
 
-// offsetTarget returns the page or site of an offset.
+// offsetTarget parses the page or site of an offset. It returns an error if the app cannot have an offset there.
 func offsetTarget(row *db.App, o *Offset) (string, error) {
 	if o.Fault != "" {
 		return "", visit.Errorf(visit.Invalid, "", "%s", o.Fault)
@@ -211,7 +211,8 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 	return removed, err
 }
 
-// offsetOf returns the offset of a target, or nil. is reports whether it has a row.
+// offsetOf returns the offset of a target, or nil. is reports whether the target has a row in offsets: the row of a removed
+// offset may still exist.
 func offsetOf(ctx context.Context, q queries, app int32, target string) (offset *Offset, is bool, err error) {
 	o, err := q.OffsetGet(ctx, app, target)
 	switch {
@@ -223,7 +224,7 @@ func offsetOf(ctx context.Context, q queries, app int32, target string) (offset 
 	return &Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv, History: [3]int64{o.HistoryHot, o.HistoryPv, o.HistoryUv}}, true, nil
 }
 
-// removeOffset removes the offset of a deleted target, and returns it, or nil.
+// removeOffset deletes the row of a deleted target in offsets. It returns the offset, or nil if there was no offset.
 func removeOffset(ctx context.Context, q queries, app int32, target string) (*Offset, error) {
 	o, is, err := offsetOf(ctx, q, app, target)
 	if err != nil || !is {

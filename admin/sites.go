@@ -42,7 +42,7 @@ func (a *Admin) RemoveSites(ctx context.Context, name string, sites []string) (l
 	})
 }
 
-// changeSites changes an app's list of sites with the function list.
+// changeSites parses sites, and replaces the app's list of sites by the result of list.
 func (a *Admin) changeSites(ctx context.Context, name string, sites []string, list func(row *db.App, given []string) ([]string, error),
 ) (listed []string, err error) {
 	err = a.change(ctx, "change the sites of app ", name, func(q queries, row *db.App) error {
@@ -66,10 +66,10 @@ func (a *Admin) changeSites(ctx context.Context, name string, sites []string, li
 	return listed, err
 }
 
-// checkDropped rejects a new list that leaves out sites of the old list. An operator who only wanted to add a site would notice
-// late that the other sites are not counted any longer.
+// checkDropped rejects a new list that leaves out sites of the old list. An operator may write a new list only to add a site,
+// and would notice late that the other sites are not counted any longer.
 func checkDropped(was, row *db.App) error {
-	if len(row.Sites) == 0 { // any site counts
+	if len(row.Sites) == 0 { // the app counts any site
 		return nil
 	}
 	dropped := slices.DeleteFunc(slices.Clone(was.Sites), func(site string) bool {
@@ -82,7 +82,8 @@ func checkDropped(was, row *db.App) error {
 		"app site remove %[1]s removes some", row.Name, strings.Join(ShownSites(dropped), ", "))
 }
 
-// checkListed rejects sites that another app lists. The error does not name that app, which the caller may not know.
+// checkListed rejects new sites for which a.listed returns true. The error does not name the app that lists the site, because
+// the caller may not know that app.
 func (a *Admin) checkListed(ctx context.Context, was, row *db.App) error {
 	for _, site := range row.Sites {
 		if a.listed == nil || slices.Contains(was.Sites, site) {

@@ -89,9 +89,9 @@ FROM (
 ) AS c
 `
 
-// The COPY statement for a file of an export with these columns: to the temporary table that
-// begin_load() made for the file, or else directly to the final table. A file without a takeout_ view
-// has the name and columns of its table.
+// The COPY statement for a file of an export with these columns. It writes to the temporary table
+// that begin_load() has created for the file. If there is no such table, it writes directly to the
+// final table. A file without a takeout_ view has the name and columns of its table.
 func (q *Queries) LoadCopy(ctx context.Context, name string, columns []string) (string, error) {
 	row := q.db.QueryRow(ctx, LoadCopy, name, columns)
 	var writing string
@@ -103,7 +103,7 @@ const LoadNumber = `-- name: LoadNumber :exec
 SELECT number_load()
 `
 
-// Assigns ids to the copied targets and tags.
+// Assigns ids of this database to the copied targets and tags.
 func (q *Queries) LoadNumber(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, LoadNumber)
 	return err
@@ -126,8 +126,8 @@ type LoadedNumbersRow struct {
 	Site int64
 }
 
-// The ids that targets or tags have in the files of an export, in order, and their ids here. For
-// targets, also the id of the site here (0: the target is a site).
+// The ids that targets or tags have in the files of an export, in order, and their ids in this
+// database. For targets, also the site's id in this database (0: the target is a site).
 func (q *Queries) LoadedNumbers(ctx context.Context, arg LoadedNumbersParams) ([]LoadedNumbersRow, error) {
 	rows, err := q.db.Query(ctx, LoadedNumbers, arg.Tags, arg.After, arg.Portion)
 	if err != nil {
@@ -216,7 +216,7 @@ const TakeoutNews = `-- name: TakeoutNews :exec
 SELECT set_config('footfall.takeout_news', $1::text, true)
 `
 
-// Sets, for the transaction, the tags of the last batches, as a JSON list of rows.
+// Sets, for the transaction, the sums by tag that are not in tag_days yet, as a JSON list of rows.
 func (q *Queries) TakeoutNews(ctx context.Context, rows string) error {
 	_, err := q.db.Exec(ctx, TakeoutNews, rows)
 	return err
@@ -248,8 +248,8 @@ type TakeoutPartsRow struct {
 	Reading    string
 }
 
-// The files of an export with their descriptions and columns, and how to read them for an app. Files
-// that the others refer to are first.
+// The files of an export with their descriptions and columns, and for each a COPY statement that
+// reads the rows of an app. Files that other files refer to are first.
 func (q *Queries) TakeoutParts(ctx context.Context, appID int32) ([]TakeoutPartsRow, error) {
 	rows, err := q.db.Query(ctx, TakeoutParts, appID)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"footfall/webhook"
 )
 
-// Thing is a kind of thing that an app can have several of, such as keys. It has the fields and functions with which pages and
-// the API list, add and remove these things.
+// Thing describes a kind of things that belong to an app, such as keys. Pages and the API use its fields and functions to
+// list, add and remove these things.
 type Thing struct {
 	Name, One string  // plural, also in URLs, and singular
-	Fields    []Field // to add one
+	Fields    []Field // the inputs for adding a thing
 	Columns   []string
 	// Lost describes the irreversible effect of a removal. It is "" if the thing can be added again.
 	Lost string
@@ -26,16 +26,16 @@ type Thing struct {
 	Remove func(ctx context.Context, a *Admin, app, id string) error
 }
 
-// Field is a field for adding a thing. Errors about it begin with its name.
+// Field is an input for adding a thing. Errors about a field begin with the field's name.
 type Field struct {
 	Name     string
-	Help     string   // name of the flag or argument with its help
+	Help     string   // the flag or argument on the command line whose help explains this field
 	Choices  []string // several can be chosen; nil: free text
-	Is       bool     // a boolean
+	Is       bool     // the value is true or false
 	Optional bool
 }
 
-// Given has values by field name.
+// Given has the values for a new thing by field name.
 type Given map[string][]string
 
 func (g Given) one(name string) string { return strings.Join(g[name], "\n") }
@@ -55,7 +55,7 @@ func (g Given) number(name string, usual int64) (int64, error) {
 // Made is an added thing, including secrets that are shown only once.
 type Made map[string]any
 
-// Things lists all kinds.
+// Things lists all kinds of things that belong to an app.
 var Things = []Thing{
 	{
 		Name: "hosts", One: "host", Columns: []string{"host"}, Fields: []Field{{Name: "site", Help: "app site add <host>"}},
@@ -155,7 +155,7 @@ var Things = []Thing{
 	},
 }
 
-// ThingNamed returns the kind of this name, or nil.
+// ThingNamed returns the kind of things with this name, or nil.
 func ThingNamed(name string) *Thing {
 	for i := range Things {
 		if Things[i].Name == name {

@@ -17,8 +17,9 @@ const (
 	webhookSaltBytes = 16
 )
 
-// AddWebhook adds a webhook for a site or a page; the other parameter is "". From now on the URL is called for each round
-// number of visitors. It returns the webhook's ID, its target, and the key for its receiver.
+// AddWebhook adds a webhook for a site or a page. The parameter for the other kind is "". From now on the URL is called for
+// each round number of visitors. AddWebhook returns the webhook's ID, its target, and the key with which its receiver verifies
+// calls.
 func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, private bool) (id int32, target string, key []byte, err error) {
 	if len(a.secret) == 0 {
 		return 0, "", nil, visit.Errorf(visit.Invalid, "secret-file",

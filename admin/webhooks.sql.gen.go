@@ -52,7 +52,8 @@ WHERE app_id = $1
 RETURNING uri
 `
 
-// Removes a webhook of an app by its id. No row if it does not exist.
+// Removes a webhook of an app by its id, and returns its target. No row if the webhook does not
+// exist.
 func (q *Queries) WebhookRemove(ctx context.Context, appID int32, iD int32) (string, error) {
 	row := q.db.QueryRow(ctx, WebhookRemove, appID, iD)
 	var uri string

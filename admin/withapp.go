@@ -10,13 +10,14 @@ import (
 	"footfall/visit"
 )
 
-// withApp runs f in a transaction that locks an app, so that no other transaction changes it, creates its pages, or deletes
-// it.
+// withApp runs f in a transaction that locks an app. In the meantime no other transaction changes or deletes the app, or
+// creates pages of the app.
 func (a *Admin) withApp(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
 	return a.holding(ctx, name, queries.AppLock, f)
 }
 
-// holding runs f in a transaction that locks an app with lock: AppLock or AppShare. Either lock keeps the app in this database.
+// holding runs f in a transaction that locks an app with lock: AppLock or AppShare. With either lock, the app cannot move to
+// another database in the meantime.
 func (a *Admin) holding(ctx context.Context, name string, lock locking, f func(q queries, row *db.App) error) error {
 	return a.inTx(ctx, func(q queries) error {
 		row, err := q.held(ctx, name, lock)
@@ -49,7 +50,8 @@ func (q queries) held(ctx context.Context, name string, lock locking) (*db.App, 
 var errBeingDeleted = visit.Errorf(visit.NotFound, "app",
 	"this app is being deleted: if that was interrupted, delete it again to complete it")
 
-// change is like withApp, and waits until every running instance has applied the change. doing describes the action.
+// change runs f like withApp, and then waits until every running instance has applied the change. doing describes the action
+// in error messages.
 func (a *Admin) change(ctx context.Context, doing, name string, f func(q queries, row *db.App) error) error {
 	return a.changed(ctx, doing+name, a.withApp(ctx, name, f))
 }
@@ -57,7 +59,8 @@ func (a *Admin) change(ctx context.Context, doing, name string, f func(q queries
 // IsBehind reports whether a change is stored, but some instance has not confirmed it yet.
 func IsBehind(err error) bool { return errors.Is(err, db.ErrInstancesBehind) }
 
-// changed waits until every running instance has applied a change, unless the change failed.
+// changed waits until every running instance has applied a change. err is the error of the change: if err is not nil, changed
+// only wraps it.
 func (a *Admin) changed(ctx context.Context, doing string, err error) error {
 	if err != nil {
 		return wrap(doing, err)
@@ -65,7 +68,7 @@ func (a *Admin) changed(ctx context.Context, doing string, err error) error {
 	return a.db.WaitForInstances(ctx, instancesWithin)
 }
 
-// appOf returns an app by its name.
+// appOf returns an app by its name. It returns an error if the app is in a cell.
 func appOf(ctx context.Context, q queries, name string) (*db.App, error) {
 	apps, err := q.AppsList(ctx)
 	if err != nil {
@@ -81,7 +84,7 @@ func appOf(ctx context.Context, q queries, name string) (*db.App, error) {
 	return &apps[at], nil
 }
 
-// read runs f for an app in a read transaction.
+// read runs f for an app on a connection for reading. f runs without a transaction, and may run twice (db.DB.Read).
 func (a *Admin) read(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
 	return a.db.Read(ctx, func(shared *db.Queries) error {
 		q := queries{Queries: New(shared.Tx()), shared: shared}

@@ -80,7 +80,7 @@ func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err err
 	return s, nil
 }
 
-// Close removes everything that was created, and stops the server if it was started.
+// Close drops the databases that Database created. If OpenServer started the server, Close also stops it.
 func (s *Server) Close() (err error) {
 	for _, address := range s.made {
 		err = errors.Join(err, s.Drop(address))
@@ -198,7 +198,7 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 	p.lives, p.stop = context.WithCancel(ctx)
 	p.cmd = exec.CommandContext(p.lives, program, arguments(addrs[0],
 		addrs[1])...) //nolint:gosec // this program itself, or one that the caller names
-	p.cmd.Cancel = func() error { return errors.Join(p.cmd.Process.Signal(syscall.SIGTERM), os.ErrProcessDone) } // its end is not an error
+	p.cmd.Cancel = func() error { return errors.Join(p.cmd.Process.Signal(syscall.SIGTERM), os.ErrProcessDone) } // a requested end is no error
 	p.cmd.WaitDelay = 30 * time.Second
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	if err := p.cmd.Start(); err != nil {

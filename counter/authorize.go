@@ -16,7 +16,7 @@ import (
 // many visits, or to read reports.
 
 // AuthorizeCounting lets a caller count many visits at once, of any visitors. It checks the app, the key and its scope, the
-// syntax of the call, the origin, and the rate limit, for which a call counts as one request.
+// syntax of the call, the origin, and the rate limit. For this limit, a call counts as one request.
 func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, error) {
 	a, key, err := c.authorize(ctx, &r, app.ScopeAssert, "accepts many visits at once")
 	if err != nil {
@@ -36,8 +36,8 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 }
 
 // authorize checks the app, the key and its scope, and the syntax of the request. An open app needs no key for the scope
-// assert, and a public app needs no key for the scope read. The scope admin always needs a key. does describes, for errors, the
-// action that the scope allows.
+// assert, and a public app needs no key for the scope read. The scope admin always needs a key. For error messages, does
+// describes the action that the scope allows.
 func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, does string) (*app.App, *app.Key, error) {
 	a, key, err := c.findCaller(ctx, r)
 	switch {
@@ -137,7 +137,7 @@ func (c *Counter) AuthorizeReadings(ctx context.Context, mayLook func(app string
 	return readings, nil
 }
 
-// AuthorizeLink lets the holder of a share link read the app or site that it shares. It returns ErrNoShare if the link is
+// AuthorizeLink lets the holder of a share link read the app or site that the link shares. It returns ErrNoShare if the link is
 // invalid, for any reason, or visit.TooMany after too many invalid links from one address.
 func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Addr) (*Reading, error) {
 	register, err := c.apps.Current(ctx)
@@ -171,7 +171,7 @@ type Reading struct {
 	counter  *Counter
 	app      *app.App
 	peer     netip.Addr
-	stranger bool // has neither a key nor an account
+	stranger bool // the caller has neither a key nor an account
 }
 
 func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
@@ -210,8 +210,8 @@ func (r *Reading) Visitors(ctx context.Context, ip, id string) ([]netip.Addr, er
 	return []netip.Addr{w.visitor}, nil
 }
 
-// CheckRate refuses callers that send too many requests. The limit is the one that the app sets. If the app sets none, the
-// default limit applies to share links, and other readers have no limit.
+// CheckRate refuses callers that send too many requests. The app's setting max-requests is the limit. If the app does not set
+// it, the default limit applies to share links, and other readers have no limit.
 func (r *Reading) CheckRate() error {
 	return r.counter.checkRate(r.app, subject{address: r.peer, untrusted: r.stranger})
 }

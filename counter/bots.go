@@ -34,8 +34,8 @@ func newBots() *bots {
 	return &bots{cache.New[string, verdict](verdictBytes, func(agent string) int { return len(agent) + agentOverhead })}
 }
 
-// isBot reports whether a User-Agent belongs to a crawler or another program. An empty User-Agent does, because every browser
-// sends one.
+// isBot reports whether a User-Agent belongs to a crawler or another program. An empty User-Agent counts as a bot's, because
+// every browser sends a User-Agent.
 func (b *bots) isBot(agent string) bool { return b.lookUp(agent).bot }
 
 // lookUp parses a User-Agent, with a cache.
@@ -70,13 +70,13 @@ var browserStarts = []string{
 // resemblesBrowser reports whether an agent starts like a browser's. HTTP libraries, monitors and most previews do not.
 func resemblesBrowser(agent string) bool {
 	if strings.HasPrefix(agent, "mozilla/") {
-		return strings.Contains(agent, "(") // browsers put the platform in parentheses
+		return strings.Contains(agent, "(") // a browser's agent has the platform in parentheses
 	}
 	return slices.ContainsFunc(browserStarts, func(start string) bool { return strings.HasPrefix(agent, start) })
 }
 
-// compatibleCrawler reports whether an agent contains "compatible", as crawlers do. Old browsers, which also contain it, are
-// excluded.
+// compatibleCrawler reports whether an agent contains "compatible", as crawlers' agents do. Old browsers, whose agents also
+// contain "compatible", are excluded.
 func compatibleCrawler(agent string) bool {
 	return strings.Contains(agent, "compatible") && !strings.Contains(agent, "msie") && !strings.Contains(agent, "konqueror")
 }

@@ -36,16 +36,16 @@ type Request struct {
 	URI string
 
 	Event   string // an event to count instead of a URI; "": a page
-	OtherOf string // without a URI: the site whose page (other) is counted
+	OtherOf string // if URI is empty: the site whose page (other) is the target
 
 	Key string // the caller's key; "": none
 
-	MayLook func(app string) bool // the apps that a signed-in caller may see; nil: not signed in
+	MayLook func(app string) bool // whether a signed-in caller may see an app; nil: not signed in
 
 	// The visitor that the caller names: an address, or an id if the app identifies visitors by id. Without either, the
 	// visitor is Peer.
 	IP, Visitor string
-	ID          string       // makes a visit repeatable; "": none
+	ID          string       // the visit's id, so that the visit can be sent again; "": none
 	At          string       // the visit's time; "": now
 	Title       string       // the page's title; "": not sent
 	Referrer    string       // the page that linked here; "": none, or unknown
@@ -58,10 +58,10 @@ type Request struct {
 	Peer        netip.Addr   // the address that sent the request
 	Anybody     bool         // the query is not about a visitor
 	Counted     bool         // return only counted numbers, without offsets
-	Numbers     bool         // a visit sent to get its numbers: it is not counted if they are not public
+	Numbers     bool         // do not count the visit if its numbers are hidden from the caller
 	With        ExtraNumbers // additional current numbers for the answer
 
-	ParseErr error // why a field above is invalid; reported when the order of checks reaches it
+	ParseErr error // why a field above is invalid; reported only after the app and the key were checked
 
 	Origin     string // of the page that sends the request, from the browser; "": none
 	Agent      string // User-Agent
@@ -75,8 +75,8 @@ type Request struct {
 // asserts reports whether the request names a visitor or a time.
 func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
 
-// isOfPage reports whether, according to the browser, a page of this site sends the request, and the app lists the
-// site.
+// isOfPage reports whether the request has a title and, according to the browser, comes from a page of this site.
+// The app must also list the site.
 func (r *Request) isOfPage(a *app.App, site string) bool {
 	return r.Title != "" && a.Lists(site) && app.SiteOfOrigin(r.Origin) == site
 }
@@ -94,7 +94,7 @@ func (r *Request) target(a *app.App) (visit.Target, error) {
 	return visit.EventTarget(r.Event)
 }
 
-// shown adds the app's offsets to an answer, unless the request asks only for counted numbers.
+// shown adds the app's offsets to an answer about t, unless the request asks only for counted numbers.
 func (r *Request) shown(a *app.App, t visit.Target, answer visit.Answer) visit.Answer {
 	if r.Counted {
 		return answer
@@ -110,7 +110,7 @@ type Counter struct {
 	uses      *keyUses
 	rates     *rates
 	bots      *bots
-	refused   sync.Map // app name → Refused
+	refused   sync.Map // app name → RefusedVisit
 	loaded    scriptLoads
 	countries *country.Countries
 	recorder  *record.Recorder
@@ -167,7 +167,8 @@ func (c *Counter) Close() {
 // Ready returns an error with the reason if visits cannot be counted now.
 func (c *Counter) Ready(ctx context.Context) error { return c.recorder.Ready(ctx) }
 
-// DaysLeft returns the number of days after today for which partitions existed when Ready last checked.
+// DaysLeft returns the number of consecutive days after today with partitions, as of the last check by Ready or by
+// the recorder's upkeep.
 func (c *Counter) DaysLeft() int { return c.recorder.DaysLeft() }
 
 // readInTime calls DB.Read with the time limit of one statement.
@@ -186,7 +187,8 @@ func (c *Counter) Register(ctx context.Context) (*app.Register, error) { return 
 // Held returns the register in memory, or nil while this instance does not watch the database for changes.
 func (c *Counter) Held() *app.Register { return c.apps.Held() }
 
-// AllowsOrigin reports whether pages of an origin may read answers for an app, or for any app if name is "".
+// AllowsOrigin reports whether pages of an origin may read answers for an app or, if name is "", for at least one
+// app.
 func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	register, err := c.apps.Current(ctx)
 	if err != nil {

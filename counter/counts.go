@@ -57,8 +57,8 @@ func (c *Counter) readVisibleNumbers(ctx context.Context, a *app.App, w *subject
 	return c.read(ctx, a, w.target, &w.visitor)
 }
 
-// readBacklog returns the number of accepted visits of an app that are not counted yet. It must be called before the numbers
-// are read: otherwise a visit could be missing from both.
+// readBacklog returns the number of accepted visits of an app that are not counted yet. Call it before reading the numbers:
+// otherwise a visit that is counted in between would be missing from the backlog and from the numbers.
 func (c *Counter) readBacklog(ctx context.Context, a *app.App) (visits int64, err error) {
 	if visits, err = c.inbox.Behind(ctx, a.ID); err != nil {
 		return 0, visit.Unanswered(err)
@@ -69,7 +69,7 @@ func (c *Counter) readBacklog(ctx context.Context, a *app.App) (visits int64, er
 // PageResult is one result of CountsForPages.
 type PageResult struct {
 	visit.Answer
-	Fault string // why the URI is invalid, as a sentence; then there are no numbers
+	Fault string // why the URI is invalid, as a sentence; if set, there are no numbers
 }
 
 // pagesPerRequest is the number of pages in one call that cost as much as one request.
@@ -126,7 +126,7 @@ func (c *Counter) CountsForPages(ctx context.Context, r Request, uris []string) 
 	return counted, behind, nil
 }
 
-// fillCurrentNumbers fills in the results of CountsForPages with current numbers, at the indexes in places.
+// fillCurrentNumbers fills in the results of CountsForPages at the indexes in places, with totals and current numbers.
 func (c *Counter) fillCurrentNumbers(
 	ctx context.Context, a *app.App, r *Request, w *subject, counted []PageResult, targets []visit.Target, places []int, behind int64,
 ) ([]PageResult, int64, error) {
@@ -183,7 +183,8 @@ func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visito
 	return numbers, nil
 }
 
-// personsOf returns the persons that visitors of an app are linked to. Visitors are counted as their persons.
+// personsOf returns the persons to whom visitors of an app are linked. A linked visitor is counted as its person. A visitor
+// without a link is returned unchanged.
 func personsOf(ctx context.Context, q *db.Queries, a *app.App, visitors ...netip.Addr) ([]netip.Addr, error) {
 	if a.Mode != app.ByID {
 		return visitors, nil

@@ -31,7 +31,7 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	if v.Vouched = w.asserter; a.Titles && r.Event == "" && (v.Vouched || r.isOfPage(a, w.target.Site)) {
 		v.Title, v.SeenFrom = visit.Title(r.Title), netip.AddrFrom16(rateKeyOf(a.ID, w.address).from)
 	}
-	if r.asserts() { // the headers describe the caller, not the visitor
+	if r.asserts() { // the request's headers describe the caller, not the visitor
 		r.Agent, r.Hints, r.Languages, r.Located = r.Browser, tag.Hints{}, "", ""
 	}
 	v.Tags = c.tags(a, r, w)
@@ -51,13 +51,15 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	return answer, err
 }
 
-// trustAgent makes the check for bots use the User-Agent that the caller sent, because that one is the visitor's.
+// trustAgent makes the check for bots use r.Browser, the visitor's User-Agent that the caller sent. The header
+// User-Agent belongs to the caller.
 func (w *subject) trustAgent(r *Request) {
 	w.untrusted, w.asserter = true, true
 	r.Agent, r.Hints = r.Browser, tag.Hints{}
 }
 
-// answerRepeated answers a visit that was counted before with the current numbers, if these can be read.
+// answerRepeated returns the answer to a visit that was counted before: the current numbers, if these can be
+// read.
 func (c *Counter) answerRepeated(ctx context.Context, a *app.App, w *subject) visit.Answer {
 	answer, err := c.readVisibleNumbers(ctx, a, w)
 	answer.Repeated, answer.NoNumbers = true, err != nil
@@ -92,7 +94,8 @@ func (c *Counter) newVisit(a *app.App, w *subject, id string) record.Visit {
 	return v
 }
 
-// tags returns a function that reads the visit's tags. It keeps only tags that the app counts.
+// tags returns a function that reads the visit's tags. The function leaves out tags that the app does not
+// count.
 func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
 	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages),
 		Country: cmp.Or(tag.CountryOf(r.Country), tag.CountryOf(r.Located)), At: w.at, Zone: a.Zone, Own: r.Tags}

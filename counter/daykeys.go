@@ -13,10 +13,10 @@ import (
 	"footfall/visit"
 )
 
-// dayKeys are the keys for apps whose hashes of visitors change every day. They are stored in the database, so that all
+// dayKeys are the keys for apps whose hashes of visitors change every day. The table day_keys stores them, so that all
 // instances use the same keys. The hashes also need the Secret, which is not in the database. An instance caches keys only for
-// the recorder's current generation. The cache has separate entries for each app: an app that was moved here brings the keys
-// with which it has counted. These replace keys that no app here has used.
+// the recorder's current generation. The cache has separate entries for each app. When an app is moved to this database, the
+// keys with which it has counted replace the stored keys. This happens only if no other app here uses day keys.
 type dayKeys struct {
 	db         *db.DB
 	recorder   *record.Recorder
@@ -74,7 +74,7 @@ func (k *dayKeys) read(ctx context.Context, day int32, past bool) ([]byte, error
 		return nil, err
 	}
 	err = k.db.Read(ctx, get)
-	return key, err // the key of another instance if that one was faster
+	return key, err // if another instance was faster, this is its key
 }
 
 // store deletes the keys of days before from, and creates the keys of the given days in advance, so that they exist at

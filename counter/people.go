@@ -13,7 +13,7 @@ type People struct {
 }
 
 // AuthorizePuttingPeople lets a caller link ids to persons. It checks the app, the key and its scope, the syntax of the
-// call, the origin, and the rate.
+// call, the origin, the rate, and that the app is not paused.
 func (c *Counter) AuthorizePuttingPeople(ctx context.Context, r Request) (*People, error) {
 	p, err := c.authorizePeople(ctx, &r, app.ScopeAssert, "accepts links between ids")
 	if err == nil {
@@ -22,7 +22,8 @@ func (c *Counter) AuthorizePuttingPeople(ctx context.Context, r Request) (*Peopl
 	return p, err
 }
 
-// AuthorizeFindingPeople lets a caller look up persons. It makes the same checks as AuthorizePuttingPeople.
+// AuthorizeFindingPeople lets a caller look up persons. It makes the same checks as AuthorizePuttingPeople, but the app
+// may be paused.
 func (c *Counter) AuthorizeFindingPeople(ctx context.Context, r Request) (*People, error) {
 	return c.authorizePeople(ctx, &r, app.ScopeRead, "looks up people")
 }

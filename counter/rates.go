@@ -8,9 +8,9 @@ import (
 )
 
 // rates limits the requests of each source per minute. Each request uses up an interval: a minute divided by the limit. The
-// intervals of a source follow one another, and rates stores when the last one ends. This may be a minute ahead, so a source
-// may send all requests of a minute at once. Memory is bounded: when it is full, sources that were unused for a long time are
-// forgotten. checkRate (visit.go) uses rates. It is safe for concurrent use.
+// intervals of a source follow one another, and rates stores the end of the last interval. This end may be a minute in the
+// future, so a source may send all requests of a minute at once. Memory is bounded: when it is full, sources that were unused
+// for a long time are forgotten. checkRate (visit.go) uses rates. The methods of rates are safe for concurrent use.
 type rates struct {
 	sources *cache.Cache[rateKey, time.Duration]
 	began   time.Time
@@ -28,7 +28,7 @@ const (
 	sourceEntry = 96 // approximate maximum bytes of an entry in a map
 )
 
-// newRates creates limits. If clock is nil, they measure elapsed time with this machine's monotonic clock.
+// newRates creates empty rates. If clock is nil, they measure elapsed time with this machine's monotonic clock.
 func newRates(clock func() time.Time) *rates {
 	if clock == nil {
 		clock = time.Now
@@ -50,7 +50,7 @@ func rateKeyOf(app int32, address netip.Addr) rateKey {
 }
 
 // take uses up a number of requests of a source's limit per minute. If fewer are left, it uses up none and returns the time
-// until enough are left. A call that costs more requests than the limit is allowed while none is used up.
+// until enough are left. A call that costs more requests than the limit is allowed if the source has used up none.
 func (r *rates) take(s rateKey, most int64, requests int) (wait time.Duration) {
 	all := time.Minute / time.Duration(most) * time.Duration(requests)
 	now := r.clock().Sub(r.began)

@@ -22,7 +22,7 @@ func (c *Counter) whySkipped(a *app.App, r *Request, w subject) visit.Skipped {
 		return visit.SkippedIgnored
 	case a.RespectDnt && r.DoNotTrack:
 		return visit.SkippedDNT
-	case r.Agent == "" && w.asserter: // a backend sends only the data that it has
+	case r.Agent == "" && w.asserter: // a backend may not have the visitor's User-Agent
 	case w.fromBadge && isImageProxy(r.Agent):
 	case a.SkipsBots(w.untrusted) && c.bots.isBot(r.Agent):
 		return visit.SkippedBot

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Limits that do not belong to an app. In a rateKey, each of these constants replaces an app's ID. No app has such an ID.
+// The constants from passwordsFrom to deviceTries are limits that do not belong to an app. In a rateKey, they replace an app's
+// ID. No app has such an ID.
 const (
 	passwordsFrom = 0  // passwords from one address
 	wrongLinks    = -1 // invalid links from one address
@@ -14,9 +15,9 @@ const (
 	keysFrom      = -3 // wrong admin keys from one address
 	devicesFor    = -4 // passwords from known browsers for one name
 	deviceTries   = -5 // passwords from one known browser
-	fromNetwork   = -9 // added to one of these for the limit of an IPv6 network
+	fromNetwork   = -9 // added to one of the constants above for the limit of an IPv6 network
 
-	mostTries        = 10 // a minute from one address
+	mostTries        = 10 // a minute from one address, or in one known browser
 	mostTriesOfName  = 20
 	mostTriesNetwork = 100 // a minute from an IPv6 /48, which contains 65,536 addresses as rateKeyOf counts them
 	networkBits      = 48
@@ -24,8 +25,8 @@ const (
 	tooManyPasswords = "too many passwords were tried from one address, or for one name; try again in %d s"
 )
 
-// Try refuses a caller without a known browser if too many passwords were tried from its address, or for the name unless that
-// is "". Each instance counts tries separately, as with all limits.
+// Try refuses a caller without a known browser if too many passwords were tried from its address, or for the name. An empty
+// name has no limit. Like all limits, this one counts separately in each instance.
 func (c *Counter) Try(peer netip.Addr, name string) error {
 	wait := c.takeTry(passwordsFrom, peer)
 	if wait == 0 { // a refused address does not use up the name's limit
@@ -34,8 +35,8 @@ func (c *Counter) Try(peer netip.Addr, name string) error {
 	return c.refuseTry(wait, tooManyPasswords)
 }
 
-// TryDevice refuses a known browser (one that has signed in before) if too many passwords were tried in this browser (device),
-// or in all known browsers for the name. Callers without a known browser do not use up these limits.
+// TryDevice refuses a known browser, which is one that has signed in before. It does so if too many passwords were tried in
+// this browser (device), or in all known browsers for the name. Callers without a known browser do not use up these limits.
 func (c *Counter) TryDevice(device, name string) error {
 	wait := c.takeTryOf(deviceTries, device, mostTries)
 	if wait == 0 {
@@ -44,14 +45,14 @@ func (c *Counter) TryDevice(device, name string) error {
 	return c.refuseTry(wait, tooManyPasswords)
 }
 
-// TryKey refuses an address that sent too many wrong admin keys. It has its own limit, so that a program with an old key blocks
-// no sign-in.
+// TryKey refuses an address that sent too many wrong admin keys. Wrong keys have their own limit, so that a program with an old
+// key blocks no sign-in.
 func (c *Counter) TryKey(peer netip.Addr) error {
 	return c.refuseTry(c.takeTry(keysFrom, peer), "too many wrong keys were sent from one address; try again in %d s")
 }
 
-// TryLink refuses an address that followed too many invalid links. It has its own limit: an image on another site can follow
-// links, and must not block sign-ins.
+// TryLink refuses an address that followed too many invalid links. Invalid links have their own limit: an image on another site
+// can follow links, and must not block sign-ins.
 func (c *Counter) TryLink(peer netip.Addr) error {
 	if wait := c.rates.take(rateKeyOf(wrongLinks, peer), mostTries, 1); wait > 0 {
 		return c.refuseRate(wait, "too many invalid links were followed from one address; try again in a minute")
@@ -66,7 +67,7 @@ func (c *Counter) refuseTry(wait time.Duration, says string) error {
 	return c.refuseRate(wait, says, int64((wait+time.Second-1)/time.Second))
 }
 
-// takeTry uses up one try of an address and of its network. It returns how long to wait if there is none.
+// takeTry uses up one try of an address and, for IPv6, one of its network. If no try is left, it returns how long to wait.
 func (c *Counter) takeTry(limit int32, peer netip.Addr) time.Duration {
 	wait := c.rates.take(rateKeyOf(limit, peer), mostTries, 1)
 	if wait == 0 && peer.Is6() {
@@ -76,7 +77,8 @@ func (c *Counter) takeTry(limit int32, peer netip.Addr) time.Duration {
 	return wait
 }
 
-// takeTryOf uses up one try of a text, such as a name. An empty text has no limit.
+// takeTryOf uses up one try of a text, such as a name. If no try is left, it returns how long to wait. An empty text has no
+// limit.
 func (c *Counter) takeTryOf(limit int32, text string, most int64) time.Duration {
 	if text == "" {
 		return 0

@@ -18,8 +18,8 @@ const (
 	daysBehind    = 1 // days before today (UTC) that may still be today elsewhere: no time zone is more than a day behind UTC
 )
 
-// keepUp creates the keys of coming days, deletes those of past days, and stores which keys of apps were used, until ctx ends.
-// If calm is true, it waits for one interval first. Any number of instances may run it.
+// keepUp runs until ctx ends. It creates the day keys of coming days, deletes the day keys of past days, and stores which
+// keys of callers were used. If calm is true, it waits for one interval first. Any number of instances may run keepUp.
 func (c *Counter) keepUp(ctx context.Context, calm bool) {
 	tick, often := time.NewTicker(dayKeysEvery), time.NewTicker(usesEvery)
 	defer tick.Stop()
@@ -51,7 +51,7 @@ func (c *Counter) writeUses(ctx context.Context) {
 func (c *Counter) keepDayKeys(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, dayKeysWithin)
 	defer cancel()
-	// UTC, because every day has 24 hours there.
+	// Days in UTC, because every day has 24 hours in UTC.
 	today := c.clock().UTC()
 	yesterday, tomorrow := today.AddDate(0, 0, -daysBehind), today.AddDate(0, 0, 1)
 	err := c.days.store(within, visit.DayOf(yesterday, time.UTC), visit.DayOf(today, time.UTC), visit.DayOf(tomorrow, time.UTC))
@@ -60,7 +60,7 @@ func (c *Counter) keepDayKeys(ctx context.Context) {
 	}
 }
 
-// keyUses collects which keys were used until write stores them. It is safe for concurrent use.
+// keyUses collects which keys of callers were used, until write stores them. It is safe for concurrent use.
 type keyUses struct {
 	used  sync.Map // id → *atomic.Bool
 	dirty atomic.Bool

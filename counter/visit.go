@@ -14,7 +14,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// Visit counts a visit, and returns its numbers after the commit. A skipped visit is answered like Counts.
+// Visit counts a visit, and returns its numbers after the commit. If the visit is skipped, Visit returns the same
+// numbers as Counts.
 func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, app.ScopeCount)
 	if err != nil {
@@ -49,7 +50,7 @@ type subject struct {
 	when          record.When
 	at            time.Time // the visit's time
 	tooOld        error     // why visits of this day are no longer accepted, or nil; repeated visits are still answered
-	repeated      bool      // the visit was counted before with its id, as far as this instance can see
+	repeated      bool      // the visit's id was counted before; checked only if tooOld is set
 	asserter      bool      // the caller's key allows naming visitors
 	fromBadge     bool      // counted by a badge, so the visitor is unknown
 	keyless       bool      // the caller has no key
@@ -85,7 +86,7 @@ func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.A
 	return a, w, c.checkRate(a, w)
 }
 
-// admitCaller runs the checks of a request that come before its URI.
+// admitCaller runs the checks of a request that precede the check of its URI.
 func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (*app.App, subject, error) {
 	a, key, err := c.findCaller(ctx, r)
 	if err != nil {
@@ -102,7 +103,7 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 	}
 	if err = c.identify(ctx, a, r, at, new(int32), &w); err == nil && need == app.ScopeCount {
 		if err = c.checkHeld(a); r.Later && a.MovingTo != nil {
-			err = nil // the cell counts the visit after the move
+			err = nil // the visit goes to the inbox, and the new cell counts it after the move
 		}
 	}
 	return a, w, err
@@ -135,7 +136,8 @@ func (c *Counter) findKey(register *app.Register, a *app.App, r *Request) (*app.
 	return key, nil
 }
 
-// checkRights checks that the caller may do the requested action, and may name a visitor or send an id of a visit.
+// checkRights checks that the caller may do the requested action. It also checks that the caller may send fields such
+// as a visitor or the id of a visit, which only trusted callers may send.
 func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 	asserting := need
 	if need == app.ScopeCount {
@@ -182,8 +184,8 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 		a.Name, asserting, field)
 }
 
-// identify finds the day and the visitor of a request. at is the visit's time, zero for now. See chooseDay for
-// firstDay.
+// identify sets the day and the visitor of a request. at is the visit's time; zero means now. firstDay is the
+// argument first of chooseDay.
 func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.Time, firstDay *int32, w *subject) error {
 	if r.ParseErr != nil {
 		return r.ParseErr
@@ -231,7 +233,7 @@ func (c *Counter) checkFault(a *app.App) error {
 		"this instance cannot count visits of app %s; report this to its operator", a.Name).Because(a.Fault)
 }
 
-// identifyVisitor finds the visitor: the one that the caller names, or else the caller itself.
+// identifyVisitor sets the visitor: the visitor that the request names, or else the client that sent the request.
 func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w *subject) (err error) {
 	switch {
 	case r.Visitor != "" && a.Mode != app.ByID:

@@ -23,7 +23,7 @@ const (
 	mostLoaded = 1000             // maximum number of sites in loads
 )
 
-// scriptLoads holds, by site, when a page last loaded the script from this instance. A load names no app.
+// scriptLoads holds, by site, when a page last loaded the script from this instance. The request for the script names no app.
 type scriptLoads struct {
 	sync.Mutex
 	at map[string]time.Time
@@ -37,12 +37,12 @@ func (c *Counter) NoteLoaded(site string) {
 		if len(c.loaded.at) < mostLoaded {
 			break
 		}
-		delete(c.loaded.at, other) // any of them: a user who waits loads the script again
+		delete(c.loaded.at, other) // an arbitrary site: a user who waits loads the script again
 	}
 	c.loaded.at[strings.Clone(site)] = c.clock()
 }
 
-// Loaded returns when a page of the app last loaded the script, or the zero time if none did recently.
+// Loaded returns when a page of the app last loaded the script, or the zero time if no page did so recently.
 func (r *Reading) Loaded() (last time.Time) {
 	loaded := &r.counter.loaded
 	loaded.Lock()
@@ -55,8 +55,8 @@ func (r *Reading) Loaded() (last time.Time) {
 	return last
 }
 
-// noteRefused records, per app, why a page's visit was not counted. It ignores visits with a key: the programs that send them
-// get the reason in the response.
+// noteRefused records, per app, why a page's visit was not counted. It ignores visits with a key: the programs that send such
+// visits get the reason in the response.
 func (c *Counter) noteRefused(r *Request, err error, skipped visit.Skipped) {
 	refused, is := errors.AsType[*visit.Error](err)
 	if r.Key != "" || skipped == "" && (!is || refused.Kind != visit.Forbidden) {
@@ -81,7 +81,8 @@ func (c *Counter) noteRefused(r *Request, err error, skipped visit.Skipped) {
 // Counts reports whether the app counts a site.
 func (r *Reading) Counts(site string) bool { return r.app.Counts(site) }
 
-// LastRefused returns the last visit of an app that this instance did not count. is is false if there was none recently.
+// LastRefused returns the last visit of an app that this instance did not count. The second result is false if there was no
+// such visit recently.
 func (c *Counter) LastRefused(name string) (seen RefusedVisit, is bool) {
 	if found, is := c.refused.Load(name); is {
 		seen = found.(RefusedVisit)

@@ -22,8 +22,9 @@ const (
 	pauseHours = 24
 )
 
-// chooseDay sets the day of a visit: the current day, or the day of the time that the caller sent. If that day is no
-// longer kept, it sets tooOld. first caches the first day for which the app accepts visits, 0 before it was read.
+// chooseDay sets the day of a visit: the current day, or the day of at, the time that the caller sent. If the app no longer
+// keeps that day, chooseDay sets w.tooOld. first caches the first day for which the app accepts visits; 0 means that it was
+// not read yet.
 func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first *int32, w *subject) (err error) {
 	now := c.clock()
 	w.day, w.at = visit.DayOf(now, a.Zone), now
@@ -84,7 +85,7 @@ func errDayKeyDeleted(a *app.App, first int32) error {
 		a.Name, visit.DayText(first))
 }
 
-// countedIDs returns the ids with which visits of an app were counted before.
+// countedIDs returns those of the ids with which visits of an app were counted before.
 func (c *Counter) countedIDs(ctx context.Context, a *app.App, ids ...string) (map[string]bool, error) {
 	asked := make([]db.VisitID, 0, len(ids))
 	for _, id := range ids {
@@ -135,17 +136,17 @@ type Pause int64
 // NewPause returns a new pause, which has not started.
 func NewPause() Pause { return Pause(rand.Int64()) } //nolint:gosec // not a secret
 
-// PauseRetention keeps all current days and visitors for at most a day after the last call with this pause. It is for
-// imports that may run past midnight.
+// PauseRetention prevents retention from deleting the days and visitors that the app has now. The pause p ends a day after
+// the last call. It is for imports that may run past midnight.
 func (g *Counting) PauseRetention(ctx context.Context, p Pause) error {
 	return g.setPause(ctx, p, pauseHours)
 }
 
-// ResumeRetention ends the pause.
+// ResumeRetention ends the pause p.
 func (g *Counting) ResumeRetention(ctx context.Context, p Pause) error { return g.setPause(ctx, p, 0) }
 
 func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
-	g.firstDay = 0 // read it again
+	g.firstDay = 0 // a pause may change the first day, so read it again
 	return g.write(ctx, func(ctx context.Context, q *db.Queries) error {
 		_, err := q.RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: g.app.ID, Run: int64(p), Hours: hours})
 		return err
@@ -153,7 +154,7 @@ func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
 }
 
 // ReloadVisitors makes running instances read the visitors again after another process has counted many visits. Otherwise the
-// instances' filters would once treat each visitor of these visits as new.
+// filters of the instances would report each visitor of these visits as new once.
 func (g *Counting) ReloadVisitors(ctx context.Context) error {
 	return g.write(ctx, func(ctx context.Context, q *db.Queries) error { return q.VisitorsReadAnew(ctx) })
 }

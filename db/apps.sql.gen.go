@@ -45,7 +45,8 @@ WHERE name = $1
 FOR UPDATE
 `
 
-// One app by name. Changes of it, and first visits to new pages, wait until the transaction ends.
+// Locks and returns the app with this name. Other changes of the app, and first visits to its new pages,
+// wait until the transaction ends.
 func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 	row := q.db.QueryRow(ctx, AppLock, name)
 	var i App
@@ -173,7 +174,8 @@ WHERE name = $1
 FOR SHARE
 `
 
-// One app by name. Changes of it wait until the transaction ends, but first visits to new pages do not.
+// Locks and returns the app with this name. Changes of the app wait until the transaction ends, but first
+// visits to its new pages do not.
 func (q *Queries) AppShare(ctx context.Context, name string) (App, error) {
 	row := q.db.QueryRow(ctx, AppShare, name)
 	var i App
@@ -232,7 +234,7 @@ const AppsEpochHold = `-- name: AppsEpochHold :exec
 SELECT pg_advisory_lock_shared(hashtext('footfall.apps'), $1::integer)
 `
 
-// Locks an epoch, shared with other instances, until the session ends or unlocks it.
+// Takes a shared lock on an epoch of apps, until the session ends or releases the lock.
 func (q *Queries) AppsEpochHold(ctx context.Context, epoch int32) error {
 	_, err := q.db.Exec(ctx, AppsEpochHold, epoch)
 	return err
@@ -242,7 +244,7 @@ const AppsEpochLetGo = `-- name: AppsEpochLetGo :exec
 SELECT pg_advisory_unlock_shared(hashtext('footfall.apps'), $1::integer)
 `
 
-// Unlocks an epoch.
+// Releases the lock on an epoch of apps.
 func (q *Queries) AppsEpochLetGo(ctx context.Context, epoch int32) error {
 	_, err := q.db.Exec(ctx, AppsEpochLetGo, epoch)
 	return err
@@ -252,7 +254,7 @@ const AppsEpochsHeldBefore = `-- name: AppsEpochsHeldBefore :one
 SELECT apps_epochs_held_before($1)::bigint AS instances
 `
 
-// The number of instances that still hold an older epoch.
+// The number of instances that still hold an epoch of apps before this one.
 func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64, error) {
 	row := q.db.QueryRow(ctx, AppsEpochsHeldBefore, epoch)
 	var instances int64
@@ -327,8 +329,8 @@ const AppsListen = `-- name: AppsListen :exec
 LISTEN footfall_apps
 `
 
-// Instances that cache apps hold a shared lock on the epoch that they have read. A command that changes
-// apps waits until no instance holds an older epoch. If an instance dies, its lock is released.
+// Instances that cache apps hold a shared lock on the epoch of apps that they have read. A command that
+// changes apps waits until no instance holds an older epoch. If an instance dies, its lock is released.
 // Subscribes to changes of apps.
 func (q *Queries) AppsListen(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, AppsListen)
@@ -421,7 +423,7 @@ SET value = value + 1
 WHERE name = 'erasures'
 `
 
-// Invalidates the caches of all instances. A batch that was made with the earlier basis can no longer
+// Makes all instances discard their caches. A batch that was prepared with the earlier basis can no longer
 // commit.
 func (q *Queries) BasisRaise(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BasisRaise)
@@ -432,7 +434,7 @@ const BrowsersTell = `-- name: BrowsersTell :exec
 SELECT tell_browsers()
 `
 
-// From now on, refuses instances that do not support visitors by address and browser.
+// Makes the database refuse batches of instances that cannot distinguish browsers behind one address.
 func (q *Queries) BrowsersTell(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BrowsersTell)
 	return err
@@ -444,8 +446,8 @@ SELECT claim_app($1, $2)::text AS cell
 `
 
 // Names that refer to cells (functions/elsewhere.sql).
-// Makes a name refer to a cell, unless the name already refers to another cell or belongs to an app here.
-// Returns the cell that the name refers to, or ” if the app is here.
+// Makes a name refer to a cell, unless the name already refers to another cell or belongs to an app in
+// this database. Returns the cell that the name refers to, or ” if the app is in this database.
 func (q *Queries) NameClaim(ctx context.Context, name string, cell string) (string, error) {
 	row := q.db.QueryRow(ctx, NameClaim, name, cell)
 	var cell_2 string
@@ -464,8 +466,8 @@ type NameLeadParams struct {
 	Began    *time.Time
 }
 
-// Makes a name that refers to @from_cell refer to @to_cell, and to the app there that was added at @began
-// (null: unchanged). Returns whether the name referred to @from_cell.
+// Makes a name that refers to @from_cell refer to @to_cell, and to the app in @to_cell that was added at
+// @began (null: unchanged). Returns whether the name referred to @from_cell.
 func (q *Queries) NameLead(ctx context.Context, arg NameLeadParams) (bool, error) {
 	row := q.db.QueryRow(ctx, NameLead,
 		arg.Name,

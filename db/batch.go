@@ -12,20 +12,21 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Batch holds the visits that one transaction counts. Its columns form two tables: the targets, and
-// the (target, visitor) pairs for which the database decides whether they count.
+// Batch holds the visits that one transaction counts. Targets has one row per target: a page or a site. Pairs has
+// one row per (target, visitor) pair. The database decides for each pair whether it counts.
 type Batch struct {
 	ID [16]byte
-	// Basis is the version of the tables' contents from which the batch was made, as returned by
-	// DB.Basis. The database refuses the batch if this version has changed, unless Basis is "".
+	// Basis is the result of DB.Basis from before the caller read the table contents that the batch is made from. The
+	// database refuses the batch (FaultStale) if the version has changed since then. If Basis is "", the database does
+	// not check the version.
 	Basis    string
 	Targets  TargetColumns
 	Pairs    PairColumns
-	Moves    []Move          // positions in the sources of the visits, in the order of Position.Compare
+	Moves    []Move          // moves of the positions in the sources of the visits, in the order of Position.Compare
 	Lines    []LogLine       // lines of access logs that the batch records as counted
-	Taken    InboxTakeParams // visits taken out of the inbox, in the order of its rows
+	Taken    InboxTakeParams // visits that the batch takes out of the table inbox, in the order of its row numbers
 	PastDays PastDayColumns
-	Late     bool // some visits may be of a day before the last day of their site; then Rows is used
+	Late     bool // the batch may have visits of any day, and Rows replaces Days and Hot of Targets
 	Rows     DayColumns
 	IDs      VisitIDColumns // the ids of the visits that have an id, without duplicates
 }
@@ -34,9 +35,9 @@ type Batch struct {
 type TargetColumns struct {
 	IDs       []int64
 	Sites     []int64 // the page's site; 0 if the target is a site itself
-	Days      []int32 // day of the target's visits; in a late batch the day of its live visits, or 0 if it has none
+	Days      []int32 // day of the target's visits; in a late batch: the day of the target's live visits (0: no live visit)
 	Hot       []int64 // number of visits
-	Newcomers []int64 // number of the target's hinted pairs
+	Newcomers []int64 // number of the target's pairs with PairColumns.Hinted
 }
 
 // DayColumns has a row for each day of a target.
@@ -46,22 +47,22 @@ type DayColumns struct {
 	Hot            []int64 // number of visits
 }
 
-// PairColumns has a row for each day of a pair, in the order of arrival.
+// PairColumns has one row per target, visitor and day, in the order of arrival.
 type PairColumns struct {
 	Targets  []int64
 	Visitors []netip.Addr
 	Days     []int32
-	Hinted   []bool   // the visitor is certainly new to the target, so the database need not look them up
-	TagSets  []string // tags of the visit as TagSet writes them, if the target is a site; "": unknown
+	Hinted   []bool   // the visitor is new to the target as far as this instance can see: the database skips the look-up
+	TagSets  []string // the visit's tags as written by TagSet, if the target is a site; "": unknown
 
 	Tags PackedTags
 }
 
-// PastDayColumns has a row for each past day of an app.
+// PastDayColumns has one row per app and past day.
 type PastDayColumns struct{ Apps, Days []int32 }
 
-// Sums are a target's counters while the batch holds their locks. Hot includes all visits of the batch. PV and UV
-// include only the batch's hinted newcomers.
+// Sums are a target's counters, read while the batch has them locked. Hot already includes all visits of the batch.
+// PV and UV already include the batch's pairs with PairColumns.Hinted, but not its other pairs.
 type Sums struct{ Hot, PV, UV int64 }
 
 // Verdict is the database's decision about one (target, visitor) pair.
@@ -78,7 +79,7 @@ type Outcome struct {
 }
 
 // Write sends a batch in one round trip, and returns when the batch has committed. FaultOf classifies the errors of
-// Write. The slices of out are reused.
+// Write. Write reuses the slices in out.
 func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -100,8 +101,9 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	return nil
 }
 
-// queue queues every statement after BatchBegin. When the statements have run, *required is whether a standby is
-// required. unsaid is the default if the tables store no such requirement.
+// queue queues the statements of the batch that follow BatchBegin. BatchCheck, one of these statements, sets
+// *required to whether a synchronous standby is required. If SayStandby has never been called, *required gets the
+// value of unsaid.
 func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
 	out.Sums = slices.Grow(out.Sums[:0], len(b.Targets.IDs))[:len(b.Targets.IDs)]
 	out.Verdicts = slices.Grow(out.Verdicts[:0], len(b.Pairs.Targets))[:len(b.Pairs.Targets)]
@@ -137,8 +139,8 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
 	}
 }
 
-// Probe writes a batch without visits, as durably as any other batch. It fails whenever a batch with visits would
-// fail because rights or disk space are missing, or because the server accepts no writes.
+// Probe commits a batch without visits, as durably as Write commits other batches. Probe fails if the role lacks
+// rights, if the disk is full, or if the server accepts no writes.
 func (d *DB) Probe(ctx context.Context) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -185,8 +187,8 @@ func (b *Batch) recordArgs() []any {
 	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, p.TagSets, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed}
 }
 
-// allHinted reports whether every visitor is hinted to be new, so that the database need not decide
-// anything.
+// allHinted reports whether the batch is not late and all of its pairs are hinted (PairColumns.Hinted).
+// NewVisitorsRecord then writes the pairs, and the database decides nothing.
 func (b *Batch) allHinted() bool {
 	return !b.Late && len(b.Pairs.Targets) > 0 && !slices.Contains(b.Pairs.Hinted, false)
 }
@@ -231,7 +233,7 @@ func (b *Batch) newArgs() []any {
 	return []any{targets, visitors, days, places, later, t.IDs, sets, t.Sites, t.Days, t.Hot, t.Newcomers, p.Tags.packed}
 }
 
-// rankNewcomers computes the verdicts of all pairs after NewVisitorsRecord, which returns none.
+// rankNewcomers sets the verdicts of all pairs in out after NewVisitorsRecord, which returns no verdicts.
 func (b *Batch) rankNewcomers(out *Outcome) {
 	later := slices.Clone(b.Targets.Newcomers)
 	for i := range b.Pairs.Targets {
@@ -241,7 +243,7 @@ func (b *Batch) rankNewcomers(out *Outcome) {
 	}
 }
 
-// lateArgs returns the arguments of LateVisitsRecord. turns counts the rows of each (target, visitor) pair,
+// lateArgs returns the arguments of LateVisitsRecord. turns numbers the rows of the same (target, visitor) pair,
 // starting with 1.
 func (b *Batch) lateArgs() []any {
 	type pair struct {
@@ -266,8 +268,8 @@ func (d *DB) Basis(ctx context.Context) (string, error) {
 	return basis, err
 }
 
-// look runs the queries f on a connection for batches, and retries them once if the connection was dead. Its errors
-// never count as a lost batch, because f sends no visit.
+// look runs f on a connection of the pool writers, and runs f again if the connection was dead. f sends no visit,
+// so FaultOf never returns FaultUnknown for an error of look.
 func (d *DB) look(ctx context.Context, what string, f func(q *Queries) error) error {
 	err := twice(ctx, d.writers, func(conn *pgxpool.Conn) error { return f(New(conn)) })
 	if FaultOf(err) == FaultUnknown {
@@ -315,10 +317,10 @@ func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 // A writer may keep the visits of a batch waiting for the sum of these two times. Both are multiples of the
 // statement timeout. In the service, the sum is 25 s.
 const (
-	// WritePatience bounds the time for writing a batch. It covers the time limits of all its
-	// statements together, so that the server gives up first and reports it.
+	// WritePatience bounds the time for writing a batch. It is longer than the time limit of one statement, so that
+	// the server ends a hanging statement first and reports it.
 	WritePatience = 3
-	// DidCommitPatience bounds the additional time for finding out whether a batch committed after
-	// its connection was lost. A killed server needs time to recover first.
+	// DidCommitPatience bounds the additional time for DidCommit if the connection of the batch was lost. A killed
+	// server needs time to recover first.
 	DidCommitPatience = 2
 )

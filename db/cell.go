@@ -26,18 +26,18 @@ import (
 // CellMark is the URL parameter that marks the database of a cell: cell=on.
 const CellMark = "cell"
 
-// cell finds the node that holds the tables of a cell. The URL can name any node of the cluster, and
-// connections go to the node with the tables. When the tables move, all connections end, and new
-// connections go to the new node, as after a failover.
+// cell finds the node with the tables of a cell, which is a database of a Citus cluster. The URL can name any node
+// of the cluster, and connections go to the node with the tables. When the tables move, all connections end, and
+// new connections go to the new node, as after a failover.
 type cell struct {
-	nodes *pgxpool.Config // as given in the URL
+	nodes *pgxpool.Config // configuration for connections to the nodes in the URL
 	dial  pgconn.DialFunc
 
 	mu   sync.Mutex
-	last map[asked]string // the last place that a node returned for each query
+	last map[asked]string // the last address that each query has returned
 }
 
-// asked is a query that any node of a cluster can answer.
+// asked is an SQL query for the address of a node. Every node of the cluster can run the query.
 type asked string
 
 const (
@@ -45,7 +45,7 @@ const (
 	coordinator asked = CellCoordinator // the node that creates and changes the tables
 )
 
-// lookForCell makes connections go to the tables if the URL has cell=on.
+// lookForCell makes the connections of s go to the node with the tables if the URL has cell=on.
 func (s *sessions) lookForCell() error {
 	cfg := s.parsed.ConnConfig
 	mark, is := cfg.RuntimeParams[CellMark]
@@ -64,9 +64,10 @@ func (s *sessions) lookForCell() error {
 	return nil
 }
 
-// lead makes connections go to the given place, whichever host the URL names. So the driver tries only one host of
-// the URL, and does not resolve its name. The time limit also leaves time for creating functions: a node does that
-// on the first connection after the tables have moved to it.
+// lead makes the connections of cfg go to one node, whichever host the URL names. The query `to` returns the
+// address of this node. So cfg keeps only one host of the URL, and the driver does not resolve the name of this
+// host. The first connection after the tables have moved to a node also creates the functions there. The connect
+// timeout is long enough for that.
 func (c *cell) lead(cfg *pgx.ConnConfig, to asked) {
 	cfg.Fallbacks = slices.DeleteFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
 	cfg.ConnectTimeout = max(cfg.ConnectTimeout, connectTimeout)
@@ -92,12 +93,13 @@ type placeError struct {
 
 func (e *placeError) Unwrap() error { return e.error }
 
-// placeWithin bounds the time for locating a place. Each node gets a third of it, so that a hanging
-// node does not use up the time of the connection itself.
+// placeWithin bounds the time of cell.place, which is part of the time for making a connection. Each node gets a
+// third of placeWithin, so that a hanging node does not use up all of it.
 const placeWithin = 3 * time.Second
 
-// place returns the address of a place, or its last known address if no node responds. The node at that address
-// checks whether the tables are still there.
+// place runs the query `of` on any node of the cluster, and returns the address that the query returns. If no node
+// responds, place returns the last result of the query. This result may be outdated: a session on a node without
+// the tables fails in CellArrive.
 func (c *cell) place(ctx context.Context, of asked) string {
 	ctx, cancel := context.WithTimeout(ctx, placeWithin)
 	defer cancel()
@@ -115,7 +117,8 @@ func (c *cell) place(ctx context.Context, of asked) string {
 	return c.last[of]
 }
 
-// Direct returns a URL that leads straight to the tables, for programs that do not support cells.
+// Direct returns the URL of the node with the tables, without cell=on, for programs that do not support cells. If
+// text has no cell=on, Direct returns text.
 func Direct(ctx context.Context, text string) (string, error) {
 	s, err := newSessions(text, Options{}.withDefaults())
 	if err != nil || s.cell == nil {
@@ -132,7 +135,7 @@ func Direct(ctx context.Context, text string) (string, error) {
 	return u.String(), nil
 }
 
-// Place returns the address of a cell's tables, or "" if the database does not belong to a cell.
+// Place returns the address of the node with a cell's tables, or "" if the database does not belong to a cell.
 func (d *DB) Place(ctx context.Context) string {
 	if d.sessions.cell == nil {
 		return ""
@@ -143,9 +146,9 @@ func (d *DB) Place(ctx context.Context) string {
 // IsCell reports whether the URL has cell=on.
 func (d *DB) IsCell() bool { return d.sessions.cell != nil }
 
-// forSteps returns the sessions for changing tables. In a cell they connect to the coordinator, where
-// the tables have their own schema. Outside of a cell, changes are not propagated to other nodes of a
-// cluster, because a node may be down.
+// forSteps returns the sessions for migration steps. In a cell, these sessions connect to the coordinator, where
+// the tables are in the schema cell. A database that is not a cell may also be on a node of a Citus cluster. Then
+// Citus does not send the changes to the other nodes, because a node may be down.
 func (s sessions) forSteps() sessions {
 	if s.cell == nil {
 		s.settings = maps.Clone(s.settings)
@@ -159,8 +162,8 @@ func (s sessions) forSteps() sessions {
 	}, new(atomic.Pointer[string]), nil}
 }
 
-// stepConnector makes connections for steps of the schema. Most steps are transactions, which begin with
-// StepGivesWay.
+// stepConnector makes connections for migration steps. Each transaction on these connections starts with
+// StepGivesWay. Most steps are transactions.
 type stepConnector struct{ driver.Connector }
 
 type stepConn struct{ *stdlib.Conn }
@@ -188,8 +191,8 @@ func (s stepConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, e
 var ErrNoCell = errors.New("database url: this database does not belong to a cell: create a cell with `footfall cell add`, " +
 	"or leave out cell=on")
 
-// tellNoCell adds ErrNoCell to an error of CellArrive if the database lacks the schema or the function
-// of a cell.
+// tellNoCell adds ErrNoCell to an error of CellArrive if the database lacks the schema cell or the function
+// cell.arrive.
 func tellNoCell(err error) error {
 	e, is := errors.AsType[*pgconn.PgError](err)
 	if is && (e.Code == "3F000" || e.Code == "42883") { // no such schema, no such function
@@ -212,8 +215,8 @@ func (d *DB) requireCell(ctx context.Context, q *Queries) error {
 	return nil
 }
 
-// makeLayer is makeFunctions for a cell: it stores functions and views on the coordinator, and the
-// first session on the node with the tables creates them there.
+// makeLayer does the work of makeFunctions in a cell. It stores the texts of functions and views on the
+// coordinator. Then the first session on the node with the tables creates the functions and views there.
 func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	texts, hash := functionFiles()
 	files, err := schemaFiles(ctx, New(conn))
@@ -223,7 +226,7 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 	if _, err = New(conn).CellPlace(ctx); err != nil && !errors.Is(err, ErrNoRows) {
 		return false, err
 	}
-	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // err: no node has the tables from a pg_restore yet
+	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // err: after a pg_restore, no node has the tables yet
 		err := d.untilLocked(ctx, functionsAndViews, func() error {
 			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 				q := New(tx)
@@ -243,12 +246,13 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 			return false, err
 		}
 	}
-	// The comments come first: if the tables once were on the coordinator, CellArrive may end this session.
+	// Set the comments before CellArrive runs: if the coordinator had the tables before, CellArrive may end the
+	// session of conn.
 	if err := d.setComments(ctx, conn); err != nil {
 		return false, err
 	}
 	return made, d.untilLocked(ctx, functionsAndViews, func() error {
-		worker, err := pgx.ConnectConfig(ctx, d.sessions.with(nil)) // its session runs CellArrive
+		worker, err := pgx.ConnectConfig(ctx, d.sessions.with(nil)) // every new session runs CellArrive
 		if err != nil {
 			return err
 		}

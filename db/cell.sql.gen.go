@@ -14,7 +14,7 @@ SELECT cell.arrive()
 `
 
 // Creates the functions and views that a node needs after the tables have moved to it, unless they
-// exist. Fails with SQLSTATE 57P03 on any other node.
+// exist. Fails with SQLSTATE 57P03 on a node without the tables.
 func (q *Queries) CellArrive(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, CellArrive)
 	return err
@@ -105,8 +105,8 @@ const NodesSettle = `-- name: NodesSettle :exec
 SELECT settle_nodes()
 `
 
-// Makes the coordinator of a cell work without the nodes that do not respond, and with them again
-// when they do.
+// Makes the coordinator of a cell work without the nodes that do not respond, and include them
+// again when they do.
 func (q *Queries) NodesSettle(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, NodesSettle)
 	return err
@@ -116,8 +116,8 @@ const StepGivesWay = `-- name: StepGivesWay :exec
 SET LOCAL lock_timeout = '100ms'
 `
 
-// Makes a step of the schema fail (FaultBusy) if it waits longer than this for a lock. In a cell
-// this setting reaches all nodes. Other settings of a session do not.
+// Makes a step of the schema fail (FaultBusy) if it waits longer than this for a lock. In a cell,
+// this setting of the transaction reaches all nodes. Settings of the session do not.
 func (q *Queries) StepGivesWay(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, StepGivesWay)
 	return err

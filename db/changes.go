@@ -9,9 +9,9 @@ import (
 // longestNoted bounds the old and the new value of a noted change, in bytes each.
 const longestNoted = 4000
 
-// Note records a change in the transaction that makes it: the app ("" if the change concerns no app), the user, and
-// the old and new values. The values must not contain passwords, keys, tokens or anything that identifies a
-// visitor.
+// Note records a change in the table changes. q must be the transaction that makes the change. who is the user. app
+// is "" if the change concerns no app. was and is are the old and the new value. The values must not contain
+// passwords, keys, tokens or anything that identifies a visitor.
 func (q *Queries) Note(ctx context.Context, who, app, what, was, is string) error {
 	p := ChangeAddParams{Who: who, App: &app, What: what, Was: noted(was), IsNow: noted(is)}
 	if app == "" {
@@ -20,7 +20,7 @@ func (q *Queries) Note(ctx context.Context, who, app, what, was, is string) erro
 	return q.ChangeAdd(ctx, p)
 }
 
-// noted shortens text and replaces invalid characters, so that the table accepts it.
+// noted shortens text and replaces invalid characters, so that the table changes accepts the text.
 func noted(text string) string {
 	if len(text) > longestNoted {
 		text = text[:longestNoted] + " …"

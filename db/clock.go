@@ -16,15 +16,16 @@ const (
 // shown.
 const ClockMayDiffer = time.Second
 
-// Now returns the time by the database's clock, so that all instances use the same clock. It is as
-// exact as the last MeasureClock. Before the first measurement it is this machine's time.
+// Now returns the time by the database's clock, so that all instances use the same clock. The time
+// is as exact as the last MeasureClock. Before the first MeasureClock, Now returns this machine's
+// time.
 func (d *DB) Now() time.Time { return d.options.LocalClock().Add(-d.ClockOffset()) }
 
 // ClockOffset returns how far this machine's clock is ahead of the database's.
 func (d *DB) ClockOffset() time.Duration { return time.Duration(d.clockOffset.Load()) }
 
-// MeasureClock measures how far this machine's clock is from the database's. If it fails, the
-// previous offset is kept.
+// MeasureClock measures how far this machine's clock is from the database's. If the measurement
+// fails, the previous offset is kept.
 func (d *DB) MeasureClock(ctx context.Context) error {
 	shortest := longestTrip
 	var offset time.Duration

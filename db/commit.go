@@ -12,9 +12,9 @@ import (
 	"footfall/pause"
 )
 
-// commit adds COMMIT to the queued statements, sends them, and returns when the commit is confirmed. After an error
-// it rolls back. *required is whether a standby is required. It is read after the queued statements have run,
-// because one of them may set it.
+// commit adds COMMIT to the statements of q, sends them, and returns when the commit is confirmed. If a statement
+// fails, commit rolls back. *required is whether a synchronous standby is required. A statement of q may set
+// *required, so commit reads *required after the statements have run.
 func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, required *bool) error {
 	q.Queue(BatchCommit)
 	if err := conn.SendBatch(ctx, q).Close(); err != nil {
@@ -28,9 +28,10 @@ func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, requi
 	return d.confirm(ctx, conn)
 }
 
-// commitAsked is commit for a transaction that has not checked yet whether a standby is required. If again is set,
-// it repeats the check after COMMIT, even if no standby was required before. A transaction without a row in batches
-// needs this, because say_standby does not wait for such transactions.
+// commitAsked adds StandbyRequire to the statements of q, which checks whether a synchronous standby is required,
+// and calls commit. If again is set, commit repeats the check after COMMIT, even if no standby was required before.
+// A caller must set again if the transaction adds no row to the table batches: say_standby, which stores the
+// requirement, does not wait for such transactions.
 func (d *DB) commitAsked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, again bool) error {
 	required := again
 	q.Queue(StandbyRequire, d.options.RequireStandby).QueryRow(func(row pgx.Row) error {
@@ -41,7 +42,8 @@ func (d *DB) commitAsked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, 
 	return d.commit(ctx, conn, q, &required)
 }
 
-// failed rolls back after err, and returns err. It marks err if nothing was sent.
+// failed rolls back the transaction on conn after err, and returns err. If nothing was sent, it returns err as a
+// notSentError.
 func failed(conn *pgxpool.Conn, err error) error {
 	rollback(conn.Conn())
 	if pgconn.SafeToRetry(err) {
@@ -50,8 +52,8 @@ func failed(conn *pgxpool.Conn, err error) error {
 	return err
 }
 
-// rollback makes the connection ready for the next batch. It closes a connection that does not
-// respond, which also rolls back.
+// rollback rolls back the open transaction of conn, if there is one, so that the connection can be used again. If
+// that fails, rollback closes the connection. The server then rolls back.
 func rollback(conn *pgx.Conn) {
 	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return
@@ -63,10 +65,10 @@ func rollback(conn *pgx.Conn) {
 	}
 }
 
-// DidCommit reports whether a batch committed after its connection was lost. If it returns false,
-// the batch did not commit and never will. It retries until the database responds or ctx ends, and
-// waits for the batch's transaction if that is still running. It also replaces all connections,
-// because another server may have taken over.
+// DidCommit reports whether the batch with this id committed, after its connection was lost. If DidCommit returns
+// false, the batch can no longer commit. If the transaction of the batch is still running, DidCommit waits for it.
+// DidCommit retries until the database responds or ctx ends. It also replaces the connections of the pools writers,
+// readers and reports, because another server may have taken over.
 func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err error) {
 	for _, pool := range []*pgxpool.Pool{d.writers, d.readers, d.reports} {
 		pool.Reset()
@@ -86,12 +88,13 @@ func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err er
 	}
 }
 
-// BatchIDsStay is the minimum time for which a batch's id is kept. An abandoned batch that arrives within this time
-// is refused. The SQL function empty_batches must keep ids for at least this time.
+// BatchIDsStay is the minimum time for which the table batches keeps an id. If DidCommit has abandoned a batch, and
+// the batch arrives within this time, the database refuses the batch. The SQL function empty_batches must keep ids
+// for at least this time.
 const BatchIDsStay = time.Minute
 
-// EmptyBatches deletes the ids of old batches if it is time to, and reports whether it did. It does not wait for
-// locks.
+// EmptyBatches empties the partition of the table batches that has the older ids, once all of these are old enough,
+// and reports whether it did. It does not wait for locks.
 func (d *DB) EmptyBatches(ctx context.Context) (bool, error) {
 	return d.queries.BatchesEmpty(ctx)
 }

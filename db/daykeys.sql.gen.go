@@ -15,7 +15,7 @@ FROM day_keys
 WHERE day_id = $1
 `
 
-// The key of a day. No row before it is made, or after it was deleted.
+// The key of a day. No row before the key is made, or after it was deleted.
 func (q *Queries) DayKeyGet(ctx context.Context, day int32) ([]byte, error) {
 	row := q.db.QueryRow(ctx, DayKeyGet, day)
 	var key []byte
@@ -30,7 +30,7 @@ VALUES (require_day_near($1, 1), $2)
 ON CONFLICT DO NOTHING
 `
 
-// Keys of days. They are used to hash the visitors of apps with daily visitors.
+// Keys of days, for hashing the visitors of apps whose visitor setting is daily.
 // Stores the key of a day, unless another instance has already stored one. Fails with SQLSTATE
 // FF003 if the day is more than one day after the latest present day of any time zone.
 func (q *Queries) DayKeyMake(ctx context.Context, day int32, key []byte) error {
@@ -43,7 +43,7 @@ SELECT coalesce(min(day_id), 0)::integer AS day
 FROM day_keys
 `
 
-// The first day that still has its key; 0: no day has.
+// The first day that still has its key, or 0 if no day has one.
 func (q *Queries) DayKeysFirst(ctx context.Context) (int32, error) {
 	row := q.db.QueryRow(ctx, DayKeysFirst)
 	var day int32
@@ -56,7 +56,7 @@ SELECT forget_day_keys($1)
 `
 
 // Deletes the keys of days that are before @before and have ended in all time zones. Also removes
-// these keys from the table's file. Fails (FaultBusy) instead of waiting for long.
+// these keys from the table's file. Fails (FaultBusy) if it cannot lock the table within a moment.
 func (q *Queries) DayKeysForget(ctx context.Context, before int32) error {
 	_, err := q.db.Exec(ctx, DayKeysForget, before)
 	return err

@@ -23,7 +23,7 @@ import (
 const Schema = "footfall"
 
 const (
-	reporters   = 3 // as many as routing.ReportPlaces, plus the one place for strangers
+	reporters   = 3 // routing.ReportPlaces, plus one for callers without an account, a key or a link
 	longWorkers = 2
 )
 
@@ -31,10 +31,11 @@ const (
 type Options struct {
 	// Name is the sessions' application_name unless the URL sets it. Default footfall.
 	Name string
-	// Readers bounds the connections for everything except batches. Default 8.
+	// Readers bounds the connections of the pool readers, which is for everything except batches, reports and long
+	// transactions. Default 8.
 	Readers int
-	// Writers bounds the connections for batches. Each lane of the recorder needs one, and so does the writer of
-	// chunks. One more is needed to find out whether a batch committed after its connection was lost. Default 5.
+	// Writers bounds the connections for batches. A recorder needs one for each lane, one for chunks, one for the
+	// inbox, and one for DidCommit after a connection was lost (record.Connections). Default 5.
 	Writers int
 	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
@@ -46,8 +47,8 @@ type Options struct {
 	RequireStandby bool
 	// LockPatience is how long a migration tries to get the locks that it needs. Default 1 min.
 	LockPatience time.Duration
-	// Log receives messages about the locks that a migration waits for, and about slow migrations. Default:
-	// discarded.
+	// Log receives lines about migrations that are slow or wait for locks, and about commits that did not wait for the
+	// synchronous standby. Default: discarded.
 	Log *slog.Logger
 	// LocalClock is this machine's clock, which is compared with the database's. Default time.Now.
 	LocalClock func() time.Time
@@ -69,8 +70,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Tx runs queries: it is a connection or a transaction. New takes it, here and in each package with its own
-// queries.
+// Tx runs queries on a connection or in a transaction. The function New takes a Tx, in this package and in each
+// package with its own queries.
 type Tx = DBTX
 
 // Tx returns the connection or transaction of q.
@@ -80,16 +81,16 @@ func (q *Queries) Tx() Tx { return q.db }
 // InTx, Report or Snapshots, depending on the kind of work. A DB is safe for concurrent use.
 type DB struct {
 	queries  *Queries      // run on the pool readers
-	readers  *pgxpool.Pool // for everything but batches and reports
-	writers  *pgxpool.Pool // only for batches, so that they never wait for a reader's connection
+	readers  *pgxpool.Pool // for everything that is not for another pool
+	writers  *pgxpool.Pool // for batches and their look-ups, so that these never wait for a connection of readers
 	reports  *pgxpool.Pool // for reports: few and read-only, so that reports leave most of the machine to counting
-	long     *pgxpool.Pool // for transactions that take minutes, so that they never take a reader's connection
-	sessions sessions      // makes connections, also those outside the pools: for migrations, watchers, snapshots
+	long     *pgxpool.Pool // for transactions that take minutes, so that these occupy no connection of readers
+	sessions sessions      // makes all connections: for the pools, and for migrations, watchers and snapshots
 
 	options     Options
 	clockOffset atomic.Int64 // how many nanoseconds LocalClock is ahead of the database's clock
 
-	commitsAlone atomic.Int64 // commits that returned before the synchronous standby had them
+	commitsAlone atomic.Int64 // number of commits that did not wait for the synchronous standby
 }
 
 // Open prepares connections to the database at url. It connects on first use.
@@ -145,12 +146,14 @@ func (d *DB) Close() {
 // StatementTimeout is how long a statement may take.
 func (d *DB) StatementTimeout() time.Duration { return d.options.StatementTimeout }
 
-// InTime bounds a caller's query by the statement timeout. This includes waiting for a connection.
+// InTime returns a context that ends after the statement timeout. If a query gets this context, the time limit
+// includes waiting for a connection.
 func (d *DB) InTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d.options.StatementTimeout)
 }
 
-// Ping returns an error if the database does not respond, or cannot commit.
+// Ping returns an error if the server does not respond on a connection of readers or of writers. If the pool
+// writers must make a new connection, Ping also fails if the server cannot commit (mustCommit).
 func (d *DB) Ping(ctx context.Context) error {
 	err := d.readers.Ping(ctx)
 	if err == nil {
@@ -159,9 +162,10 @@ func (d *DB) Ping(ctx context.Context) error {
 	return err
 }
 
-// Read runs f. It retries f once if its connection was dead, as every idle connection is after a server restart. So
-// f must be safe to run twice. The deadline of ctx ends the queries of f, but canceling ctx does not: canceling a
-// query would close its connection, and if many callers left, others would have to wait for new connections.
+// Read runs f on a connection of the pool readers. It runs f again if the connection was dead, as every idle
+// connection is after a server restart. So f must be safe to run twice. The deadline of ctx ends the queries of f,
+// but canceling ctx does not. Canceling a query would close its connection, so if many callers left, other callers
+// would have to wait for new connections.
 func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
 	return twice(ctx, d.readers, func(conn *pgxpool.Conn) error {
 		stays := context.WithoutCancel(ctx)
@@ -174,7 +178,7 @@ func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
 	})
 }
 
-// staying runs queries in its own context instead of the caller's.
+// staying runs queries with the context ctx instead of the caller's context.
 type staying struct {
 	conn *pgxpool.Conn
 	ctx  context.Context
@@ -192,7 +196,8 @@ func (s staying) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
 	return s.conn.QueryRow(s.ctx, sql, args...)
 }
 
-// Report is Read on the connections for reports.
+// Report runs f on a connection of the pool reports. Like Read, it may run f twice. Unlike in Read, canceling ctx
+// ends the queries of f.
 func (d *DB) Report(ctx context.Context, f func(tx Tx) error) error {
 	return twice(ctx, d.reports, func(conn *pgxpool.Conn) error { return f(conn) })
 }
@@ -212,7 +217,7 @@ func twice(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) e
 	return err
 }
 
-// once runs f on a connection of the pool. dead is true if there was no connection, or if it was lost.
+// once runs f on a connection of the pool. dead is true if there was no connection, or if the connection was lost.
 func once(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) (dead bool, err error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -224,8 +229,8 @@ func once(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) er
 }
 
 // KeepDayKey stores the key of a day, unless the day already has a key. It returns when the day's key is on disk.
-// For this, it always commits something: another transaction may have stored the key without being confirmed yet,
-// and when a later commit is on disk, all earlier ones are.
+// Another transaction may have stored the key, but its commit may not be on disk yet. So KeepDayKey always commits
+// something: when this commit is on disk, all earlier commits are.
 func (d *DB) KeepDayKey(ctx context.Context, day int32, key []byte) error {
 	return d.inTx(ctx, d.writers, func(q *Queries) error {
 		if err := q.DayKeyMake(ctx, day, key); err != nil {
@@ -240,7 +245,7 @@ func (d *DB) InTx(ctx context.Context, f func(q *Queries) error) error {
 	return d.inTx(ctx, d.readers, f)
 }
 
-// InLongTx is InTx on the connections for long work. There are few, so callers take a slot first (admin.Slots).
+// InLongTx is InTx on the pool long. This pool has few connections, so callers first take a slot (admin.Slots).
 func (d *DB) InLongTx(ctx context.Context, f func(q *Queries) error) error {
 	return d.inTx(ctx, d.long, f)
 }
@@ -255,16 +260,17 @@ func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) 
 
 func uuidValue(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
-// Work that only one process does at a time. Each value is the name of a lock.
+// The kinds of work for Alone. Only one process at a time does each of them. The value is the name of an advisory
+// lock.
 const (
 	DrainingInbox = "footfall.drain_inbox"
 	Retaining     = "footfall.retain"
 )
 
-// Alone runs f unless another process or goroutine is doing the same work. mine reports whether f ran. Alone never
-// waits for the lock. The lock belongs to the session and not to a transaction, because a transaction that is open
-// as long as f runs would keep a snapshot: PostgreSQL would then keep old versions of all sums, and every batch
-// would read past them. If the connection is lost, another process may start the work before f has returned.
+// Alone runs f while it holds the lock of the work, and returns true. If another process or goroutine holds the
+// lock, Alone returns false at once. The lock belongs to the session, not to a transaction: a transaction that is
+// open as long as f runs would keep a snapshot. PostgreSQL would then keep old versions of all sums, and every
+// batch would read past them. If the connection is lost, another process may start the work before f has returned.
 func (d *DB) Alone(ctx context.Context, work string, f func() error) (mine bool, err error) {
 	conn, err := d.readers.Acquire(ctx)
 	if err != nil {

@@ -21,19 +21,20 @@ const (
 	FaultNone Fault = iota
 	// FaultBusy: rolled back because of other transactions. Send the same batch again.
 	FaultBusy
-	// FaultHint: rolled back because a visitor with a hint was not new. Send the batch again without hints.
+	// FaultHint: rolled back because a visitor with PairColumns.Hinted was not new. Send the batch again without
+	// hints.
 	FaultHint
 	// FaultID: rolled back because another batch has counted a visit with the same id. Look up the ids, and send the
 	// batch again without that visit.
 	FaultID
-	// FaultStale: rolled back because the batch's basis has changed. Drop the caches, and rebuild the batch from the
-	// database.
+	// FaultStale: rolled back because Batch.Basis is no longer the present version. Drop the caches, and rebuild the
+	// batch from the database.
 	FaultStale
 	// FaultDay: rolled back because a site of the batch was counted on a later day, which happens when clocks differ.
 	// Send the batch again with the later day.
 	FaultDay
-	// FaultMoved: rolled back because a position is no longer where the batch starts. Another batch has counted the
-	// visits up to the present position, so do not send these visits again.
+	// FaultMoved: rolled back because a position, an inbox row or an hour of a log is not in the state that the batch
+	// expects. Usually another batch has counted these visits, so do not send them again.
 	FaultMoved
 	// FaultLate: rolled back because a past day is closed. Send the batch as a late batch.
 	FaultLate
@@ -45,7 +46,7 @@ const (
 	// FaultAhead: rolled back because a day of the batch has not started in any time zone by the database's clock.
 	// Measure the clock before sending more.
 	FaultAhead
-	// FaultNoDay: rolled back because the partition of a day is missing. Create it, and send the batch again.
+	// FaultNoDay: rolled back because the partition of a day is missing. Call MakeDays, and send the batch again.
 	FaultNoDay
 	// FaultData: rolled back or not sent because the tables do not accept a row, or because the row's app was deleted or
 	// changed. Send the other rows without this row.
@@ -58,9 +59,12 @@ const (
 	FaultUnknown
 )
 
-// FaultOf classifies an error of this package. It returns FaultUnknown in three cases: the server reported no
-// error, it reported one while it closed the connection, or the batch has committed but may be missing on the
-// synchronous standby. After any other error of the server, the batch has not committed.
+// FaultOf classifies an error of this package. It returns FaultUnknown in three cases:
+//   - the batch may have been sent, and err contains no error of the server;
+//   - the server reported an error while it closed the connection;
+//   - the batch has committed, but may be missing on the synchronous standby.
+//
+// After any other error of the server, the batch has not committed.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return FaultNone
@@ -102,12 +106,14 @@ func FaultOf(err error) Fault {
 	return FaultRefused
 }
 
-// tablesAreNewer reports whether a newer migration step requires batches to write more than this program does.
+// tablesAreNewer reports whether a newer migration step refuses the batches of this program, because it requires
+// batches to write more.
 func tablesAreNewer(pg *pgconn.PgError) bool {
-	return pg.Code == "23514" && strings.HasPrefix(pg.ConstraintName, "batches_by_this_version") // followed by a number in a cell
+	return pg.Code == "23514" && strings.HasPrefix(pg.ConstraintName, "batches_by_this_version") // in a cell, a number follows the name
 }
 
-// statementTimeout is the SQLSTATE of a canceled statement. Its connection stays open.
+// statementTimeout is the SQLSTATE of a statement that was canceled, for example by statement_timeout. The
+// connection stays open.
 const statementTimeout = "57014"
 
 // faultsRaised maps SQLSTATEs that have exactly one meaning to faults.
@@ -119,14 +125,14 @@ var faultsRaised = map[string]Fault{
 	"FF001": FaultStale,  // require_basis
 	"FF002": FaultDay,    // require_days
 	"FF003": FaultAhead,  // require_day_near
-	"FF004": FaultMoved,  // move_position
+	"FF004": FaultMoved,  // move_position, take_from_inbox, count_lines
 	"FF005": FaultTooOld, // require_past_days
 	"FF006": FaultLate,   // require_past_days
 	"FF007": FaultLocked, // lock_app_days_shared
 	"FF008": FaultData,   // put_in_inbox
 }
 
-// answerOf returns the server's error within err, or the zero value if there is none.
+// answerOf returns the server's error within err, or an empty PgError if err contains none.
 func answerOf(err error) *pgconn.PgError {
 	if pg, is := errors.AsType[*pgconn.PgError](err); is {
 		return pg
@@ -139,7 +145,7 @@ func IsDenied(err error) bool { return answerOf(err).Code == "42501" }
 
 // Violates reports whether this constraint of the tables refused a row.
 func Violates(err error, constraint string) bool {
-	return strings.HasPrefix(answerOf(err).ConstraintName, constraint) // followed by a number in a cell
+	return strings.HasPrefix(answerOf(err).ConstraintName, constraint) // in a cell, a number follows the name
 }
 
 // IsNoText reports whether the database refused invalid text: U+0000, or invalid UTF-8.
@@ -186,7 +192,8 @@ func LockedApp(err error) int32 {
 	return int32(app)
 }
 
-// isAppChanged reports whether put_in_inbox found that an app was deleted, or that its counting settings changed.
+// isAppChanged reports whether put_in_inbox refused visits, because their app was deleted or moved, or its settings
+// for days or visitors changed.
 func isAppChanged(err error) bool { return answerOf(err).Code == "FF008" }
 
 func isForeignKeyViolation(err error) bool { return answerOf(err).Code == "23503" }

@@ -10,9 +10,9 @@ import (
 )
 
 // Accept writes visits to the inbox in one transaction, one row per app, and returns when the transaction has
-// committed. id is a batch id: if the connection is lost, DidCommit reports whether the transaction committed. past
-// has the past days of the visits. FaultOf classifies the errors of Accept. ErrAppChanged means that an app was
-// deleted, or that its counting settings changed.
+// committed. past has the past days of the visits. id is the transaction's id in the table batches: if the
+// connection is lost, DidCommit reports whether the transaction committed. FaultOf classifies the errors of Accept.
+// ErrAppChanged means that an app was deleted or moved, or that its settings for days or visitors changed.
 func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, past PastDayColumns) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -39,16 +39,16 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 	return fmt.Errorf("write to the inbox: %w", err)
 }
 
-// ReadInbox runs f on a connection that always finds the inbox's rows by index. Plans made while
-// the inbox had few rows would be slow later, because it can fill with thousands of rows in a
-// moment.
+// ReadInbox runs f on a connection of the pool writers, whose sessions find the rows of the inbox only by index.
+// Other sessions could keep plans from a time when the inbox had few rows. These plans would be slow later, because
+// the inbox can fill with thousands of rows in a moment.
 func (d *DB) ReadInbox(ctx context.Context, f func(q *Queries) error) error {
 	return d.look(ctx, "read the inbox", f)
 }
 
-// Add adds a past day of an app unless it is already included.
+// Add adds a past day of an app, unless c already contains it.
 func (c *PastDayColumns) Add(app, day int32) {
-	for i, d := range slices.Backward(c.Days) { // usually it is the last one
+	for i, d := range slices.Backward(c.Days) { // usually the day is the last one in c
 		if d == day && c.Apps[i] == app {
 			return
 		}

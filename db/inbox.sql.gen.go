@@ -43,7 +43,7 @@ SELECT w.app_id, w.visits::bigint AS visits, w.first::bigint AS first, w.last::b
            JOIN pg_catalog.pg_database AS d ON d.oid = l.database AND d.datname = current_database()
            WHERE l.locktype = 'advisory'
              AND l.classid::bigint = hashtext('footfall.past_days')::bigint & 4294967295
-             AND l.objsubid = 2 -- of two numbers
+             AND l.objsubid = 2 -- a lock with two keys
              AND l.mode = 'ExclusiveLock'
              AND l.granted
        ))::boolean AS is_locked
@@ -66,9 +66,9 @@ type InboxLookRow struct {
 	IsLocked bool
 }
 
-// For each app, the waiting rows after a row number: how many visits they contain, the first and last
-// row, when the first row arrived, and whether the app is locked, so that its visits cannot be counted
-// now.
+// For each app, the rows after the row number @after: how many waiting visits they contain, the first
+// and last row, and when the first row arrived. is_locked is true if another transaction holds the app's
+// days, so that the app's visits cannot be counted now.
 func (q *Queries) InboxLook(ctx context.Context, after int64) ([]InboxLookRow, error) {
 	rows, err := q.db.Query(ctx, InboxLook, after)
 	if err != nil {
@@ -118,8 +118,8 @@ type InboxPutParams struct {
 }
 
 // The inbox: visits that are accepted now and counted a moment later.
-// Writes visits of an app, in a transaction started by BatchBegin. The arrays except uris and tag_sets
-// are one table.
+// Writes visits of an app, in a transaction started by BatchBegin. All arrays except uris and tag_sets
+// are the columns of one table.
 func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 	_, err := q.db.Exec(ctx, InboxPut,
 		arg.App,
@@ -185,10 +185,10 @@ type InboxReadRow struct {
 	CountsSo   bool
 }
 
-// The next rows after a row number: as many as contain about @visits visits, but at least one. of_app
-// selects one app (0: all apps). Rows of the apps in but_for, and of apps that are being moved, are left
-// out. counts_so is true if the app still has the settings for days and visitors that the row was
-// written with.
+// Returns the next rows after the row number @after: as many as contain about @visits visits, but at
+// least one. of_app selects one app (0: all apps). Rows of apps in but_for, and of apps that are being
+// moved, are left out. counts_so is true if the app exists and still has the settings for days and
+// visitors that the row was written with.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.After,
@@ -240,9 +240,10 @@ type InboxTakeParams struct {
 	Untils  []int32
 }
 
-// Removes visits in the transaction that counts them. Each row loses its visits from one place to
-// another. The second place is the end of the row, except in the last row. The arrays are one table, in
-// order of the numbers. Fails with SQLSTATE FF004 unless all of these visits are present.
+// Removes visits in the transaction that counts them. Each of the rows loses its visits from the place
+// in froms to the place in untils. The place in untils is the end of the row, except in the last row.
+// The arrays are the columns of one table, in order of the row numbers. Fails with SQLSTATE FF004 unless
+// all of these visits are present.
 func (q *Queries) InboxTake(ctx context.Context, arg InboxTakeParams) error {
 	_, err := q.db.Exec(ctx, InboxTake, arg.Numbers, arg.Froms, arg.Untils)
 	return err
@@ -263,8 +264,8 @@ type InboxUncountedRow struct {
 	First  int64
 }
 
-// The number of visits of an app that wait in rows up to a row number; the last of these rows; and the
-// first waiting row of any app, whose number increases as rows are counted.
+// The number of visits of an app that wait in rows up to the row number @until, and the last of these
+// rows. Also returns the first waiting row of all apps, whose number increases as rows are counted.
 func (q *Queries) InboxUncounted(ctx context.Context, app int32, until int64) (InboxUncountedRow, error) {
 	row := q.db.QueryRow(ctx, InboxUncounted, app, until)
 	var i InboxUncountedRow

@@ -10,19 +10,20 @@ import (
 
 // LogLine is a line of an access log that a batch records as counted.
 type LogLine struct {
-	Hour *LogHour // nil if there is no line
+	Hour *LogHour // nil if the visit is not from a log
 	Hash uint64
 	At   int64 // seconds since 1970
 }
 
-// LogHour is an hour of access logs as an import saw it when it decided which lines count.
+// LogHour is the state of an hour of access logs at the time when an import decided which lines of this
+// hour count.
 type LogHour struct {
 	App    int32
 	Server string
 	Hour   int32
-	// Version is the sum of the hour's versions of the servers whose lines were compared. It rises with
-	// each line of this import that commits. The database refuses the batch with FaultMoved if the
-	// stored sum is different.
+	// Version is the sum of the hour's versions (log_hours.versions) of the servers whose lines the import
+	// compared. The recorder adds one for each line of this import that commits. The database refuses a
+	// batch with FaultMoved if the stored sum is different.
 	Version int64
 }
 

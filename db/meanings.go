@@ -17,7 +17,7 @@ import (
 // meaning explains a database error to users who do not know SQL.
 type meaning struct{ is, remedy string }
 
-// meanings maps SQLSTATEs and their classes to meanings.
+// meanings maps SQLSTATEs, and classes of SQLSTATEs (their first two characters), to meanings.
 var meanings = map[string]meaning{
 	"22":    {"the database refuses a value", ""},
 	"23":    {"the tables do not accept this row", ""},
@@ -132,8 +132,8 @@ func Reason(err error) string {
 	return "the database does not answer"
 }
 
-// lacksTLS reports whether a connection failed because the server has no TLS and the URL requires it. It returns
-// false if the driver also tried a connection without TLS, as it does by default: then something else is the cause.
+// lacksTLS reports whether a connection failed because the URL requires TLS and the server has none. By default the
+// driver also tries a connection without TLS. Then lacksTLS returns false, because the failure has another cause.
 func lacksTLS(e *pgconn.ConnectError) bool {
 	isPlain := func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil }
 	return e.Config.TLSConfig != nil && !slices.ContainsFunc(e.Config.Fallbacks, isPlain) &&
@@ -190,14 +190,14 @@ func untrusted(err error) bool {
 	return errors.As(err, &certificate) || errors.As(err, &name)
 }
 
-// lastOf returns the innermost error of a chain, following the last of joined errors. It returns nil for
-// nil.
+// lastOf returns the innermost error within err, or nil if err is nil. If an error joins several errors, lastOf
+// follows the last of them.
 func lastOf(err error) (last error) {
 	eachWithin(err, func(within error) { last = within })
 	return last
 }
 
-// IsConnect reports whether no connection could be made.
+// IsConnect reports whether err means that no connection could be made.
 func IsConnect(err error) bool {
 	var e *pgconn.ConnectError
 	return errors.As(err, &e)

@@ -27,10 +27,11 @@ type Migration struct {
 	Applied time.Time
 }
 
-// MigrateUp applies every pending step, replaces functions and views if their files have changed, and
-// returns the names of the applied steps. It then grants the roles their rights as GrantRoles does,
-// because a role may have been created after the schema. Instances may call it concurrently: one
-// migrates, and the others wait.
+// MigrateUp applies every pending step, and replaces functions and views if their files have changed. It then
+// grants the roles their rights as GrantRoles does, because a role may have been created after the schema. Finally
+// it sets the comments of tables and columns. It returns the names of the applied steps, and functionsAndViews if
+// it replaced functions and views. Instances may call MigrateUp concurrently: one instance migrates, and the others
+// wait.
 func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 	var names []string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
@@ -92,7 +93,8 @@ func newerSchema(current, newest int64) error {
 // lock, and needs only the rights of footfall_app.
 func (d *DB) CheckSchema(ctx context.Context) error { return d.checkSchema(ctx, "footfall_app") }
 
-// CheckReports is CheckSchema for read-only callers: its errors suggest only the rights for reading.
+// CheckReports is CheckSchema for read-only callers: if rights are missing, its error suggests the role
+// footfall_report, which can only read.
 func (d *DB) CheckReports(ctx context.Context) error { return d.checkSchema(ctx, "footfall_report") }
 
 func (d *DB) checkSchema(ctx context.Context, needed string) error {
@@ -114,7 +116,7 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	}
 	steps := provider.ListSources()
 	newest := newestOf(steps)
-	// The provider's own method would create a missing table of versions.
+	// The provider's method GetDBVersion would create a missing table of versions.
 	current, err := store.GetLatestVersion(ctx, pool)
 	if err != nil {
 		return fmt.Errorf("read the schema's version: %w", err)
@@ -160,7 +162,7 @@ func (d *DB) checkFunctions(ctx context.Context) error {
 	return nil
 }
 
-// GrantRoles creates the roles for serving and reading if the session's role may create roles, and grants them
+// GrantRoles creates the roles footfall_app and footfall_report if the session's role may create roles, and grants
 // their rights. It returns the roles that do not exist.
 func (d *DB) GrantRoles(ctx context.Context) (missing []string, err error) {
 	return d.queries.RolesGrant(ctx)
@@ -195,8 +197,8 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	return name, err
 }
 
-// RefuseBesideInstances returns an error if services still run on the connection's database when the given time has
-// passed.
+// RefuseBesideInstances waits until no service runs on the database of conn. It returns an error if a service still
+// runs after the time within.
 func RefuseBesideInstances(ctx context.Context, conn *pgx.Conn, within time.Duration) error {
 	for began := time.Now(); ; {
 		instances, err := New(conn).StatusInstances(ctx)
@@ -228,10 +230,9 @@ func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 	return list, err
 }
 
-// withMigrations runs f while no other process can change the schema, and passes it the schema's
-// version. The schema must have been made by the steps of this program. The connection has no statement
-// timeout, but lock waits end after lockWait, so f must use the connection and the provider within
-// untilLocked.
+// withMigrations runs f while no other process can change the schema. current is the schema's version. Before f, it
+// checks that the steps of this program have made the schema. Statements on conn and p have no time limit, but a
+// wait for a lock fails after lockWait. So f must run them within untilLocked.
 func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn *pgx.Conn, current int64) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -323,8 +324,8 @@ const defaultLockPatience = time.Minute
 // tellAfter is how long a migration may take or wait without a log line.
 const tellAfter = time.Second
 
-// untilLocked runs f until it gets its locks or LockPatience is over. f must roll back when it cannot
-// get a lock (FaultBusy). The log shows which step waits, and for how long.
+// untilLocked runs f again until f gets its locks, or until LockPatience is over. If f cannot get a lock, it must
+// roll back and return the error (FaultBusy). what names the work in the log.
 func (d *DB) untilLocked(ctx context.Context, what string, f func() error) error {
 	first, told := time.Now(), time.Now()
 	for {

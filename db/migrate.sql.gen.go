@@ -24,8 +24,8 @@ type CommentsOutdatedParams struct {
 	Texts   []string
 }
 
-// The indexes in the arrays, from 0, of tables and columns whose comment in the database differs. The arrays are one table. A
-// column ” means the table itself.
+// The indexes in the arrays, from 0, of the tables and columns whose comment in the database differs from the given text. The
+// arrays are the columns of one table. A column ” means the table itself.
 func (q *Queries) CommentsOutdated(ctx context.Context, arg CommentsOutdatedParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, CommentsOutdated, arg.Tables, arg.Columns, arg.Texts)
 	if err != nil {
@@ -50,7 +50,7 @@ const CommentsWait = `-- name: CommentsWait :exec
 SELECT set_config('lock_timeout', '2s', true)
 `
 
-// Lets a transaction wait for a lock for longer than it takes until an autovacuum gives way.
+// Lets this transaction wait for a lock for longer than it takes until an autovacuum releases its lock.
 func (q *Queries) CommentsWait(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, CommentsWait)
 	return err
@@ -64,8 +64,8 @@ SELECT set_config('statement_timeout', '0', true),
        set_config('tcp_keepalives_count', '3', true)
 `
 
-// Removes the statement timeout of this transaction, and lets the server detect a vanished client
-// quickly, so that it does not hold locks.
+// Removes the statement timeout of this transaction. Also makes the server detect a vanished client quickly, so that a
+// vanished client's transaction does not keep its locks.
 func (q *Queries) EraseBegin(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, EraseBegin)
 	return err
@@ -85,8 +85,8 @@ const FunctionsDrop = `-- name: FunctionsDrop :exec
 SELECT drop_functions()
 `
 
-// Drops everything created by the files of functions/ and report/. Fails (FaultBusy) while a report uses one of the views, or
-// if another object depends on one of them.
+// Drops everything created by the files of functions/ and report/. Fails (FaultBusy) while a report uses one of the views.
+// Also fails if any other object depends on one of the functions or views.
 func (q *Queries) FunctionsDrop(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, FunctionsDrop)
 	return err
@@ -106,8 +106,7 @@ const LocksGiveUp = `-- name: LocksGiveUp :exec
 SELECT set_config('lock_timeout', $1::text, false)
 `
 
-// Makes each statement of this session fail (FaultBusy) if it waits longer than this for a lock,
-// like 100ms.
+// Makes each statement of this session fail (FaultBusy) if it waits for a lock for longer than @after, for example 100ms.
 func (q *Queries) LocksGiveUp(ctx context.Context, after string) error {
 	_, err := q.db.Exec(ctx, LocksGiveUp, after)
 	return err
@@ -129,8 +128,8 @@ const RolesGrant = `-- name: RolesGrant :one
 SELECT grant_roles()::text[] AS missing
 `
 
-// Creates the roles for serving and reading if this is allowed, and grants their rights. Returns
-// the missing roles.
+// Creates the roles for serving and reading if the session's role may do this, and grants them their rights. Returns the
+// missing roles.
 func (q *Queries) RolesGrant(ctx context.Context) ([]string, error) {
 	row := q.db.QueryRow(ctx, RolesGrant)
 	var missing []string
@@ -143,8 +142,8 @@ SELECT name, hash
 FROM schema_files
 `
 
-// The files that made this database, with their hashes: a row for each applied step, and one for
-// all functions and views while they exist.
+// The files that made this database, with their hashes. There is one row for each applied step, and one for all functions and
+// views, while these exist.
 func (q *Queries) SchemaFiles(ctx context.Context) ([]SchemaFile, error) {
 	rows, err := q.db.Query(ctx, SchemaFiles)
 	if err != nil {
@@ -195,8 +194,9 @@ type SchemaSeenRow struct {
 	Role     string
 }
 
-// Returns whether the table of versions exists, whether the session's role may read it, whether the role @granted exists, and
-// whether the session's role is a member of @granted. The role @granted may read the table. The query itself needs no rights.
+// Returns whether goose's table of versions exists, and whether the session's role may read it. Also returns whether the role
+// @granted, which may read the table, exists, and whether the session's role is a member of @granted. The query itself needs
+// no rights.
 func (q *Queries) SchemaSeen(ctx context.Context, granted string) (SchemaSeenRow, error) {
 	row := q.db.QueryRow(ctx, SchemaSeen, granted)
 	var i SchemaSeenRow
@@ -215,8 +215,8 @@ SELECT pg_logical_emit_message(true, 'footfall', '')
 WHERE NOT pg_is_in_recovery()
 `
 
-// Commits a message that is in no table. Returns when this commit and all earlier ones are on disk, also on the disk of the
-// synchronous standby. Does nothing on a standby.
+// Commits a message in the WAL, which changes no table. Returns when this commit and all earlier ones are on disk, also on
+// the disk of the synchronous standby. Does nothing on a standby.
 func (q *Queries) SessionCommit(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SessionCommit)
 	return err
@@ -241,9 +241,9 @@ UNION ALL
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
 `
 
-// Changes settings of this session, and makes COMMIT wait for the disk and for a synchronous
-// standby's disk: off, local and remote_write do not suffice. Values that are already correct are
-// also set, because a configuration reload does not change values set by the session.
+// Changes settings of this session. Also sets synchronous_commit to on, unless it is remote_apply, so that COMMIT waits for
+// the disk, and for a synchronous standby's disk. Values that are already correct are also set, because a configuration
+// reload does not change values that the session has set.
 func (q *Queries) SessionSet(ctx context.Context, names []string, values []string) error {
 	_, err := q.db.Exec(ctx, SessionSet, names, values)
 	return err
@@ -266,7 +266,7 @@ const VisitsDayMake = `-- name: VisitsDayMake :one
 SELECT make_visits_day($1)::boolean AS made
 `
 
-// Creates the partition of visits for a day. Returns false if it existed.
+// Creates the partition of visits for a day. Returns false if the partition exists.
 func (q *Queries) VisitsDayMake(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, VisitsDayMake, day)
 	var made bool
@@ -317,8 +317,8 @@ SELECT pg_try_advisory_lock(hashtext($1::text))::boolean AS mine
 WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL
 `
 
-// Tries to get the lock for a kind of work, without waiting, and returns whether it did. The session holds the lock until
-// WorkEnd or until the session ends, however long it is idle.
+// Tries to get the lock for a kind of work, without waiting, and returns whether the session got it. The session holds the
+// lock until WorkEnd or until the session ends, however long it is idle.
 func (q *Queries) WorkBegin(ctx context.Context, work string) (bool, error) {
 	row := q.db.QueryRow(ctx, WorkBegin, work)
 	var mine bool

@@ -58,7 +58,8 @@ WHERE e.name = 'offsets'
 `
 
 // Offsets: numbers of targets from elsewhere, which are added to the displayed numbers.
-// A version that changes with every change of offsets, and in a restored or another database.
+// A version of the offsets. It changes with every change of offsets and every start of the server,
+// and differs in a restored database or in another one.
 func (q *Queries) OffsetsEpoch(ctx context.Context) (string, error) {
 	row := q.db.QueryRow(ctx, OffsetsEpoch)
 	var epoch string

@@ -22,7 +22,7 @@ func (a App) CountsBy() CountsBy {
 // Interning is a request for the ids of an app's pages and their sites.
 type Interning struct {
 	App   int32
-	By    CountsBy // the caller's copy; if the app's settings are different, no page is found or created
+	By    CountsBy // the settings as the caller read them; if they have changed, Intern finds and creates no page
 	Pages []string
 	Sites []string // the site of each page
 
@@ -30,7 +30,7 @@ type Interning struct {
 	// is 0.
 	Day      int32
 	MaxToday int64
-	Full     bool // the app has reached MaxToday, so nothing is created
+	Full     bool // the app has reached MaxToday, so Intern creates nothing
 }
 
 // Errors of Intern that concern only the visits of this app.
@@ -61,17 +61,18 @@ func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (f
 		full, err = makePages(ctx, q, in, ids)
 		return err
 	})
-	if isForeignKeyViolation(err) { // every inserted row refers to the app
+	if isForeignKeyViolation(err) { // every row that makePages inserts refers to the app
 		err = ErrAppGone
 	}
 	if err != nil {
 		return false, fmt.Errorf("intern %d pages: %w", len(in.Pages), err)
 	}
-	// A new snapshot also sees rows that another instance has inserted in the meantime.
+	// Only a new query also finds the rows that another instance has inserted in the meantime.
 	return full, findPages(ctx, New(d.writers), in, ids)
 }
 
-// makePages creates the missing pages and sites within the app's limit for the day.
+// makePages creates the missing pages and sites within the app's limit for the day. full reports whether the
+// limit is reached.
 func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) (full bool, err error) {
 	tally, err := q.PagesTallyLock(ctx, in.App, in.Day)
 	if err != nil {
@@ -80,8 +81,8 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 	room := int64(math.MaxInt64)
 	if in.MaxToday > 0 {
 		room = in.MaxToday - tally.Today
-		// Another instance may have created some already: only pages that are still missing count
-		// against the limit.
+		// Another instance may have created some of the pages already. Only pages that are still missing count against
+		// the limit.
 		if err := findPages(ctx, q, in, ids); err != nil {
 			return false, err
 		}
@@ -104,7 +105,7 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 	return sites+pages >= room, q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: in.App, Pages: sites + pages})
 }
 
-// checkCountsBy returns ErrAppGone or ErrAppChanged unless the app's settings are unchanged.
+// checkCountsBy returns ErrAppGone if the app was deleted, and ErrAppChanged if its settings differ from in.By.
 func checkCountsBy(ctx context.Context, q *Queries, in *Interning) error {
 	by, err := q.AppCountsBy(ctx, in.App)
 	switch {
@@ -120,7 +121,8 @@ type newPages struct{ pages, sites []string }
 
 func (n newPages) empty() bool { return len(n.pages) == 0 }
 
-// missing returns pages that have no id and their sites, at most room new ones together.
+// missing returns the pages of in that have no id yet, and their sites. It leaves out pages that do not fit into
+// room, the number of pages and sites that may still be created.
 func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 	chosen := map[string]bool{}
 	costs := func(uri string) int64 {
@@ -145,7 +147,8 @@ func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 	return n
 }
 
-// findPages adds the ids of existing pages and sites to the map ids. It fails if the app's settings have changed.
+// findPages adds the ids of existing pages and sites to the map ids. If it finds any, but the app's settings
+// differ from in.By, it adds nothing and returns an error.
 func findPages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) error {
 	uris := append(append(make([]string, 0, len(in.Pages)+len(in.Sites)), in.Pages...), in.Sites...)
 	rows, err := q.PagesFind(ctx, PagesFindParams{

@@ -23,9 +23,10 @@ type AppCountsByRow struct {
 	Ipv6Prefix int16
 }
 
-// An app's settings for days and visitors, which cannot change once it has pages. No row if it is
-// deleted or being deleted. Runs after the pages were created: a concurrent change of the settings has
-// finished by then. The settings of a moved app are empty.
+// An app's settings for days and visitors. tz is ” if the app has been moved or is being moved. No
+// row if the app is deleted or being deleted. Runs after this transaction has created pages: by then,
+// any concurrent change of the settings has finished. Later, the settings change only if the app's
+// addresses are hashed or the app is moved.
 func (q *Queries) AppCountsBy(ctx context.Context, id int32) (AppCountsByRow, error) {
 	row := q.db.QueryRow(ctx, AppCountsBy, id)
 	var i AppCountsByRow
@@ -56,8 +57,8 @@ type CountsGetRow struct {
 	Rank int64
 }
 
-// The numbers of an app's targets, and a visitor's rank in each (0: never visited). Targets that were
-// never counted are left out.
+// The numbers of an app's targets, and a visitor's rank at each target (0: never visited). Targets
+// that were never counted are left out.
 func (q *Queries) CountsGet(ctx context.Context, arg CountsGetParams) ([]CountsGetRow, error) {
 	rows, err := q.db.Query(ctx, CountsGet, arg.Ip, arg.AppID, arg.Uris)
 	if err != nil {
@@ -178,9 +179,9 @@ type CountsOfVisitsRow struct {
 	Rank  int64
 }
 
-// The numbers of an app's targets, each with the rank there of the visitor at the same index (0: never
-// visited), and its place in the arrays (from 1). Targets that were never counted are left out. Looks
-// up one target at a time, whatever the planner estimates.
+// The numbers of an app's targets. place is the target's place in the arrays (from 1). rank is the
+// rank of the visitor at the same place (0: never visited). Targets that were never counted are left
+// out. Looks up one target at a time, whatever the planner estimates.
 func (q *Queries) CountsOfVisits(ctx context.Context, arg CountsOfVisitsParams) ([]CountsOfVisitsRow, error) {
 	rows, err := q.db.Query(ctx, CountsOfVisits, arg.Uris, arg.Ips, arg.AppID)
 	if err != nil {
@@ -245,10 +246,11 @@ type PagesFindRow struct {
 	CountsSo bool
 }
 
-// Targets: from uri to id and numbers.
-// The ids of an app's existing targets, and for each whether the app exists and has these settings for
-// days and visitors. The settings cannot change once there are targets, until the app is moved. Looks
-// up one target at a time, as VisitsRecord looks up visitors, because writers plan the query once.
+// Targets: finding, creating and reading them by uri.
+// The ids of the given targets that exist in an app. counts_so is true if the app counts here and has
+// these settings for days and visitors. Once an app has targets, the settings change only if its
+// addresses are hashed or the app is moved. Looks up one target at a time, because writers plan the
+// query once, perhaps while the table is small.
 func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFindRow, error) {
 	rows, err := q.db.Query(ctx, PagesFind,
 		arg.AppID,
@@ -294,7 +296,7 @@ type PagesInternParams struct {
 	Sites []string
 }
 
-// Creates missing pages, whose sites must exist. In key order, like SitesIntern.
+// Creates missing pages, whose sites must exist, in key order like SitesIntern.
 func (q *Queries) PagesIntern(ctx context.Context, arg PagesInternParams) (int64, error) {
 	result, err := q.db.Exec(ctx, PagesIntern, arg.AppID, arg.Pages, arg.Sites)
 	if err != nil {
@@ -318,7 +320,7 @@ type PagesTallyAddParams struct {
 	AppID   int32
 }
 
-// Adds created pages and tags to the tally, under the lock.
+// Adds created pages and tags to the app's row of page_tallies, which PagesTallyLock has locked.
 func (q *Queries) PagesTallyAdd(ctx context.Context, arg PagesTallyAddParams) error {
 	_, err := q.db.Exec(ctx, PagesTallyAdd,
 		arg.Pages,
@@ -346,10 +348,11 @@ type PagesTallyLockRow struct {
 	OwnTagsToday int64
 }
 
-// Locks an app's tally, so that only this transaction creates pages and tags of the app until it ends.
-// It must run before anything is created. Returns how many pages and tags were created on the day. If
-// another instance's clock has already started a later day, that day applies. Fails with SQLSTATE
-// FF003 if the day has not started in any time zone.
+// Locks an app's row of page_tallies, so that until this transaction ends, only this transaction
+// creates pages and tags of the app. Runs before any page or tag is created. Returns how many pages
+// and tags were created on the day. If another instance's clock has already started a later day, the
+// numbers are those of that later day. Fails with SQLSTATE FF003 if the day has not started in any
+// time zone.
 func (q *Queries) PagesTallyLock(ctx context.Context, appID int32, day int32) (PagesTallyLockRow, error) {
 	row := q.db.QueryRow(ctx, PagesTallyLock, appID, day)
 	var i PagesTallyLockRow
@@ -365,7 +368,7 @@ ORDER BY page_key(asked.uri)
 ON CONFLICT (app_id, key) DO NOTHING
 `
 
-// Creates missing sites. In key order, so that two instances never deadlock.
+// Creates missing sites, in key order, so that two instances never deadlock.
 func (q *Queries) SitesIntern(ctx context.Context, appID int32, sites []string) (int64, error) {
 	result, err := q.db.Exec(ctx, SitesIntern, appID, sites)
 	if err != nil {

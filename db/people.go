@@ -36,8 +36,9 @@ func (w Way) Tags() string {
 	return strings.Join(w[len(w)-1].Tags, "\n")
 }
 
-// FindPeople returns the ways of the ids, in the same order. It also copies the rows of the previous period on
-// these ways into the present period, because their ids are in use.
+// FindPeople returns the ways of the ids, in the same order. The table people keeps rows for two periods, the
+// present and the previous one. FindPeople copies the previous period's rows on these ways into the present period,
+// because their ids are in use.
 func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
 	err = d.look(ctx, "find people", func(q *Queries) (err error) {
 		ways, err = q.findPeople(ctx, asked)
@@ -46,8 +47,7 @@ func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err err
 	return ways, err
 }
 
-// LookUpPeople is FindPeople on the connections for readers. It looks up again after a deadlock, which FindPeople
-// leaves to its caller.
+// LookUpPeople is FindPeople on the pool readers. Unlike FindPeople, it tries again after a deadlock.
 func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
 	err = RetryBusy(ctx, func() error {
 		return d.Read(ctx, func(q *Queries) (err error) {
@@ -58,8 +58,8 @@ func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err e
 	return ways, err
 }
 
-// findPeople is FindPeople on one connection. It fails if rows cannot be copied: rows without a copy would be
-// deleted too early.
+// findPeople is FindPeople on the connection of q. It fails if rows of the previous period cannot be copied,
+// because these rows would be deleted too early.
 func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) {
 	ways, old, err := q.ways(ctx, asked)
 	if err == nil && len(old) > 0 {
@@ -73,7 +73,7 @@ func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) 
 // all rows are read from disk.
 const peopleAtOnce = 2000
 
-// ways returns the ways of the ids, and all rows of ways that include a row of the previous period.
+// ways returns the ways of the ids. old has all rows of the ways that include a row of the previous period.
 func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old []AppID, err error) {
 	ways = make([]Way, len(asked))
 	for from := 0; from < len(asked) && err == nil; from += peopleAtOnce {
@@ -108,18 +108,18 @@ func columnsOf(all []AppID) (apps []int32, ids []netip.Addr) {
 
 // PersonRow is the new state of an id's row in people.
 type PersonRow struct {
-	Is      netip.Addr // the id that the row leads to; its own id if it is a person
-	Height  int16      // upper bound of the number of steps on a way to this id
+	Is      netip.Addr // the id that the row leads to; the row's own id if that is a person
+	Height  int16      // upper bound of the number of steps on the longest way to this id
 	Tags    []int32
 	Changed bool // the row must be written
-	Lowered bool // Height must be lowered in the table, whether the row is of the present or the previous period
+	Lowered bool // Height must be lowered in the table, in the rows of both periods
 }
 
-// PutPeople calls put, which may change or add rows of an app's ids, and then writes the changed rows. put gets the
-// rows of the ways of the ids. Rows of the previous period have been copied into the present one. If put calls
-// lead, the rows that lead to the ids are added: every row with a height above 0, and for each id that has rows of
-// height 0 at least one of them. No other transaction writes the app's people until the changes are committed. put
-// is called again after a deadlock.
+// PutPeople calls put with the rows of the ways of the ids, and then writes the rows that put has changed or added.
+// Before that, it copies rows of the previous period into the present period. If put calls lead, PutPeople adds the
+// rows that lead to the ids. These are all rows with a height above 0, and for each id at least one of the rows
+// with height 0 that lead to it. No other transaction writes the app's people until the changes are committed.
+// After a deadlock, PutPeople calls put again.
 func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 	put func(rows map[netip.Addr]*PersonRow, lead func() error) error) error {
 	write := func(q *Queries) error {
@@ -130,12 +130,12 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 		switch {
 		case errors.Is(err, ErrNoRows):
 			return ErrAppGone
-		case err == nil && (by.Visitor != "id" || by.Tz == ""): // an app without a time zone is being moved
+		case err == nil && (by.Visitor != "id" || by.Tz == ""): // AppCountsBy returns no time zone for an app that is being moved
 			return ErrAppChanged
 		case err != nil:
 			return err
 		}
-		slices.SortFunc(ids, netip.Addr.Compare) // the order of the table
+		slices.SortFunc(ids, netip.Addr.Compare) // in key order
 		ids = slices.Compact(ids)
 		asked := make([]AppID, len(ids))
 		for i, id := range ids {
@@ -157,19 +157,19 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 		if err := q.putPeople(ctx, app, rows); err != nil {
 			return err
 		}
-		return q.SessionCommit(ctx) // even without a change here: rows written by others may not be confirmed yet
+		return q.SessionCommit(ctx) // even without a change here: rows of another transaction may not be confirmed yet
 	}
-	// A concurrent visit copies the way of an id that it uses, and may hold a row that is to be copied here.
-	// The visit goes first.
+	// A concurrent visit also copies rows of the previous period, so the visit and write may deadlock. If PostgreSQL
+	// rolls back write, RetryBusy runs write again.
 	if err := RetryBusy(ctx, func() error { return d.inTx(ctx, d.writers, write) }); err != nil {
 		return fmt.Errorf("put people: %w", err)
 	}
 	return nil
 }
 
-// addLeading adds the rows that lead to ids, step by step. It also locks them, so that a concurrent visit copies
-// them only after this transaction, with the new heights. Rows of the previous period are not copied here, because
-// this is not a use of their ids.
+// addLeading adds the rows that lead to ids, step by step. It also locks those with a height above 0 in the
+// previous period. A concurrent visit then copies these rows only after this transaction, with the new heights.
+// addLeading itself does not copy them: reading them does not count as a use of their ids.
 func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, rows map[netip.Addr]*PersonRow) error {
 	var leading []netip.Addr
 	for asked := ids; len(asked) > 0; {
@@ -191,7 +191,7 @@ func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, r
 	return q.PeopleHold(ctx, app, leading)
 }
 
-// putPeople writes the changed rows in key order.
+// putPeople lowers heights, and then writes the changed rows in key order.
 func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]*PersonRow) error {
 	lower := PeopleLowerParams{AppID: app}
 	for id, row := range rows {
@@ -241,8 +241,8 @@ func (d *DB) AppsOfNote(ctx context.Context) (withPeople, unfiltered map[int32]b
 	return withPeople, unfiltered, err
 }
 
-// Persons returns the persons that the ids of an app belong to. This does not count as using the ids: rows of
-// the previous period are not copied.
+// Persons returns the persons that the ids of an app belong to. This does not count as using the ids: Persons does
+// not copy rows of the previous period.
 func (q *Queries) Persons(ctx context.Context, app int32, ids []netip.Addr) ([]netip.Addr, error) {
 	rows, err := q.PeopleFind(ctx, slices.Repeat([]int32{app}, len(ids)), ids)
 	persons := slices.Clone(ids)
@@ -252,7 +252,7 @@ func (q *Queries) Persons(ctx context.Context, app int32, ids []netip.Addr) ([]n
 	return persons, err
 }
 
-// TurnPeople starts a new period of people if it is time to.
+// TurnPeople starts a new period of the table people if the present period has ended.
 func (d *DB) TurnPeople(ctx context.Context) error {
 	_, err := d.queries.PeopleRotate(ctx)
 	return err

@@ -17,8 +17,8 @@ WHERE a.visitor = 'id'
   AND (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id ORDER BY p.period, p.app_id, p.id LIMIT 1)
 `
 
-// The apps that have people. For visits of other apps, no ids need to be looked up. Rows are requested
-// in key order, because otherwise all rows of people might be read.
+// The apps that have rows in people. For visits of other apps, no ids need to be looked up. The
+// subquery reads rows in key order, because otherwise it might read all rows of people.
 func (q *Queries) PeopleApps(ctx context.Context) ([]int32, error) {
 	rows, err := q.db.Query(ctx, PeopleApps)
 	if err != nil {
@@ -72,11 +72,11 @@ type PeopleFindRow struct {
 
 // Visitor ids that belong to one person (table people).
 // The rows that lead from the given ids to persons, in order of place and hop. place is the place of
-// the given id in the arrays (from 1). hop counts the steps from the given id (0: its own row). person
-// is the id that the row leads to; the row of a person leads to itself. closed is true for a row of
-// the previous period. Given ids without a row are left out. tags are the person's tags whose names
-// the app counts: name, \x1f, value. (Looking up tags for rows that have none would cost half as much
-// as the rest.)
+// the given id in the arrays (from 1). hop counts the steps from the given id (0: the row of this id
+// itself). person is the id that the row leads to. The row of a person leads to itself. closed is true
+// for a row of the previous period. Given ids without a row are left out. tags are the person's tags
+// whose names the app counts: name, \x1f, value. (Rows without tags skip the look-up of tags, which
+// would cost half as much as the rest of the query.)
 func (q *Queries) PeopleFind(ctx context.Context, appIds []int32, ids []netip.Addr) ([]PeopleFindRow, error) {
 	rows, err := q.db.Query(ctx, PeopleFind, appIds, ids)
 	if err != nil {
@@ -147,9 +147,10 @@ type PeopleLeadingRow struct {
 	Height int16
 }
 
-// The ids that lead directly to these ids of an app, by the valid rows. Returns all ids with a height
-// above 0, to which other ids may lead. Of the ids with height 0 that are not in @there, it returns
-// one for each id that they lead to. Reads all people of the app.
+// The ids of an app that lead directly to the given ids. A row of the previous period is ignored if
+// its id has a row in the present period. Returns all ids with a height above 0, because other ids may
+// lead to them. Of the ids with height 0 that are not in @there, only one is returned for each given
+// id. Reads all people of the app.
 func (q *Queries) PeopleLeading(ctx context.Context, arg PeopleLeadingParams) ([]PeopleLeadingRow, error) {
 	rows, err := q.db.Query(ctx, PeopleLeading, arg.AppID, arg.Ids, arg.There)
 	if err != nil {
@@ -174,7 +175,7 @@ const PeopleLock = `-- name: PeopleLock :exec
 SELECT lock_people($1::integer)
 `
 
-// Locks an app's people for writing or erasing. Runs before the rows are read.
+// Locks an app's people for writing or erasing. Runs before the transaction reads the rows.
 func (q *Queries) PeopleLock(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, PeopleLock, appID)
 	return err
@@ -199,8 +200,8 @@ type PeopleLowerParams struct {
 	Heights []int16
 }
 
-// Lowers the heights of rows in both periods. Rows of the previous period are not copied to the
-// present one, because an id is not in use just because another id leads to it. The arrays are one
+// Lowers the heights of rows in both periods. Does not copy rows of the previous period to the present
+// one: a link from another id does not count as a use of an id. The arrays are the columns of one
 // table.
 func (q *Queries) PeopleLower(ctx context.Context, arg PeopleLowerParams) error {
 	_, err := q.db.Exec(ctx, PeopleLower, arg.AppID, arg.Ids, arg.Heights)
@@ -233,7 +234,8 @@ type PeoplePutParams struct {
 }
 
 // Writes rows of an app's people in the present period, in key order, after PeopleLock. The arrays are
-// one table. A person leads to itself. tags are arrays of tag ids as text (”: none).
+// the columns of one table. For a person, id and person are equal. tags are arrays of tag ids as text
+// (”: none).
 func (q *Queries) PeoplePut(ctx context.Context, arg PeoplePutParams) error {
 	_, err := q.db.Exec(ctx, PeoplePut,
 		arg.AppID,
@@ -256,8 +258,9 @@ FOR KEY SHARE OF p
 ON CONFLICT (period, app_id, id) DO NOTHING
 `
 
-// Copies rows of the previous period into the present one, because their ids are in use. The rows are
-// locked, so that concurrently erased ones do not return. The arrays are one table.
+// Copies rows of the previous period into the present one, because their ids are in use. Locks the
+// rows, so that a row that another transaction is erasing is not copied. The arrays are the columns of
+// one table.
 func (q *Queries) PeopleRenew(ctx context.Context, appIds []int32, ids []netip.Addr) error {
 	_, err := q.db.Exec(ctx, PeopleRenew, appIds, ids)
 	return err
@@ -267,7 +270,8 @@ const PeopleRotate = `-- name: PeopleRotate :one
 SELECT turn_people()::boolean AS turned
 `
 
-// Starts a new period if it is time to. Returns whether it did.
+// Starts a new period of people if the present one has ended. Returns whether a new period was
+// started.
 func (q *Queries) PeopleRotate(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, PeopleRotate)
 	var turned bool

@@ -14,7 +14,7 @@ import (
 type Position struct {
 	App          int32
 	Source, Part string
-	Row          int64 // for visits from the inbox: the number of their row, and App is 0; otherwise 0
+	Row          int64 // for visits from the inbox: the number of the inbox row, and App is 0; otherwise 0
 }
 
 // Compare orders positions in the order in which a batch moves them.
@@ -28,15 +28,15 @@ type Move struct {
 	Position
 	From, To int64
 	Refused  []Refusal // messages between From and To that cannot be counted
-	// Uncounted has a byte for each item of a call between From and To: 1 if the item is not counted,
-	// else 0.
+	// Uncounted is for calls: it has a byte for each item between From and To, '1' if the item is not counted, else
+	// '0'.
 	Uncounted []byte
 }
 
 // Refusal is a message of a queue that cannot be counted.
 type Refusal struct {
 	Position          int64
-	Reason, Beginning string // Beginning is the start of the message; neither identifies a visitor
+	Reason, Beginning string // Beginning is the start of the message; neither text identifies a visitor
 }
 
 func (m *Move) queue(q *pgx.Batch) {
@@ -82,8 +82,9 @@ func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
 	return uncounted, nil
 }
 
-// PositionNext returns a position, or -1 if it no longer exists. The transaction that moved the position may not be
-// confirmed yet. So PositionNext commits something, too: once that is confirmed, all earlier commits are.
+// PositionNext returns how far the part p has been counted, or -1 if the position no longer exists. The transaction
+// that moved the position may not be confirmed yet. So PositionNext commits something, too: when this commit is
+// confirmed, all earlier commits are.
 func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		q := New(conn)
@@ -101,8 +102,8 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err erro
 	return next, nil
 }
 
-// OpenQueue returns the position from which to read a part of a queue. This is first if the part has never been
-// read.
+// OpenQueue returns the position from which to read a part of a queue. If the part has never been read, OpenQueue
+// returns the argument first.
 func (d *DB) OpenQueue(ctx context.Context, p Position, first int64) (next int64, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		next, err = New(conn).QueuePositionOpen(ctx, QueuePositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, First: first})

@@ -14,7 +14,8 @@ const CallsForget = `-- name: CallsForget :one
 SELECT forget_calls($1, $2)::bigint AS forgotten
 `
 
-// Deletes calls that were last sent more than @days days ago, at most @most. Returns their number.
+// Deletes at most @most positions of calls that were last sent more than @days days ago. Returns their
+// number.
 func (q *Queries) CallsForget(ctx context.Context, days int32, most int32) (int64, error) {
 	row := q.db.QueryRow(ctx, CallsForget, days, most)
 	var forgotten int64
@@ -63,8 +64,8 @@ type MessagesRefuseParams struct {
 	Beginnings []string
 }
 
-// Stores messages of a part of a queue that could not be counted, in the transaction that moves its
-// position past them. Keeps only the last refused messages.
+// Stores messages that could not be counted, in the transaction that moves the position of their part
+// of a queue past them. Keeps only the last 1,000 refused messages of the part.
 func (q *Queries) MessagesRefuse(ctx context.Context, arg MessagesRefuseParams) error {
 	_, err := q.db.Exec(ctx, MessagesRefuse,
 		arg.AppID,
@@ -177,8 +178,7 @@ type PositionUncountedParams struct {
 	Part   string
 }
 
-// Which items of a call before its position were not counted: 1 for each of them, 0 for each counted
-// item.
+// For each item of a call before its position: 1 if the item was not counted, 0 if it was.
 func (q *Queries) PositionUncounted(ctx context.Context, arg PositionUncountedParams) (string, error) {
 	row := q.db.QueryRow(ctx, PositionUncounted, arg.AppID, arg.Source, arg.Part)
 	var uncounted string
@@ -218,7 +218,7 @@ const RefusedForget = `-- name: RefusedForget :one
 SELECT forget_refused($1)::bigint AS forgotten
 `
 
-// Deletes refused messages that are some days old, at most @most. Returns their number.
+// Deletes at most @most messages that were refused more than 7 days ago. Returns their number.
 func (q *Queries) RefusedForget(ctx context.Context, most int32) (int64, error) {
 	row := q.db.QueryRow(ctx, RefusedForget, most)
 	var forgotten int64

@@ -27,14 +27,14 @@ func functionFiles() (texts []string, hash string) {
 	for _, pattern := range []string{"functions/*.sql", "report/*.sql"} {
 		paths, _ := fs.Glob(migrations.FS, pattern) // fails only for an invalid pattern
 		for _, path := range paths {
-			text, _ := fs.ReadFile(migrations.FS, path) // it is embedded
+			text, _ := fs.ReadFile(migrations.FS, path) // the file is embedded
 			fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
 			texts = append(texts, string(text))
 		}
 	}
-	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes, migrations.Comments) // these are replaced together with the functions
+	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes, migrations.Comments) // MigrateUp replaces these together with the functions
 	steps, _ := fs.Glob(migrations.FS, "*.sql")
-	// A new step also raises the number, because the views of a cell lack columns that are newer than these views.
+	// A new step raises the number, too, because a cell's views lack columns that are newer than the views.
 	return texts, fmt.Sprintf("%d %x", len(steps)+migrations.Functions, sum.Sum(nil))
 }
 
@@ -116,8 +116,8 @@ func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	return files, err
 }
 
-// makeFunctions replaces all functions and views, unless mayStay accepts the present ones. It does so in one
-// transaction, which also grants the rights to them, so that no session ever finds them missing.
+// makeFunctions replaces all functions and views, unless mayStay accepts the present ones. One transaction drops
+// them, creates them and grants the rights to them, so that no session ever finds them missing.
 func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	texts, hash := functionFiles()
 	files, err := schemaFiles(ctx, New(conn))
@@ -139,7 +139,7 @@ func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err 
 	})
 }
 
-// dropThen drops all functions and views, and runs f in the same transaction. If a report uses a function or a
+// dropThen drops all functions and views, and runs f in the same transaction. While a report uses a function or a
 // view, dropThen rolls back and tries again, so that other reports need not wait.
 func (d *DB) dropThen(ctx context.Context, conn *pgx.Conn, f func(tx pgx.Tx) error) error {
 	return d.untilLocked(ctx, functionsAndViews, func() error {

@@ -30,7 +30,7 @@ func newSessions(url string, o Options) (sessions, error) {
 	parsed, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return sessions{}, fmt.Errorf("database url: %w; it should look like postgres://user:password@host:5432/database",
-			err) // without the password
+			err) // pgx leaves out the password
 	}
 	cfg := parsed.ConnConfig
 	if cfg.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
@@ -67,7 +67,6 @@ func newSessions(url string, o Options) (sessions, error) {
 	return s, err
 }
 
-// connectTimeout bounds the time for making a connection.
 const connectTimeout = 5 * time.Second
 
 // pool makes a pool whose connections have additional settings.
@@ -82,8 +81,8 @@ func (s sessions) pool(ctx context.Context, size int, settings map[string]string
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// with returns the configuration of a connection with additional settings. A statement sets them, and not the
-// startup message, because poolers pass on only a few settings of the startup message and refuse the others.
+// with returns the configuration of a connection with additional settings. The statement SessionSet sets them after
+// connecting, because poolers pass on only a few settings of the startup message and refuse the others.
 func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 	settings := maps.Clone(s.settings)
 	maps.Copy(settings, more)
@@ -99,7 +98,7 @@ func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 		if err := errors.Join(errNames, errValues); err != nil {
 			return err
 		}
-		if s.cell != nil { // before statement_timeout is set, which would end a slow CellArrive in every session
+		if s.cell != nil { // before SessionSet sets statement_timeout, which would end a slow CellArrive in every session
 			if err := conn.ExecParams(ctx, CellArrive, nil, nil, nil, nil).Read().Err; err != nil {
 				return tellNoCell(err)
 			}
@@ -142,8 +141,8 @@ func (d *DB) CheckSessions(ctx context.Context) error {
 	if err != nil || first == int64(own.PgConn().PID()) { // a direct connection: poolers report another process id
 		return err
 	}
-	// Between two statements of the connection own, a pooler that shares sessions gives own's session
-	// to the next connection that needs one.
+	// A pooler that shares sessions gives the session of own to the next connection that needs a session, because own
+	// has no open transaction.
 	for range sessionProbes {
 		other, err := pgx.ConnectConfig(ctx, cfg)
 		if err != nil {
@@ -175,21 +174,21 @@ const defaultDeadAfter = 10 * time.Second
 // TCP_USER_TIMEOUT.
 const aliveProbes = 3
 
-// leaveAfter is how long a server may be silent before the client tries another server. It is long enough to
-// survive the packet or two that a restarting network switch loses, and short compared to a failover.
+// leaveAfter is how long a server may be silent before the client tries another server of the URL. This is long
+// enough to survive the packet or two that a restarting network switch loses, and short compared to a failover.
 const leaveAfter = 3 * time.Second
 
-// keepAlives returns the keepalive settings that detect a connection whose other end has been silent for the given
-// time. They are at least a second, because TCP counts in seconds.
+// keepAlives returns the settings for TCP keepalives that detect when the other end of a connection has been silent
+// for the time dead. Both are at least a second, because TCP counts in seconds.
 func keepAlives(dead time.Duration) (idle, interval time.Duration) {
 	idle = max(dead/2, time.Second)
 	return idle, max((dead-idle)/aliveProbes, time.Second)
 }
 
-// keepAlive makes the server close a connection whose client has been silent for the given time, because a vanished
-// client may hold locks. Keepalives are not enough: TCP sends none while data waits to be acknowledged, and resends
-// such data for a quarter of an hour. TCP_USER_TIMEOUT bounds that time. None of this affects a Unix socket, which
-// cannot lose its other end.
+// keepAlive adds settings that make the server close a connection if the client has been silent for the time dead.
+// A vanished client may hold locks. Keepalives are not enough: TCP sends no keepalives while data waits to be
+// acknowledged, and resends this data for a quarter of an hour. tcp_user_timeout bounds that time. None of this
+// affects a Unix socket, which cannot lose its other end.
 func keepAlive(settings map[string]string, dead time.Duration) {
 	idle, interval := keepAlives(dead)
 	settings["tcp_keepalives_idle"] = fmt.Sprint(int(idle.Seconds()))

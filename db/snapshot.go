@@ -31,8 +31,8 @@ func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, erro
 }
 
 // Take runs f in a read-only transaction whose queries all see the same snapshot. Partitions of visits cannot be
-// dropped during the transaction. If a session is waiting to drop one, it does so before the next snapshot is
-// taken.
+// dropped during the transaction. If another session is waiting to drop a partition, that session drops the
+// partition before Take takes the next snapshot.
 func (s *Snapshots) Take(ctx context.Context, f func(tx Tx) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, s.conn, readOnly, func(tx pgx.Tx) error {

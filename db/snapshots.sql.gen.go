@@ -15,7 +15,7 @@ const SnapshotGate = `-- name: SnapshotGate :exec
 LOCK TABLE closed_days IN ROW SHARE MODE
 `
 
-// Snapshots: how to take one for reading, and who holds an old one.
+// Snapshots: taking one for reading, and finding the holders of old ones.
 // Waits for a transaction that drops a day of visits, and blocks later drops until this transaction
 // ends. SnapshotGate and SnapshotHold must run before the statement that takes the snapshot:
 // otherwise a day might be dropped that the snapshot shows as kept. This is a table lock, because a
@@ -47,7 +47,7 @@ FROM (
            greatest(age(a.backend_xid), age(a.backend_xmin))   AS age,
            a.xact_start                                        AS since
     FROM pg_catalog.pg_stat_activity AS a
-    WHERE coalesce(a.datname, current_database()) = current_database() -- the replication connection of a standby with queries affects all databases
+    WHERE coalesce(a.datname, current_database()) = current_database() -- null: the connection of a standby, which affects all databases
       AND a.pid <> pg_backend_pid()
       AND a.pid NOT IN (SELECT v.pid FROM pg_catalog.pg_stat_progress_vacuum AS v)
     UNION ALL
@@ -74,8 +74,8 @@ type SnapshotHoldersRow struct {
 // The holders of old snapshots, which keep PostgreSQL from removing row versions of this database,
 // oldest first: sessions except vacuums, prepared transactions, and replication slots. Returns each
 // holder's name, how to end it, its oldest transaction id, and when it started (for a session, its
-// transaction). The start is 1970 if it is unavailable: for slots, and for sessions of other roles
-// unless the querying role is a superuser or a member of pg_read_all_stats.
+// transaction). The start is 1970 if it is unavailable: for slots, and for sessions of other roles.
+// A superuser or a member of pg_read_all_stats sees the start of all sessions.
 func (q *Queries) SnapshotHolders(ctx context.Context) ([]SnapshotHoldersRow, error) {
 	rows, err := q.db.Query(ctx, SnapshotHolders)
 	if err != nil {

@@ -11,21 +11,24 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// With a synchronous standby, COMMIT returns once the standby also has the transaction on disk. COMMIT also
-// succeeds if something ends its wait early: canceling it, which PostgreSQL reports as a warning, or emptying
-// synchronous_standby_names, which PostgreSQL does not report. The transaction may then exist only on one machine,
-// and be lost with it. Sessions set synchronous_commit and client_min_messages themselves, so that no configuration
-// reload ends the wait or hides the warning.
+// With a synchronous standby, COMMIT returns once the standby also has the transaction on disk. But COMMIT also
+// succeeds if its wait ends early. This happens in two ways:
+//   - The wait is canceled. PostgreSQL reports this as a warning.
+//   - synchronous_standby_names is emptied. PostgreSQL does not report this.
+//
+// The transaction may then exist on only one machine, and be lost with that machine. Sessions set
+// synchronous_commit and client_min_messages themselves, so that no configuration reload ends the wait or hides the
+// warning.
 
 // ErrAlone is returned for a commit that may exist only on this server.
 var ErrAlone = errors.New("it was committed, but did not wait for the synchronous standby, which may not have it")
 
-// warning is the key in a connection's custom data for its last warning.
+// warning is the key for the last warning in the CustomData of a connection.
 const warning = "footfall.warning"
 
 // keepWarning stores the last warning of a connection.
 func keepWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
-	if n.SeverityUnlocalized == "WARNING" { // not identified by text, which is translated, or SQLSTATE, which all warnings share
+	if n.SeverityUnlocalized == "WARNING" { // the text may be translated, and all warnings have the same SQLSTATE
 		conn.CustomData()[warning] = n.Message
 	}
 }
@@ -50,8 +53,8 @@ func TakeWarning(conn *pgx.Conn) error {
 	return fmt.Errorf("the server warned: %v", said)
 }
 
-// SayStandby stores whether all writers require a synchronous standby from now on. If required is set, it fails
-// unless COMMIT waits for a standby. inAnyCase skips this check: with it, a service refuses visits until a standby
+// SayStandby stores whether all writers require a synchronous standby from now on. If required is set, SayStandby
+// fails unless COMMIT waits for a standby. inAnyCase skips this check. Services then refuse visits until a standby
 // is available.
 func (d *DB) SayStandby(ctx context.Context, required, inAnyCase bool) error {
 	say := func(q *Queries) error { return q.StandbySay(ctx, required) }
@@ -97,8 +100,7 @@ func (d *DB) AwaitsStandby(ctx context.Context) error {
 	})
 }
 
-// CommitsAlone returns how many commits this instance saw return before the synchronous standby had
-// them.
+// CommitsAlone returns how many commits of this instance did not wait for the synchronous standby.
 func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
 
 // errUnconfirmed is returned if the standby could not be checked after a commit.
@@ -122,7 +124,8 @@ func (d *DB) alone(why error) error {
 	return fmt.Errorf("%w: %w", ErrAlone, why)
 }
 
-// write runs f, which commits, and returns when the commit is confirmed.
+// write runs f on a connection of the pool, and returns when the commit of f is confirmed. If a synchronous standby
+// is required and COMMIT waits for none, write fails before it runs f.
 func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -161,13 +164,14 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) er
 	return d.commitAsked(ctx, conn, new(pgx.Batch), true)
 }
 
-// requireStandby returns whether a standby is required. It fails if one is required and COMMIT waits for none.
+// requireStandby returns whether a synchronous standby is required. It fails if a standby is required but COMMIT
+// waits for none.
 func (d *DB) requireStandby(ctx context.Context, conn *pgxpool.Conn) (required bool, err error) {
 	return New(conn).StandbyRequire(ctx, d.options.RequireStandby)
 }
 
-// confirm returns when the session's last commit is also on the standby. After a warning it commits again: when the
-// second commit is on the standby, all earlier ones are.
+// confirm returns when the session's last commit is also on the synchronous standby. If the server warned that the
+// commit did not wait, confirm commits again: when the second commit is on the standby, all earlier commits are.
 func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 	warned := TakeWarning(conn.Conn())
 	if warned == nil {
@@ -191,8 +195,8 @@ func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 var errCommitsNothing = errors.New("does not commit in time: it waits for its synchronous standby, or for its disk")
 
 // mustCommit makes writers skip a server that cannot commit, for example a replaced primary that still runs, and
-// try the next host of the URL. If writers reach another server than before, the connections of the other pools are
-// replaced, so that they follow.
+// try the next host of the URL. If writers reach another server than before, mustCommit replaces the connections of
+// the pools readers and reports, so that they follow.
 func (d *DB) mustCommit(cfg *pgxpool.Config) {
 	prepare := cfg.ConnConfig.AfterConnect
 	cfg.ConnConfig.AfterConnect = nil
@@ -221,23 +225,23 @@ func (d *DB) mustCommit(cfg *pgxpool.Config) {
 
 func addressOf(conn *pgconn.PgConn) string { return conn.Conn().RemoteAddr().String() }
 
-// left reports whether a connection leads to another server than the writers'.
+// left reports whether a connection leads to another server than the last connection of the writers.
 func (s sessions) left(conn *pgconn.PgConn) bool {
 	writers := s.writers.Load()
 	return writers != nil && *writers != addressOf(conn)
 }
 
-// followWriters makes a connection prefer the writers' server. If no other host responds, the
-// connection stays where it is, so that reads continue during a failover.
+// followWriters makes a connection prefer the server of the writers. If no other host responds, the connection
+// stays with its server, so that reads continue during a failover.
 func (s sessions) followWriters(ctx context.Context, conn *pgconn.PgConn) error {
 	err := s.validate(ctx, conn)
 	if err == nil && s.left(conn) {
-		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, conn) // only its error makes the driver try the next host
+		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, conn) // only this function's error makes the driver try the next host
 	}
 	return err
 }
 
-// validate checks a connection as the URL requires.
+// validate runs the check that the URL requires of a connection (target_session_attrs), if any.
 func (s sessions) validate(ctx context.Context, conn *pgconn.PgConn) error {
 	if check := s.parsed.ConnConfig.ValidateConnect; check != nil {
 		return check(ctx, conn)
@@ -248,7 +252,7 @@ func (s sessions) validate(ctx context.Context, conn *pgconn.PgConn) error {
 // errAwaitsStandby explains why commits take too long.
 var errAwaitsStandby = errors.New("commits wait for the synchronous standby, which does not answer")
 
-// explain adds to a timeout error that the server waits for its standby, if it does.
+// explain adds errAwaitsStandby to a timeout error if commits wait for the synchronous standby.
 func (d *DB) explain(err error) error {
 	if !pgconn.Timeout(err) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errCommitsNothing) {
 		return err
@@ -261,5 +265,5 @@ func (d *DB) explain(err error) error {
 	return fmt.Errorf("%w: %w", errAwaitsStandby, err)
 }
 
-// explainWithin is short because the error itself is already available.
+// explainWithin bounds the query of explain. It is short, because the caller already has an error to return.
 const explainWithin = 250 * time.Millisecond

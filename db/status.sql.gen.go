@@ -20,10 +20,11 @@ SELECT (NOT pg_is_in_recovery()
                         WHERE wait_event = 'SyncRep' AND query_start < now() - make_interval(secs => $1::double precision))))::boolean AS waits
 `
 
-// Whether COMMIT waits for a synchronous standby that does not respond: no such standby is connected,
-// or a session of this role has waited for this number of seconds. Only a superuser or a member of
-// pg_read_all_stats can see which standby is synchronous. For other roles every follower counts,
-// including base backups.
+// Whether COMMIT waits for a synchronous standby that does not respond. Either no synchronous
+// standby is connected, or a session has waited for one for this number of seconds. A superuser or a
+// member of pg_read_all_stats can see all sessions, and which standbys are synchronous. Other roles
+// only see their own sessions, and every replication connection counts as a synchronous standby,
+// even a base backup.
 func (q *Queries) CommitsWait(ctx context.Context, seconds float64) (bool, error) {
 	row := q.db.QueryRow(ctx, CommitsWait, seconds)
 	var waits bool
@@ -54,7 +55,7 @@ type StatusDailyRow struct {
 }
 
 // The daily task: the last day on which it completed, whether it is running, and the last closed day
-// and when it was closed. Days are 0 if there is none.
+// and when that day was closed. Days are 0 if there is none.
 func (q *Queries) StatusDaily(ctx context.Context) (StatusDailyRow, error) {
 	row := q.db.QueryRow(ctx, StatusDaily)
 	var i StatusDailyRow
@@ -87,9 +88,9 @@ type StatusInstancesRow struct {
 	Since   time.Time
 }
 
-// The running instances: each holds an epoch of apps while its session lasts. For sessions of another
-// role, name and address are empty and the start is 1970, unless the querying role is a superuser or
-// a member of pg_read_all_stats. The address is also empty for a Unix socket.
+// The running instances: each holds an epoch of apps while its session lasts. Sessions of another
+// role are shown without name and address, and with the start 1970. A superuser or a member of
+// pg_read_all_stats sees these values, too. The address is also empty for a Unix socket.
 func (q *Queries) StatusInstances(ctx context.Context) ([]StatusInstancesRow, error) {
 	rows, err := q.db.Query(ctx, StatusInstances)
 	if err != nil {
@@ -129,7 +130,8 @@ type StatusServerRow struct {
 	IsStandby bool
 }
 
-// The state of the service, also for instances. No query here reads a table of visits or visitors.
+// The state of the service, which instances read, too. No query here reads a table of visits or
+// visitors.
 // The server, its database, the standbys that COMMIT waits for, whether it is a standby itself, and
 // whether its memory is in huge pages. Before PostgreSQL 17, the use of huge pages is known only if
 // huge_pages is on or off.

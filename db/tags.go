@@ -14,13 +14,14 @@ import (
 // Tag is a tag of an app: a name and a value.
 type Tag struct{ Name, Value string }
 
-// PackedTags are the tags of a batch's pairs in the format of tag_news.
+// PackedTags are the tags of a batch's pairs in the format of the column tag_news.tags.
 type PackedTags struct {
 	packed []byte
 	day    int32 // day of the pair that was added last
 }
 
-// Add adds the tag ids of a pair. Pairs must be added in order. pair is its index in the batch.
+// Add adds the tag ids of a pair. pair is the index of the pair in the batch. Pairs must be added in the order
+// of the batch.
 func (t *PackedTags) Add(pair int, target int64, day int32, tags []int32) {
 	if len(tags) == 0 {
 		return
@@ -35,7 +36,7 @@ func (t *PackedTags) Add(pair int, target int64, day int32, tags []int32) {
 	t.packed, t.day = p, day
 }
 
-// TagSet formats tag ids as the rows of visits store them.
+// TagSet formats tag ids as the text of a PostgreSQL array, for the column visits.tags.
 func TagSet(tags []int32) string {
 	text := append(make([]byte, 0, 8*len(tags)+2), '{')
 	for i, tag := range tags {
@@ -91,8 +92,8 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, missing NewTags, maxT
 		if err != nil {
 			return err
 		}
-		// Another instance may have created some already: only tags that are still missing count
-		// against the limit.
+		// Another instance may have created some of the tags already. Only tags that are still missing count against
+		// the limit.
 		if err := findTags(ctx, q, app, slices.Concat(missing.Open, missing.Own), ids); err != nil {
 			return err
 		}
@@ -139,9 +140,9 @@ func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool,
 // kilobytes.
 const foldedRows = 200
 
-// FoldTags adds the rows of tag_news to tag_days, including rows of other instances. It does nothing if another
-// instance is already doing this. It also removes a damaged row, which would otherwise block all later rows for
-// ever, and returns an error about it.
+// FoldTags adds the rows of tag_news to tag_days, including rows of other instances. It does nothing while
+// another instance runs FoldTags. A damaged row would block all later rows for ever. So FoldTags also removes
+// damaged rows, and returns an error about them.
 func (d *DB) FoldTags(ctx context.Context) (damaged error) {
 	for {
 		rows, err := d.foldTags(ctx, &damaged)
@@ -151,7 +152,8 @@ func (d *DB) FoldTags(ctx context.Context) (damaged error) {
 	}
 }
 
-// foldTags folds up to foldedRows rows, and returns their number.
+// foldTags adds up to foldedRows rows of tag_news to tag_days in one transaction, and returns the number of
+// these rows.
 func (d *DB) foldTags(ctx context.Context, damaged *error) (rows int, err error) {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()
@@ -184,7 +186,7 @@ type tagDay struct {
 
 type tagSum struct{ pv, newcomers int64 }
 
-// SumTags adds up the readable parts of the rows of tag_news.
+// SumTags adds up the readable parts of the rows of tag_news. damaged lists the rows with unreadable parts.
 func SumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
 	added := map[tagDay]tagSum{}
 	for i := range news {
@@ -203,7 +205,8 @@ func SumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
 	return sums, damaged
 }
 
-// addTo adds the tags of a row up to the first unreadable tag. whole reports whether all were readable.
+// addTo adds the tags of the row n to added, up to the first unreadable tag. whole reports whether all tags
+// were readable.
 func (n *TagNews) addTo(added map[tagDay]tagSum) (whole bool) {
 	rest, broken := n.Tags, false
 	next := func() int64 {

@@ -34,8 +34,8 @@ type TagDaysAddParams struct {
 	Newcomers []int64
 }
 
-// Adds sums to tag_days. The arrays are one table without duplicate rows. Ignores pages that have
-// been deleted since they were counted.
+// Adds sums to tag_days. The arrays are the columns of one table without duplicate rows. Ignores
+// pages that have been deleted since they were counted.
 func (q *Queries) TagDaysAdd(ctx context.Context, arg TagDaysAddParams) error {
 	_, err := q.db.Exec(ctx, TagDaysAdd,
 		arg.Pages,
@@ -53,7 +53,7 @@ WHERE n.ctid = ANY (ARRAY(SELECT t.ctid FROM tag_news AS t LIMIT $1))
 RETURNING n.verdicts, n.tags
 `
 
-// Removes at most @most rows from tag_news.
+// Removes at most @most rows from tag_news, and returns them.
 func (q *Queries) TagNewsTake(ctx context.Context, most int32) ([]TagNews, error) {
 	rows, err := q.db.Query(ctx, TagNewsTake, most)
 	if err != nil {
@@ -103,9 +103,10 @@ type TagsFindRow struct {
 	ID    int32
 }
 
-// Tags: from name and value to id, and the visitors counted with each.
+// Tags: finding and creating them by name and value, and adding up the visitors counted with each
+// tag.
 // The ids of an app's existing tags, each with its place in the arrays (from 1). Looks up one tag at
-// a time, as VisitsRecord looks up visitors, because writers plan the query once.
+// a time, because writers plan the query once, perhaps while the table is small.
 func (q *Queries) TagsFind(ctx context.Context, arg TagsFindParams) ([]TagsFindRow, error) {
 	rows, err := q.db.Query(ctx, TagsFind, arg.Names, arg.TagValues, arg.AppID)
 	if err != nil {
@@ -130,7 +131,8 @@ const TagsFoldBegin = `-- name: TagsFoldBegin :one
 SELECT pg_try_advisory_xact_lock(hashtext('footfall.fold_tags'))::boolean AS mine
 `
 
-// Tries to get the lock for writing tag_days, and returns whether it did.
+// Tries to get the lock for writing tag_days, without waiting, and returns whether the transaction
+// got it.
 func (q *Queries) TagsFoldBegin(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, TagsFoldBegin)
 	var mine bool
@@ -150,7 +152,7 @@ type TagsMakeParams struct {
 	TagValues []string
 }
 
-// Creates missing tags of an app, under the lock of its row of page_tallies.
+// Creates missing tags of an app. PagesTallyLock has locked the app's row of page_tallies before.
 func (q *Queries) TagsMake(ctx context.Context, arg TagsMakeParams) error {
 	_, err := q.db.Exec(ctx, TagsMake, arg.AppID, arg.Names, arg.TagValues)
 	return err
@@ -180,8 +182,8 @@ type VisitsFindParams struct {
 	Ips   []netip.Addr
 }
 
-// The arrays are one table of targets, days and visitors. Returns the places (from 1) of the rows
-// whose visitor was counted at the target on the day.
+// Returns the places (from 1) of the rows whose visitor was counted at the target on the day. The
+// arrays are the columns of one table: targets, days and visitors.
 func (q *Queries) VisitsFind(ctx context.Context, arg VisitsFindParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, VisitsFind, arg.Pages, arg.Days, arg.Ips)
 	if err != nil {

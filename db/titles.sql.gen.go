@@ -22,7 +22,8 @@ type TitlesPutParams struct {
 }
 
 // Titles of pages.
-// Stores titles of pages, unless their app stores none. The arrays are one table.
+// Stores titles of pages, unless their app stores no titles. The arrays are the columns of one
+// table.
 func (q *Queries) TitlesPut(ctx context.Context, arg TitlesPutParams) error {
 	_, err := q.db.Exec(ctx, TitlesPut, arg.Pages, arg.Titles, arg.ToldAt)
 	return err

@@ -21,9 +21,10 @@ ORDER BY v.app_id, v.id COLLATE "C"
 `
 
 // Visit ids, with which visits may be sent again.
-// Stores visit ids in the transaction of the batch that counts the visits, without duplicates, and
-// in the same order in every batch. Violates the key if a visit with one of the ids was counted
-// before. Waits for a transaction that is counting a visit with one of the ids.
+// Stores visit ids in the transaction of the batch that counts the visits. The caller passes each
+// id only once. Every batch inserts its ids in the same order. Waits for a transaction that is
+// counting a visit with one of the ids. Violates the key if a visit with one of the ids was counted
+// before.
 func (q *Queries) VisitIDsAdd(ctx context.Context, apps []int32, ids []string) error {
 	_, err := q.db.Exec(ctx, VisitIDsAdd, apps, ids)
 	return err

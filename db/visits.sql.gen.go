@@ -17,7 +17,8 @@ SELECT b.basis::text AS basis
 FROM bases AS b
 `
 
-// The version of the tables' contents that instances may cache. Instances read it before the contents.
+// The basis: the version of the table contents that instances may cache. An instance reads the basis before the
+// contents.
 func (q *Queries) BasisGet(ctx context.Context) (string, error) {
 	row := q.db.QueryRow(ctx, BasisGet)
 	var basis string
@@ -37,9 +38,9 @@ SELECT bool_and(abandoned)::boolean AS abandoned
 FROM claimed
 `
 
-// Waits for the transaction with this id if it is still running. True: it never committed, and no longer can.
-// False: it committed. Repeated calls return the same result. The id is inserted for both turns, because the
-// batch may have started, or may start later, in either of them.
+// Waits for the transaction of the batch with this id if it is still running. Returns true if the batch never
+// committed, and no longer can. Returns false if it committed. Repeated calls return the same result. Inserts
+// the id for both turns, because the batch may have started, or may start later, in either turn.
 func (q *Queries) BatchAbandon(ctx context.Context, id pgtype.UUID) (bool, error) {
 	row := q.db.QueryRow(ctx, BatchAbandon, id)
 	var abandoned bool
@@ -57,14 +58,16 @@ VALUES ($1, 3)
 //
 //	BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 //
-// If the visits' sources have positions, PositionMove runs before CountersLock, once for each position. If
-// visits are of past days, PastDaysHold runs before both. If such visits are late, LateVisitsRecord replaces
-// VisitsRecord. If all visitors are hinted to be new, NewVisitorsRecord does. If visits have ids, VisitIDsAdd
-// follows BatchBegin. The batch leaves out visits that are known to be counted already.
+// VisitIDsAdd follows BatchBegin if visits have ids. The batch leaves out visits whose ids are known to be
+// counted already. PastDaysHold is next if visits are of past days. Then PositionMove runs once for each
+// position, if the sources of the visits have positions. CountersLock runs after all of these. LateVisitsRecord
+// replaces VisitsRecord if visits may be late. NewVisitorsRecord replaces VisitsRecord if all visitors are
+// hinted to be new. DaysVisited replaces VisitsRecord if the batch has no (target, visitor) pairs.
 //
 // CountersLock takes every row lock that the batch needs in one global order, so that no two batches can
-// deadlock. BatchCheck and VisitsRecord are separate statements after it, because they need snapshots taken
-// under these locks: they must see rows inserted by other batches, and erasures that held the locks before.
+// deadlock. BatchCheck and VisitsRecord are separate statements after CountersLock, because they need snapshots
+// taken under these locks. They must see rows that other batches have inserted, and erasures that held the locks
+// before.
 // Inserts the batch's id. If this connection is lost, BatchAbandon reports whether the transaction committed.
 func (q *Queries) BatchBegin(ctx context.Context, id pgtype.UUID) error {
 	_, err := q.db.Exec(ctx, BatchBegin, id)
@@ -103,10 +106,11 @@ type BatchCheckRow struct {
 	Required   bool
 }
 
-// Fails with SQLSTATE FF001 if the batch's basis has changed (an empty basis is not checked), with FF002 if a
-// site of the batch was already counted on a later day, with FF003 if a day of the batch has not started in any
-// time zone, and with FF009 like StandbyRequire. Returns the result of StandbyRequire. Functions are called only
-// to raise an error. Calling them for every batch would take most of the time.
+// Fails with SQLSTATE FF001 if the batch's basis has changed (an empty basis is not checked). Fails with FF002
+// if a site of the batch was already counted on a later day. Fails with FF003 if a day of the batch has not
+// started in any time zone. Fails with FF009 like StandbyRequire, and returns the result of StandbyRequire.
+// require_basis() and require_days() are called only to raise an error. Calling them for every batch would take
+// most of the time.
 func (q *Queries) BatchCheck(ctx context.Context, arg BatchCheckParams) (BatchCheckRow, error) {
 	row := q.db.QueryRow(ctx, BatchCheck,
 		arg.Basis,
@@ -123,7 +127,7 @@ const BatchCommit = `-- name: BatchCommit :exec
 COMMIT
 `
 
-// Commits the batch. From now on its visits count.
+// Commits the batch, so that its visits count.
 func (q *Queries) BatchCommit(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BatchCommit)
 	return err
@@ -143,8 +147,8 @@ const BatchesEmpty = `-- name: BatchesEmpty :one
 SELECT empty_batches()::boolean AS emptied
 `
 
-// Deletes old batches that no client can ask about any more. False: there were no such batches, or their table
-// is in use. Does not wait for locks.
+// Deletes the ids of old batches, which no instance looks up any more. Returns false if there were none, or if
+// their table is in use. Does not wait for locks.
 func (q *Queries) BatchesEmpty(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, BatchesEmpty)
 	var emptied bool
@@ -172,8 +176,8 @@ type CountersLockParams struct {
 	Newcomers []int64
 }
 
-// Adds the batch's visits to hot, and its hinted newcomers to pv and uv, and locks the counters of its targets.
-// Returns the new sums.
+// Locks the counters of the batch's targets, and adds the batch's visits to hot, and its hinted newcomers to pv
+// and uv. Returns the new sums.
 func (q *Queries) CountersLock(ctx context.Context, arg CountersLockParams) ([]Counter, error) {
 	rows, err := q.db.Query(ctx, CountersLock, arg.Pages, arg.Hots, arg.Newcomers)
 	if err != nil {
@@ -219,8 +223,8 @@ type DaysVisitedParams struct {
 	Hots       []int64
 }
 
-// Writes the visits by day of a batch in which no pair is to be decided. It writes no tags: these are counted
-// with decided pairs.
+// Adds a batch's visits to the days of their targets if the batch has no pairs. Writes no tags, because tags
+// belong to pairs.
 func (q *Queries) DaysVisited(ctx context.Context, arg DaysVisitedParams) error {
 	_, err := q.db.Exec(ctx, DaysVisited,
 		arg.Targets,
@@ -273,10 +277,10 @@ type LateVisitsRecordRow struct {
 	Counted  bool
 }
 
-// Does the work of VisitsRecord for visits of any days. The first four arrays are a table with a row for each
-// distinct pair and day, in the order of arrival. turns counts the rows of the same pair up to this row. The
-// next four arrays are a table of the targets by day. tags and tag_sets are the tags of the first table. Returns
-// a row for each row of the first table.
+// Does the work of VisitsRecord for visits of any days. pages, ips, days and turns are the columns of a table
+// with a row for each distinct pair and day, in the order of arrival. turns counts the rows of the same pair up
+// to this row. The next four arrays are the columns of a table with a row for each day of a target. tags and
+// tag_sets are the tags of the first table. Returns a row for each row of the first table.
 func (q *Queries) LateVisitsRecord(ctx context.Context, arg LateVisitsRecordParams) ([]LateVisitsRecordRow, error) {
 	rows, err := q.db.Query(ctx, LateVisitsRecord,
 		arg.Pages,
@@ -367,14 +371,17 @@ type NewVisitorsRecordParams struct {
 	Tags       []byte
 }
 
-// Does the work of VisitsRecord if all pairs of the batch are hinted. CountersLock has then already counted all
-// pairs, and no decision is left. So this takes only four fifths of the time of VisitsRecord. pages, ips, days,
-// places, later and tag_sets are one table with a row for each pair, in key order. places is the place of the
-// pair's target among the targets (from 1). later is how many newcomers arrived at the target after the pair's
-// visitor. The other five arrays are a table of the targets, in order of id. tags are the tags of the pairs. If
-// a hint is wrong, an insert violates the key of visitors or visits.
+// Does the work of VisitsRecord if all pairs of the batch are hinted. Then CountersLock has already counted all
+// pairs, and nothing needs to be decided. So this statement takes only four fifths of the time of VisitsRecord.
+// If a hint is wrong, an insert violates the key of visitors or visits.
 //
-// Ranks come from an array, because a join of the two tables would give the planner a choice.
+// pages, ips, days, places, later and tag_sets are the columns of a table with a row for each pair, in key
+// order. places is the place of the pair's target among the targets (from 1). later is how many newcomers
+// arrived at the target after the pair's visitor. The other five arrays are the columns of a table of the
+// targets, in order of id. tags are the tags of all pairs, as in VisitsRecord.
+//
+// The last ranks of the targets are read from an array, because a join of the two tables would give the planner
+// a choice.
 func (q *Queries) NewVisitorsRecord(ctx context.Context, arg NewVisitorsRecordParams) error {
 	_, err := q.db.Exec(ctx, NewVisitorsRecord,
 		arg.Pages,
@@ -410,7 +417,7 @@ SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY ($1::integer[]
 `
 
 // Returns whether visits of these sites and days may be late: the site was counted on a later day, or the day is
-// closed. Both arrays are one table.
+// closed. The arrays are the columns of one table.
 func (q *Queries) PastDaysAreLate(ctx context.Context, days []int32, sites []int64) (bool, error) {
 	row := q.db.QueryRow(ctx, PastDaysAreLate, days, sites)
 	var late bool
@@ -428,9 +435,10 @@ type PastDaysHoldParams struct {
 	Late bool
 }
 
-// Locks the past days and the apps of a batch. The arrays are one table. late is true for a batch of late
-// visits. Fails with SQLSTATE FF003 if a day has not started in any time zone, with FF005 if an app no longer
-// keeps a day, with FF006 if a day is closed and late is false, and with FF007 if an app is locked.
+// Locks the past days and the apps of a batch. The arrays are the columns of one table. late is true for a batch
+// of late visits. Fails with SQLSTATE FF003 if a day has not started in any time zone, and with FF005 if an app
+// no longer keeps a day. Fails with FF006 if a day is closed and late is false, and with FF007 if an app is
+// locked.
 func (q *Queries) PastDaysHold(ctx context.Context, arg PastDaysHoldParams) error {
 	_, err := q.db.Exec(ctx, PastDaysHold, arg.Apps, arg.Days, arg.Late)
 	return err
@@ -570,7 +578,7 @@ SELECT coalesce(sum(uv), 0)::bigint AS visitors
 FROM counters
 `
 
-// The number of rows of visitors, computed from the sums.
+// The number of visitors of all targets: the rows of visitors, and the erased and forgotten visitors.
 func (q *Queries) VisitorsCount(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, VisitorsCount)
 	var visitors int64
@@ -599,8 +607,8 @@ WITH asked AS (
         LIMIT 1
     ) AS v ON true
 ), decided AS MATERIALIZED (
-    -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of arrival. Hinted
-    -- newcomers are already included in uv.
+    -- uv in counters is also the last rank that was given. Newcomers get the ranks after uv, in the order of
+    -- arrival. uv already includes the hinted newcomers.
     SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.tags, f.last_day,
            f.rank IS NULL                           AS newcomer,
            f.rank IS NULL OR f.last_day < f.day_id  AS counted,
@@ -663,8 +671,8 @@ WITH asked AS (
     ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
         SET visitors = r.visitors + excluded.visitors
 ), summed AS (
-    -- The rows exist and are locked. An inserted row must pass the checks on counters before the conflict is
-    -- found, so its hot is as large as its pv.
+    -- The rows of counters exist, and CountersLock has locked them. A row to insert must pass the checks of
+    -- counters before PostgreSQL finds the conflict, so hot is as large as pv.
     INSERT INTO counters AS c (page_id, hot, pv, uv)
     SELECT page_id, count(*), count(*), sum(newcomer::integer)
     FROM decided
@@ -707,20 +715,22 @@ type VisitsRecordRow struct {
 	Counted  bool
 }
 
-// Decides for each (target, visitor) pair of the batch whether it counts, and writes it. The first five arrays
-// are one table with a row for each distinct pair, in the order of arrival. hinted means "certainly a new
-// visitor": the visitor is not looked up, and CountersLock has counted them. If the hint is wrong, an insert
-// violates the key of visitors or visits. tag_sets are the tags of pairs at sites, each as the text of an array.
-// ” means unknown, as for pairs at pages. The next four arrays are another table with a row for each target of
-// the batch: its site (0: it is a site), the day, and its visits. tags are the tags of all pairs in the format
-// of tag_news. Returns for each row of the first table: its place in the arrays (from 1), the visitor's rank,
-// whether the visitor is new to the target, and whether this was their first visit of the day.
+// Decides for each (target, visitor) pair of the batch whether it counts, and writes it. Returns for each pair
+// its place in the arrays (from 1), and the visitor's rank. newcomer is true if the visitor is new to the
+// target, and counted if this was their first visit of the day.
+//
+// The first five arrays are the columns of a table with a row for each distinct pair, in the order of arrival.
+// hinted means "certainly a new visitor": CountersLock has already counted the visitor, who is not looked up
+// here. If the hint is wrong, an insert violates the key of visitors or visits. tag_sets are the tags of pairs
+// at sites, each as the text of an array. ” means unknown, as for pairs at pages. The next four arrays are the
+// columns of a table with a row for each target of the batch: the target, the target's site (0: the target is a
+// site), the day, and the number of visits. tags are the tags of all pairs in the format of tag_news.
 //
 // The statement is planned once, perhaps on empty tables, and the plan must suit large ones. So the planner gets
-// no choice: no two of the tables made from arrays are joined with each other, and counters is updated through a
-// conflict with its key. A visitor is looked up row by row, as a range of one address with the first row in
-// order, because only the primary key has this order. (With a plain equality on empty tables, the index of ranks
-// seems as cheap.) Writers' sessions disable other scans.
+// no choice. Tables made from arrays are not joined with each other, and counters is updated through a conflict
+// with its key. Each visitor is looked up separately: as the first row, in order, of a range of one address.
+// Only the primary key has this order. (With a plain equality, the index of ranks would seem as cheap on empty
+// tables.) Writers' sessions disable other scans.
 func (q *Queries) VisitsRecord(ctx context.Context, arg VisitsRecordParams) ([]VisitsRecordRow, error) {
 	rows, err := q.db.Query(ctx, VisitsRecord,
 		arg.Pages,

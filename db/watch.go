@@ -11,9 +11,8 @@ import (
 	"footfall/pause"
 )
 
-// Access has the data for deciding which requests may count or read: all apps, and the keys and links
-// that are not revoked. It also has the offsets, which are numbers from elsewhere. They are added to
-// the counted numbers.
+// Access has the data for deciding which requests may count or read: all apps, and the keys and links that are not
+// revoked. It also has the offsets, which are numbers from elsewhere that are added to the counted numbers.
 type Access struct {
 	Apps   []App
 	Keys   []KeysOpenRow
@@ -50,12 +49,12 @@ func (q *Queries) AccessGet(ctx context.Context, offsetsEpoch string) (*Access, 
 	return access, err
 }
 
-// WatchApps calls publish with all apps and keys, now and after every change, until ctx ends or the
-// connection is lost. Then it calls publish(nil) and returns the reason. While it runs,
-// WaitForInstances waits until publish has returned for the latest change. offsetsEpoch is the
-// version of the offsets that the caller has, or "" if it has no offsets.
+// WatchApps calls publish with all apps and keys, now and after every change. It runs until ctx ends, the
+// connection is lost, or batches go to another server. Then it calls publish(nil) and returns the reason. While it
+// runs, WaitForInstances waits until publish has returned for the latest change. offsetsEpoch is the version of the
+// offsets that the caller has, or "" if the caller has no offsets.
 func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*Access)) (err error) {
-	defer func() { err = fmt.Errorf("watch apps: %w", err) }() // it never returns nil
+	defer func() { err = fmt.Errorf("watch apps: %w", err) }() // WatchApps never returns nil
 	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
 	if err != nil {
 		return err
@@ -95,9 +94,10 @@ func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*A
 	}
 }
 
-// A connection whose other end has vanished looks like an idle one. So the epoch is read every watchEvery, and each
-// read must finish within watchPatience. Together these are half of deadAfter. So a watcher that has lost the
-// server stops using its apps long before the server drops its connection, and with it the lock.
+// A connection whose other end has vanished looks like an idle connection. So WatchApps reads the epoch every
+// watchEvery, and each read must finish within watchPatience. The sum of the two is half of deadAfter. So a
+// WatchApps that has lost the server withdraws its apps before the server closes the connection and releases the
+// lock of the epoch.
 func watchEvery(deadAfter time.Duration) time.Duration    { return deadAfter / 5 }
 func watchPatience(deadAfter time.Duration) time.Duration { return deadAfter * 3 / 10 }
 
@@ -111,9 +111,10 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn, every time.Duration)
 	return err
 }
 
-// holdApps reads the apps and keys of an epoch. It holds the lock of that epoch, which shows WaitForInstances what
-// this instance has seen. held is an epoch whose lock is already held. The lock is taken before the apps are read:
-// if the result lacks a change, WaitForInstances finds the lock of the older epoch after that change, and waits.
+// holdApps reads the apps and keys, and returns their epoch. The session of q then holds the lock of this epoch,
+// which shows WaitForInstances how far this instance has read. held is an epoch whose lock the session already
+// holds. holdApps takes the lock before it reads the apps. So if a change is missing in the result, the locked
+// epoch is older than the change, and WaitForInstances waits.
 func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) (int32, *Access, error) {
 	for {
 		before, err := q.AppsEpoch(ctx)
@@ -145,7 +146,8 @@ func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) 
 	}
 }
 
-// ErrInstancesBehind is returned by WaitForInstances if an instance is still behind when patience has passed.
+// ErrInstancesBehind is returned by WaitForInstances if an instance has not published the present apps when
+// patience has passed.
 var ErrInstancesBehind = errors.New("a running instance has not applied the change yet")
 
 // WaitForInstances returns when every WatchApps, in this and other instances, has published the

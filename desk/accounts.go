@@ -26,8 +26,8 @@ var light = sync.OnceValue(func() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=8,t=1,p=1$%s$%s", argon2.Version, base.EncodeToString(salt), base.EncodeToString(hash))
 })
 
-// SignIn makes an account with some rights, after the account of Owner, and returns the session cookie of a browser
-// that is signed in to it.
+// SignIn returns the session cookie of a browser that is signed in to the account name. If there is no account yet,
+// SignIn first adds the account of Owner. Unless name is Owner, SignIn adds the account name, with the rights r.
 func (d *Desk) SignIn(t testing.TB, name string, r account.Rights) (session string) {
 	t.Helper()
 	all := account.Open(d.DB)

@@ -1,5 +1,5 @@
-// Package desk is the base of tests of counting: a database that has apps, a clock, and counters on it. Only tests
-// import it.
+// Package desk is the fixture of tests that count visits: a database with apps, a clock, and a counter. Only tests
+// import this package.
 package desk
 
 import (
@@ -27,10 +27,10 @@ import (
 	"footfall/visit"
 )
 
-// Secret is the secret of every counter here.
+// Secret is the secret of every desk's counter, unless Options names another secret.
 var Secret = app.Secret("thirty-two bytes that are secret")
 
-// Browser is the User-Agent of a browser. A visit without one is a bot's.
+// Browser is the User-Agent header of a browser. A visit without a User-Agent is a bot's.
 const Browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 // Clock is a clock that a test sets.
@@ -49,19 +49,19 @@ func (c *Clock) Now() time.Time { return *c.now.Load() }
 // Set sets the time.
 func (c *Clock) Set(t time.Time) { c.now.Store(&t) }
 
-// Noon is the time at which clocks start, in the middle of a day in every zone from UTC-11 to UTC+11.
+// Noon is the time at which the clock of a desk starts. All time zones from UTC-11 to UTC+11 have the same date then.
 var Noon = time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
 
-// Options configure a desk. Unlike in a service, a visit may wait for a minute, so that a slow machine refuses no
-// visit, and upkeep is off unless Upkeep is set.
+// Options configure a desk. Two defaults differ from those of a service. A visit may wait for a minute, so that a slow
+// machine refuses no visit. Upkeep starts only after its first interval.
 type Options struct {
 	counter.Options
-	Apps   map[string]app.Settings // of the database; default: demo, which is open
+	Apps   map[string]app.Settings // the apps in the database; default: only demo, with open access
 	Began  time.Time               // the start of the clock; default Noon
 	Real   bool                    // the counter uses the database's clock, as a service does
 	DB     db.Options
-	By     string // the URL that only the counter uses for the database; "": the same as the test's
-	Upkeep bool   // scheduled work is done at once, as by a service
+	By     string // the database's URL for the counter and Admin; "": the URL that the test uses
+	Upkeep bool   // upkeep starts immediately, as in a service
 }
 
 // Open returns a desk on a new database.
@@ -70,7 +70,7 @@ func Open(t testing.TB, o Options) *Desk {
 	return On(t, Database(t, o), o)
 }
 
-// Database returns the URL of a database that has apps.
+// Database returns the URL of a new database that contains the apps of o.
 func Database(t testing.TB, o Options) string {
 	t.Helper()
 	if o.Apps == nil {
@@ -81,10 +81,10 @@ func Database(t testing.TB, o Options) string {
 	names, err := json.Marshal(o.Apps)
 	require.NoError(t, err)
 	return dbtest.Made(t, fmt.Sprint(began, string(names)), began, func(d *db.DB) {
-		for _, name := range slices.Sorted(maps.Keys(o.Apps)) { // so that tests know their ids
+		for _, name := range slices.Sorted(maps.Keys(o.Apps)) { // sorted, so that tests know the id of each app
 			settings := o.Apps[name]
 			if answers := app.PublicAnswers; settings.PublicCounts == nil && (settings.Access == nil || *settings.Access == "sites") {
-				settings.PublicCounts = &answers // most tests check the numbers in answers
+				settings.PublicCounts = &answers // most tests check the numbers in the response to a visit
 			}
 			require.NoError(t, admin.NewAdmin(d, Secret).AddApp(context.Background(), name, settings))
 		}
@@ -96,12 +96,12 @@ func (o Options) began() time.Time {
 	case !o.Began.IsZero():
 		return o.Began
 	case o.Real:
-		return time.Now().Truncate(24 * time.Hour) // the same for all tests
+		return time.Now().Truncate(24 * time.Hour) // rounded, because all tests with the same start share a prepared database
 	}
 	return Noon
 }
 
-// Desk is a counter on a database, with access to its tables.
+// Desk is a counter on a database, with access to the database's tables.
 type Desk struct {
 	*counter.Counter
 	URL     string
@@ -109,13 +109,13 @@ type Desk struct {
 	Admin   *admin.Admin
 	Clock   *Clock
 	Metrics *prometheus.Registry
-	Log     *dbtest.Log // of the counter, from the level of a warning on
+	Log     *dbtest.Log // the counter's log: warnings and errors
 
-	pool *pgxpool.Pool // of the test, which connects when it is used
+	pool *pgxpool.Pool // for the test's own statements; connects on first use
 }
 
-// On returns a desk on an existing database, with its own clock unless the options have one. Its filter has loaded
-// the tables.
+// On returns a desk on an existing database. The counter uses the desk's Clock, unless o.Clock or o.Real is set. If
+// o.Filter is set, On waits until the filter has loaded the tables.
 func On(t testing.TB, url string, o Options) *Desk {
 	t.Helper()
 	d := Idle(t, url, o)
@@ -140,7 +140,7 @@ func On(t testing.TB, url string, o Options) *Desk {
 	return d
 }
 
-// Idle returns a desk on a database without a counter.
+// Idle returns a desk on an existing database. The desk has no counter.
 func Idle(t testing.TB, url string, o Options) *Desk {
 	t.Helper()
 	d := &Desk{URL: url, Clock: At(o.began()), Metrics: prometheus.NewRegistry(), Log: new(dbtest.Log)}
@@ -149,14 +149,14 @@ func Idle(t testing.TB, url string, o Options) *Desk {
 	cfg, err := pgxpool.ParseConfig(url)
 	require.NoError(t, err)
 	cfg.ConnConfig.RuntimeParams["search_path"] = db.Schema
-	cfg.MaxConns = 20 // a test may hold several, and locks on them
+	cfg.MaxConns = 20 // a test may hold several connections at once, and locks in each
 	d.pool, err = pgxpool.NewWithConfig(context.Background(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(d.pool.Close)
 	return d
 }
 
-// Warm waits until the filter gives hints.
+// Warm waits until the counter's filter has loaded the tables and gives hints.
 func (d *Desk) Warm(t testing.TB) {
 	t.Helper()
 	require.Eventually(t, func() bool { return d.Metric(t, "footfall_filter_ready") == 1 }, dbtest.Patience, dbtest.Tick)
@@ -180,13 +180,13 @@ func (d *Desk) Metric(t testing.TB, name string) (sum float64) {
 	return sum
 }
 
-// Count counts one visit for the app demo, which must succeed.
+// Count counts one visit for the app demo. The test fails if the visit fails.
 func (d *Desk) Count(t testing.TB, ip, uri string) visit.Answer {
 	t.Helper()
 	return d.CountAs(t, counter.Request{App: "demo", IP: ip, URI: uri})
 }
 
-// CountAs counts a visit, which must succeed.
+// CountAs counts a visit. The test fails if the visit fails.
 func (d *Desk) CountAs(t testing.TB, r counter.Request) visit.Answer {
 	t.Helper()
 	a, err := d.Visit(t.Context(), r)
@@ -197,7 +197,7 @@ func (d *Desk) CountAs(t testing.TB, r counter.Request) visit.Answer {
 // Tables returns a pool for statements that need no session of their own.
 func (d *Desk) Tables() *pgxpool.Pool { return d.pool }
 
-// Conn returns a connection of the test, which bypasses everything of Footfall's but the schema.
+// Conn returns a connection for the test. The connection uses nothing of Footfall except the schema.
 func (d *Desk) Conn(t testing.TB) *pgx.Conn {
 	t.Helper()
 	return dbtest.Connect(t, d.URL)
@@ -210,13 +210,13 @@ func (d *Desk) Exec(t testing.TB, sql string, args ...any) {
 	require.NoError(t, err, sql)
 }
 
-// One returns the number that a query returns.
+// One returns the number in the first row of a query.
 func (d *Desk) One(t testing.TB, sql string, args ...any) int64 {
 	t.Helper()
 	return Column[int64](t, d, sql, args...)[0]
 }
 
-// Column returns the rows of a query of one column.
+// Column returns the rows of a query that has one column.
 func Column[T any](t testing.TB, d *Desk, sql string, args ...any) []T {
 	t.Helper()
 	return dbtest.Column[T](t, d.pool, sql, args...)
@@ -235,7 +235,7 @@ func (d *Desk) Table(t testing.TB, sql string, args ...any) (lines []string) {
 	return lines
 }
 
-// Drained waits until all accepted visits are counted, or dropped.
+// Drained waits until every visit in the inbox is counted or dropped.
 func (d *Desk) Drained(t testing.TB) {
 	t.Helper()
 	require.Eventually(t, func() bool { return d.One(t, `SELECT coalesce(sum(inbox_behind(id)), 0)::bigint FROM apps`) == 0 },

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// dayAtSite is a visitor of a site on a day.
+// dayAtSite is one visitor's day at a site.
 type dayAtSite struct {
 	visitor string
 	day     int32
@@ -19,8 +19,9 @@ type dayAtSite struct {
 	isNew   bool
 }
 
-// daysAtSite returns all visitors and days with rows. For erased visitors (eras counts erasures by visitor) it
-// returns the last era. The site "" is all sites as one, with the site in the names of pages.
+// daysAtSite returns a dayAtSite for each visitor and day whose rows are still stored. eras holds the number of
+// erasures of each visitor, and daysAtSite leaves out visits before the last erasure. If site is "", all sites count
+// as one site, and names of pages include their site.
 func (m *Model) daysAtSite(site string, eras map[string]int) (all []*dayAtSite) {
 	const events = "(events)"
 	days, first, targets := map[string]*dayAtSite{}, map[string]int32{}, m.targets()
@@ -62,7 +63,7 @@ func (m *Model) daysAtSite(site string, eras map[string]int) (all []*dayAtSite) 
 	return all
 }
 
-// holds reports whether a condition holds.
+// holds reports whether the visitor's day meets a condition, like new, !returning or page:/a|/b*.
 func (d *dayAtSite) holds(condition string) bool {
 	if rest, not := strings.CutPrefix(condition, "!"); not {
 		return !d.holds(rest)
@@ -92,9 +93,13 @@ func (d *dayAtSite) holds(condition string) bool {
 	})
 }
 
-// Where returns the expected numbers of a site, from one day to another, for visitors who meet the conditions: a line
-// "numbers visitors new pv", lines "day D pv new", "page P uniques new pv", "tag name value pv new" and "event E
-// visitors of".
+// Where returns the expected numbers of a site from one day to another. It includes only the days on which a visitor
+// meets all conditions. The result contains these lines:
+//   - "numbers visitors new pv"
+//   - "day D pv new" for each day
+//   - "page P uniques new pv" for each page
+//   - "tag name value pv new" for each tag
+//   - "event E visitors of" for each event, where of is the number of all included visitors
 func (m *Model) Where(site string, eras map[string]int, from, to int32, conditions ...string) (lines []string) {
 	visitors, days, tags := map[string]bool{}, map[int32][2]int{}, map[string][2]int{}
 	pages, came, firstOn := map[string][3]int{}, map[string]bool{}, map[string]int32{}
@@ -146,7 +151,7 @@ func (m *Model) Where(site string, eras map[string]int, from, to int32, conditio
 		lines = append(lines, fmt.Sprint("page ", page, " ", n[0], " ", n[1], " ", n[2]))
 	}
 	of := len(visitors)
-	if len(conditions) == 0 && site != "" { // sums include erased visitors
+	if len(conditions) == 0 && site != "" { // SQL then reads stored sums, which include erased visitors
 		of = m.All()[site].Uniques(from, to)
 	}
 	for event, who := range did {
@@ -156,8 +161,8 @@ func (m *Model) Where(site string, eras map[string]int, from, to int32, conditio
 	return lines
 }
 
-// AnyConditions returns random conditions, each with some values of its name, and some of them negated. Values are
-// sorted after their names.
+// AnyConditions returns one to three random conditions, a third of them negated. A condition on one of the names in
+// the map gets one or two of the name's values.
 func AnyConditions(of map[string][]string) (conditions []string) {
 	names := []string{"new", "returning"}
 	for name := range of {
@@ -178,7 +183,8 @@ func AnyConditions(of map[string][]string) (conditions []string) {
 	return conditions
 }
 
-// WhereOf returns the lines of Model.Where as computed by SQL, in separate reports or in one query as for a page.
+// WhereOf returns the lines of Model.Where as computed by SQL. At random, it calls either the functions of separate
+// reports, or filter_panels, which computes all panels of a page in one query.
 func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string, conditions ...string) []string {
 	t.Helper()
 	sql := `
@@ -205,7 +211,7 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 	}
 	events := `
 		SELECT concat_ws(' ', 'event', event, visitors, of_visitors) FROM report.events_where('demo', $1, $2, $3, $5, 1000)`
-	if site != "" && len(conditions) == 0 && rand.IntN(2) == 0 { // as for few visits
+	if site != "" && len(conditions) == 0 && rand.IntN(2) == 0 { // the lookup that filters use for few visits
 		events = `
 		SELECT concat_ws(' ', 'event', substr(e.uri, 10), count(DISTINCT f.ip), s.uniques)
 		FROM footfall.targets_sums(ARRAY(SELECT p.id FROM footfall.pages AS p WHERE p.uri = $1), $2, $3) AS s
@@ -218,9 +224,12 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 	return lines
 }
 
-// Reached returns the expected goals of visitors who meet the conditions: a line "one visits pages" for visitors who
-// saw only one page, "goal G value visitors of" for each goal in total, by day and by a tag, and "step N visitors
-// sameday" for each step.
+// Reached returns the expected results for goals and funnel steps. Like Where, it includes only the days on which a
+// visitor meets all conditions. The result contains these lines:
+//   - "one visits onepage": the number of included days, and of those with a single page
+//   - "goal G value visitors of": for each goal in total (value is empty), by day, and by value of the tag; of is the
+//     number of all included visitors of this value
+//   - "step N visitors sameday": for each step
 func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag string, goals, steps, conditions []string) (lines []string) {
 	days := map[string][]*dayAtSite{}
 	of, reached := map[string]map[string]bool{}, map[string]map[string]bool{}
@@ -260,7 +269,7 @@ func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag st
 	lines = append(lines, fmt.Sprint("one ", visits, " ", one))
 	for key, all := range of {
 		n := len(all)
-		if key == "" && len(conditions) == 0 && site != "" { // sums include erased visitors
+		if key == "" && len(conditions) == 0 && site != "" { // SQL then reads stored sums, which include erased visitors
 			n = m.All()[site].Uniques(from, to)
 		}
 		for _, goal := range goals {
@@ -272,7 +281,8 @@ func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag st
 	return lines
 }
 
-// funnel returns the visitors at each step, from their days.
+// funnel returns a line "step N visitors sameday" for each step. visitors reached the steps 1 to N in this order,
+// possibly on different days. sameday counts the visitors who did so on one day. days lists each visitor's days.
 func funnel(days map[string][]*dayAtSite, steps []string) (lines []string) {
 	far, sameDay := make([]int, len(steps)), make([]int, len(steps))
 	for _, came := range days {

@@ -15,34 +15,34 @@ import (
 	"footfall/visit"
 )
 
-// Seen is a counted visit from its client's view.
+// Seen is a counted visit, with the data that its client has.
 type Seen struct {
-	Visitor string   // the visitor that it counts for
+	Visitor string   // the visitor for whom the visit counts
 	Era     int      // the number of earlier erasures of the visitor
 	Page    string   // with its site: a.example/x
-	Day     int32    // the day that it counts for
+	Day     int32    // the day for which the visit counts
 	SiteTag []string // "name value" of tags that only sites have
-	PageTag []string // of tags that pages have too
+	PageTag []string // "name value" of tags that both pages and sites have
 
-	Answer     visit.Answer // with the numbers after the visit; empty: unknown
-	Began, Got int64        // moments, in one order for all clients; 0: unknown
+	Answer     visit.Answer // the response, with the numbers after the visit; empty: not recorded
+	Began, Got int64        // start and end of the request, on one clock for all clients; 0: not recorded
 }
 
-// Model computes the expected numbers of visits from the rules only, with sets of visitors and days. It is for one
-// app, whose visits may be counted in any order. It is safe for concurrent use.
+// Model computes the numbers that a counter should have for one app. It applies only the rules of counting, to sets of
+// visitors and days. The counter may count the visits in any order. A Model is safe for concurrent use.
 type Model struct {
 	mu   sync.Mutex
 	seen []Seen
 }
 
-// Counted notes visits that are certainly counted.
+// Counted adds visits to the model. The counter must have counted each of them.
 func (m *Model) Counted(some ...Seen) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seen = append(m.seen, some...)
 }
 
-// at is a visit at one of its two targets.
+// at is a visit to one of its two targets, the site or the page, with the target's numbers and tags.
 type at struct {
 	*Seen
 	counts visit.Counts
@@ -51,8 +51,8 @@ type at struct {
 
 func (a at) visitor() string { return fmt.Sprint(a.Visitor, "#", a.Era) }
 
-// targets returns the visits of each site and page, in the order of hot if it is known, and otherwise in the order of
-// their notes.
+// targets returns the visits of each site and page, sorted by hot in their answers. Visits without a recorded answer
+// stay in the order in which Counted added them.
 func (m *Model) targets() map[string][]at {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,9 +69,9 @@ func (m *Model) targets() map[string][]at {
 	return all
 }
 
-// Answers compares the numbers in each answer with those that follow from its place. All counted visits have to be
-// noted, without those of erased visitors. The order of hot determines everything else: which visit was first, on
-// which day, and so each number.
+// Answers fails the test if the numbers in an answer are wrong. The model must contain every counted visit, but none of
+// an erased visitor. Answers sorts the visits of a target by hot. The position of a visit in this order determines all
+// of its numbers.
 func (m *Model) Answers(t testing.TB) {
 	t.Helper()
 	for target, visits := range m.targets() {
@@ -87,15 +87,15 @@ func (m *Model) Answers(t testing.TB) {
 				require.Greater(t, v.Got, latest,
 					"%s: hot %d was answered before a visit with a lower hot began", target, v.counts.Hot)
 			}
-			latest = max(latest, v.Began) // the start of the latest of the earlier visits
+			latest = max(latest, v.Began) // the latest start of the visits with a lower hot
 		}
 	}
 }
 
-// Of is the count of a target: the number of visits, and the days of each visitor.
+// Of holds the expected counts of a target: the number of visits, and the days of each visitor.
 type Of struct {
 	Hot  int64
-	Came map[string]map[int32]bool // by "visitor#era"
+	Came map[string]map[int32]bool // "visitor#era" → days with a visit
 }
 
 // All returns the counts of all targets.
@@ -114,7 +114,7 @@ func (m *Model) All() map[string]Of {
 	return all
 }
 
-// PV returns the sum of the visitors' days.
+// PV returns the number of visitor days: each visitor counts once per day.
 func (o Of) PV() (pv int64) {
 	for _, days := range o.Came {
 		pv += int64(len(days))
@@ -153,8 +153,8 @@ func (m *Model) Totals() (lines []string) {
 	return lines
 }
 
-// Tags returns a line "uri day name value pv newcomers" for each sum by tag, in order. The first visit of a visitor
-// on a day counts with its tags, and the first of all counts as a newcomer.
+// Tags returns a sorted line "uri day name value pv newcomers" for each target, day and tag. Only a visitor's first
+// visit of a day counts for its tags. A visitor's very first visit to the target also counts as a newcomer.
 func (m *Model) Tags() (lines []string) {
 	sums := map[string][2]int{}
 	for target, visits := range m.targets() {
@@ -189,7 +189,8 @@ func (d *Desk) TotalsOf(t testing.TB) []string {
 	return Column[string](t, d, `SELECT concat_ws(' ', uri, hot, pv, uv) COLLATE "C" FROM pages JOIN counters ON page_id = id ORDER BY 1`)
 }
 
-// TagsOf returns the lines of Model.Tags from the tables, after all news of tags are added up.
+// TagsOf returns the lines of Model.Tags from the table tag_days. It first waits until the rows of tag_news have been
+// added to tag_days.
 func (d *Desk) TagsOf(t testing.TB) []string {
 	t.Helper()
 	require.Eventually(t, func() bool { return d.One(t, `SELECT count(*) FROM tag_news`) == 0 }, dbtest.Patience, dbtest.Tick)

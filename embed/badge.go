@@ -25,7 +25,7 @@ type Badge struct {
 	label string
 }
 
-// Values of parameters, the default first.
+// Values of the parameter show, the default first, and the default labels by the number that is shown.
 var (
 	badgeNumbers = []string{"page.hot", "page.pv", "page.uv", "site.hot", "site.pv", "site.uv"}
 	eventNumbers = []string{"event.hot", "event.pv", "event.uv"}
@@ -37,9 +37,9 @@ const (
 	noNumber     = "–"
 )
 
-// ReadBadge parses the parameters of a badge. It keeps the default for a wrong value, so that the badge can still be drawn, and
-// returns the first error. It ignores other parameters: READMEs still contain the parameters color, style and chart of earlier
-// versions of Footfall.
+// ReadBadge parses the parameters of a badge. It replaces a wrong value by the default, so that the badge can still be drawn,
+// and returns the first error. It ignores other parameters: READMEs still contain the parameters color, style and chart of
+// earlier versions of Footfall.
 func ReadBadge(q url.Values) (b Badge, err error) {
 	wrong := func(name, format string, args ...any) {
 		if err == nil {

@@ -1,5 +1,5 @@
-// Package embed has the parts that other sites embed: the script that counts, its script tag, the script for pages made for
-// busuanzi, and badges.
+// Package embed has the parts that other sites put into their pages: the counting script, its script tag, the script for
+// pages made for busuanzi, and badges.
 package embed
 
 import (
@@ -37,7 +37,7 @@ var (
 	Busuanzi = newScript(busuanziSource)
 )
 
-// newScript removes comments and indentation.
+// newScript removes comments and indentation from a script, and compresses the result.
 func newScript(source []byte) (s Script) {
 	for line := range bytes.Lines(source) {
 		code, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte("//")) // the sources have no // in strings
@@ -53,13 +53,13 @@ func newScript(source []byte) (s Script) {
 	return s
 }
 
-// Version identifies this version of Count in its path.
+// Version identifies the contents of Count. The path in PinnedLine contains it.
 var Version = func() string {
 	sum := sha256.Sum256(Count.Plain)
 	return hex.EncodeToString(sum[:6])
 }()
 
-// Integrity is the hash of Count for the attribute integrity. Browsers then run only this version.
+// Integrity is the hash of Count for the HTML attribute integrity. A browser runs no other version of the script.
 var Integrity = func() string {
 	sum := sha512.Sum384(Count.Plain)
 	return "sha384-" + base64.StdEncoding.EncodeToString(sum[:])
@@ -70,7 +70,7 @@ func Line(origin, app string) string {
 	return line(origin+ScriptPath, "", app)
 }
 
-// PinnedLine returns the script tag for pages that run only this version of the script.
+// PinnedLine returns a script tag that loads only this version of the script.
 func PinnedLine(origin, app string) string {
 	return line(origin+"/count."+Version+".js", ` integrity="`+Integrity+`" crossorigin="anonymous"`, app)
 }

@@ -22,7 +22,7 @@ import (
 	"footfall/visit"
 )
 
-// manage serves the administration API: apps, and their keys, links, hosts and so on.
+// manage serves the administration API: apps, accounts, and the keys, links, hosts and other things of apps.
 type manage struct{ *service }
 
 var (
@@ -56,15 +56,16 @@ func (m *manage) routes() []route {
 		route{"/api/accounts/:one/link", postOnly, m.byKey(m.accountLink)})
 }
 
-// changer changes an app, or all apps, with the rights of a key.
+// changer is the Admin for a request, with the rights of the request's key.
 type changer struct {
 	*admin.Admin
-	app   string // "": all
+	app   string // the app in the path; "": the path names no app
 	ofAll bool   // the key may change all apps
 	given admin.Given
 }
 
-// by calls handle if the request has a key that may change the app, and passes the request's fields to it.
+// by returns a handler that checks the request's key and then calls handle. For POST and PATCH, it passes the fields in the body
+// as by.given.
 func (m *manage) by(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
 	return m.byKey(func(c echo.Context, by changer) (err error) {
 		if slices.Contains([]string{http.MethodPost, http.MethodPatch}, c.Request().Method) {
@@ -76,7 +77,7 @@ func (m *manage) by(handle func(c echo.Context, by changer) error) echo.HandlerF
 	})
 }
 
-// byKey is like by, for requests without fields.
+// byKey is like the method by, but does not read the body.
 func (m *manage) byKey(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		name := named(c, "app")
@@ -88,8 +89,8 @@ func (m *manage) byKey(handle func(c echo.Context, by changer) error) echo.Handl
 	}
 }
 
-// changer returns the Admin for an app ("": all apps), with the rights of the request's key. The key needs the scope admin,
-// for this app or for all apps.
+// changer returns the Admin for an app ("": all apps), with the rights of the request's key. The key needs the scope admin for
+// this app or for all apps. ofAll is true for a key for all apps.
 func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll bool, err error) {
 	r := c.Request()
 	ask := counter.Request{App: name, Key: bearer(r.Header), Peer: m.peer(r)}
@@ -113,7 +114,7 @@ func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll boo
 	if failed != nil {
 		return nil, false, visit.Unanswered(failed)
 	}
-	if of == "" { // slows down guessing of keys
+	if of == "" { // TryKey limits how many keys an address can guess
 		return nil, false, cmp.Or(m.Cells.Home().Counter.TryKey(ask.Peer), err)
 	}
 	return cell.Admin.As("key " + of), true, nil
@@ -176,13 +177,13 @@ func (m *manage) app(c echo.Context, by changer) error {
 	return m.tell(c, http.StatusOK, err, func() (any, error) { return is, nil })
 }
 
-// atLength gives a request an hour for its response, and returns a context that continues after the caller has left.
+// atLength extends the deadline for a response to an hour. The returned context is not canceled if the caller disconnects.
 func atLength(c echo.Context) context.Context {
 	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(time.Hour)) // echo's response writer supports it
 	return context.WithoutCancel(c.Request().Context())
 }
 
-// appsOfAll returns the apps of all cells, sorted by name, and the names of cells that are away.
+// appsOfAll returns the apps of all cells, sorted by name, and the names of unreachable cells.
 func (s *service) appsOfAll(ctx context.Context) (apps []admin.AppRow, away []string, err error) {
 	here, away := s.Cells.All()
 	of := make([][]admin.AppRow, len(here))
@@ -201,7 +202,7 @@ func toldApp(ctx context.Context, a *admin.Admin, name string) (object, error) {
 	return app.ToJSON(&row), err
 }
 
-// several handles the list of things of one kind, such as the keys of an app: GET lists them, POST adds one.
+// several handles the list of things of one kind, such as the keys of an app: GET lists the things, POST adds a thing.
 func (m *manage) several(thing *admin.Thing) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
 		ctx := c.Request().Context()
@@ -225,8 +226,8 @@ func (m *manage) several(thing *admin.Thing) func(echo.Context, changer) error {
 	}
 }
 
-// forAllAlone lists values that only a caller with rights to all apps may set: a key that can change apps, and a webhook into
-// the service's own network.
+// forAllAlone lists fields and values that only a caller with rights to all apps may set: the scope of a key that can change
+// apps, and a webhook into the service's own network.
 var forAllAlone = map[string]string{"scope": string(app.ScopeAdmin), "private": "true"}
 
 func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name string, ofAll bool, given admin.Given) (admin.Made, error) {
@@ -249,8 +250,8 @@ func (m *manage) remove(thing *admin.Thing) func(echo.Context, changer) error {
 	}
 }
 
-// lose handles calls that remove data of an app. It does not ask for confirmation, because programs send it intentionally. The
-// body names the data, so that it appears in no URL.
+// lose returns a handler that removes some of an app's data. It asks for no confirmation, because a program sends the request
+// intentionally. The visitor or page is named in the body, so that no URL contains the name.
 func (m *manage) lose(
 	field string, lose func(ctx context.Context, a *admin.Admin, app, what string) error,
 ) func(echo.Context, changer) error {
@@ -269,8 +270,8 @@ func (m *manage) lose(
 	}
 }
 
-// tell responds with the current state, or with the error. Status 202 means that the change is stored, but some instance has
-// not confirmed it yet.
+// tell responds with the result of told, or returns the error err. Status 202 means that the change is stored, but some instance
+// has not confirmed the change yet.
 func (m *manage) tell(c echo.Context, status int, err error, told func() (any, error)) error {
 	if admin.IsBehind(err) {
 		status, err = http.StatusAccepted, nil
@@ -293,7 +294,7 @@ func (m *manage) tell(c echo.Context, status int, err error, told func() (any, e
 	return respond(c, status, body)
 }
 
-// settingsOf reads settings by their JSON names, and returns all errors at once.
+// settingsOf parses settings by their JSON names and removes them from given. It returns all errors at once.
 func settingsOf(given admin.Given) (s app.Settings, err error) {
 	var parts []error
 	for _, setting := range app.AllSettings {
@@ -310,7 +311,7 @@ func settingsOf(given admin.Given) (s app.Settings, err error) {
 	return s, visit.Join(parts...)
 }
 
-// inColumns renames the fields in errors to the names that JSON uses.
+// inColumns returns a handler that renames settings in the errors of handle to their JSON names.
 func inColumns(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := handle(c)

@@ -68,8 +68,8 @@ func (s *service) startLink(c echo.Context, token string) string {
 	return s.origin(c.Request()) + "/start/" + token
 }
 
-// rightsOf reads an account's rights. A list of apps replaces the earlier list: the account loses its rights to apps that the
-// new list does not name.
+// rightsOf parses the fields owner, look and change of a request. had contains the account's current rights. A list in look
+// replaces the account's earlier list: apps that the new list does not name lose this right. The same is true for change.
 func rightsOf(given admin.Given, had map[string]account.Right) (r account.Rights, err error) {
 	if owner, is := given["owner"]; is {
 		said := strings.Join(owner, " ")

@@ -17,8 +17,9 @@ const errorHeader = "Footfall-Error"
 // badgePolicy disables scripts in a badge that is opened as a page.
 const badgePolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
-// badge responds with an image, or with JSON from which shields.io makes one. Errors are shown in an image with a success
-// status, because the proxies of code hosts cache error responses for a long time.
+// badge responds with an image, or with JSON from which shields.io makes an image. After an error, the image shows no number, and
+// errorHeader contains the reason. The status is still 200, because the proxies of code hosts cache error responses for a long
+// time.
 func (r *reports) badge(c echo.Context) error {
 	request := c.Request()
 	kind := path.Ext(c.Param("file"))
@@ -51,7 +52,7 @@ func (r *reports) badge(c echo.Context) error {
 	return send(c, "image/svg+xml", cache, b.SVG(number), false)
 }
 
-// forBadge counts the visit if the badge asks for that, and returns the number that the badge shows.
+// forBadge returns the number that the badge shows. If b.Count is set, it first counts a visit.
 func (r *reports) forBadge(c echo.Context, ask counter.Request, b embed.Badge) (*int64, error) {
 	cell, err := r.Cells.Of(ask.App)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// bearer returns the request's key. It ignores other authorization schemes, which are not for Footfall, but for example for a
-// proxy in front of the service that asks for a password.
+// bearer returns the request's key. It ignores other authorization schemes, because they are not for Footfall. For example, a
+// proxy in front of the service may require a password.
 func bearer(h http.Header) string {
 	const scheme = "bearer "
 	value := h.Get(echo.HeaderAuthorization)
@@ -22,15 +22,15 @@ func bearer(h http.Header) string {
 	if key := strings.TrimSpace(value[len(scheme):]); key != "" {
 		return key
 	}
-	return value // a scheme without a key, as sent by a script whose variable is not set: rejected as a bad key
+	return value // a scheme without a key, as from a script whose variable is not set: the caller rejects this value as a bad key
 }
 
-// hiddenOrigin is the origin of a page that hides its site. It matches no site.
+// hiddenOrigin is the origin of a page that hides its site. No site has this origin.
 const hiddenOrigin = "null"
 
-// origin returns the origin of the requesting page, or "" if the request is not from a page or the browser does not send it.
-// Images, frames and no-cors requests have no Origin header. For these, the browser sends a Referer, unless the page hides it.
-// Over TLS the browser also sends whether the page has Footfall's own origin, even if the page hides its address.
+// origin returns the origin of the requesting page, or "" if the browser sends no origin or no page sent the request. Images, frames
+// and no-cors requests have no Origin header. For these, the browser sends a Referer, unless the page hides its address. Over TLS
+// the browser also sends Sec-Fetch-Site, which shows whether the page has another origin than Footfall.
 func origin(h http.Header) string {
 	if value := h.Get(echo.HeaderOrigin); value != "" {
 		return value
@@ -71,8 +71,8 @@ func hints(h http.Header) tag.Hints {
 	return tag.Hints{Brands: h.Get("Sec-Ch-Ua"), Mobile: h.Get("Sec-Ch-Ua-Mobile"), Platform: h.Get("Sec-Ch-Ua-Platform")}
 }
 
-// scriptOf returns the page that loads a script, or "" if the browser does not send it. isScript is false if the request is
-// certainly not for a script.
+// scriptOf returns the page that loads a script, or "" if the browser sends no Referer. isScript is false if the request is
+// certainly not from a <script> element.
 func scriptOf(h http.Header) (page string, isScript bool) {
 	dest := h.Get("Sec-Fetch-Dest")
 	return h.Get("Referer"), dest == "" || dest == "script"
@@ -83,12 +83,12 @@ func showsPages(r *http.Request) bool {
 	return slices.Contains(getOnly, r.Method) && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
 }
 
-// prefetches reports whether a request is a prefetch for a possible later visit, or a HEAD.
+// prefetches reports whether a request is not a visit: a prefetch for a possible later visit, or a HEAD request.
 func prefetches(r *http.Request) bool {
 	if r.Method == http.MethodHead {
 		return true
 	}
-	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard's name, and older ones
+	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard name, and older names
 		value := strings.ToLower(r.Header.Get(name))
 		if strings.Contains(value, "prefetch") || strings.Contains(value, "prerender") || strings.Contains(value, "preview") {
 			return true
@@ -102,8 +102,8 @@ var (
 	exposed      = []string{"Retry-After, " + skippedHeader + ", " + repeatedHeader}
 )
 
-// letRead lets the requesting page read the response (CORS) if the app counts the page's site. If the request names no app, any
-// app that counts the site is enough. The browser sends no cookies or passwords with such requests.
+// letRead lets the requesting page read the response (CORS) if the app counts the page's site. If app is "", any app that counts
+// the site is enough. letRead does not allow credentials, so a page cannot read responses to requests with cookies or passwords.
 func (s *service) letRead(c echo.Context, app string) (allowed bool) {
 	h := c.Response().Header()
 	h[echo.HeaderVary] = originVaries
@@ -116,17 +116,17 @@ func (s *service) letRead(c echo.Context, app string) (allowed bool) {
 	return true
 }
 
-// preflight handles CORS preflights. The body, which may name the app, is only in the later request, so that request is
-// checked again.
+// preflight handles CORS preflights. A preflight has no body, and some requests name the app only in the body. So the handler of
+// the actual request calls letRead again.
 func (s *service) preflight(c echo.Context) error {
 	f, _ := readQuery(c.Request().URL.RawQuery)
 	return s.allow(c, f.app.value, pageMethods, echo.HeaderContentType)
 }
 
-// pageMethods are the methods that pages may use.
+// pageMethods are the methods that pages on other origins may use (CORS).
 const pageMethods = "GET, POST"
 
-// allow lets pages use methods and headers, if the app counts the page's site.
+// allow responds to a CORS preflight. It permits the methods and headers if the app counts the page's site.
 func (s *service) allow(c echo.Context, app, methods, headers string) error {
 	h := c.Response().Header()
 	if s.letRead(c, app) {

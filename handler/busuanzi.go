@@ -17,10 +17,10 @@ import (
 	"footfall/visit"
 )
 
-// busuanzi serves pages that were made for busuanzi and similar services. Their requests name neither an app nor a visitor:
-// the app is found by the page's site, and the visitor is the client. Otherwise visits are admitted and counted
-// like those of /visit without a key. Errors are also those of /visit: these clients check the status, or the absence of a
-// success member.
+// busuanzi serves pages that were made for busuanzi and similar services. Their requests name neither an app nor a visitor.
+// The app is the one that counts the page's site, and the visitor is the client. All other rules are those of /visit without a
+// key. Most errors have the format of /visit, because these clients only check the status or the absence of a success member.
+// See inForm for the exceptions.
 type busuanzi struct{ *service }
 
 func (b *busuanzi) routes() []route {
@@ -35,8 +35,8 @@ func (b *busuanzi) routes() []route {
 	}
 }
 
-// numbers returns a page's numbers as JSON with busuanzi's names, after counting a visit if count is set. busuanzi's pv
-// includes every visit.
+// numbers returns a page's numbers as JSON with busuanzi's names. If count is set, it first counts a visit. busuanzi's pv is
+// Footfall's hot: every visit counts.
 func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, error) {
 	a, err := b.ask(c, uri, c.QueryParam("referrer"), count, counter.ExtraNumbers{})
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 	return append(out, '}'), nil
 }
 
-// ask returns the numbers of a page, after a visit to it if count is set.
+// ask returns the numbers of a page. If count is set, it first counts a visit to the page.
 func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with counter.ExtraNumbers) (a visit.Answer, err error) {
 	ctx := c.Request().Context()
 	app, err := "", invalid("uri", "it is missing: the request does not name the page")
@@ -67,7 +67,7 @@ func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with co
 	}
 	f := fields{app: field{value: app}, uri: field{value: uri}, referrer: field{value: referrer}}
 	ask := b.request(c, &f)
-	ask.Key = "" // some clients send an Authorization header that is not for Footfall
+	ask.Key = "" // the Authorization header of some clients is not for Footfall
 	ask.Numbers, ask.With = true, with
 	if count {
 		a, err = cell.Counter.Visit(ctx, ask)
@@ -84,8 +84,8 @@ func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with co
 	return a, err
 }
 
-// busuanziCC handles the one call of busuanzi.cc, which counts. The body names the page, so the page must have the origin of
-// the request.
+// busuanziCC handles the only call of busuanzi.cc's client, which counts a visit. The body names the page. The page must be on
+// the site that sends the request.
 func (b *busuanzi) busuanziCC(c echo.Context) error {
 	r := c.Request()
 	if r.Method == http.MethodOptions {
@@ -118,7 +118,8 @@ func readPage(c echo.Context) (page namedPage) {
 	return page
 }
 
-// original handles the one call of busuanzi, which counts. Footfall's own script names the page in url.
+// original handles the only call of busuanzi's client, which counts a visit. Footfall's own script sends the page's address as
+// url. busuanzi's original script uses JSONP.
 func (b *busuanzi) original(c echo.Context) error {
 	uri := c.QueryParam("url")
 	if uri == "" {
@@ -133,8 +134,8 @@ func (b *busuanzi) original(c echo.Context) error {
 
 var callbackName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 
-// jsonp counts, and responds with a script that passes the numbers to the named callback function. The page is taken from the
-// browser's Referer, so that no page can read the numbers of another page, or count it.
+// jsonp counts a visit, and responds with a script that passes the numbers to the named callback function. It reads the page's
+// address from the browser's Referer. So a page can neither read another page's numbers nor count visits to another page.
 func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	callback := c.QueryParam(parameter)
 	if !callbackName.MatchString(callback) {
@@ -163,8 +164,8 @@ func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	return nil
 }
 
-// inForm writes a rejection in the client's own format: the failed member, and the reason as message. Only errors of the kind
-// Forbidden that are not about a field are rejections. Other errors have the format of /visit.
+// inForm writes an error of the kind Forbidden in the client's own format, unless the error is about a field. The response has
+// the member in failed, and the reason as message. inForm returns other errors, so that they have the format of /visit.
 func inForm(c echo.Context, err error, failed string) error {
 	refused, is := errors.AsType[*visit.Error](err)
 	if !is || refused.Kind != visit.Forbidden || refused.Field != "" {
@@ -184,7 +185,7 @@ func (b *busuanzi) soxft(c echo.Context) error {
 	numbers, err := b.numbers(c, r.Header.Get("x-bsz-referer"), r.Method == http.MethodPost || r.Method == http.MethodPut)
 	if c.Response().Header().Get(echo.HeaderAccessControlAllowOrigin) != "" {
 		c.Response().Header().Add(echo.HeaderAccessControlExposeHeaders,
-			"Set-Bsz-Identity") // otherwise browsers log an error when the client reads this header
+			"Set-Bsz-Identity") // the client reads this header; if it is not exposed, browsers log an error
 	}
 	switch {
 	case err != nil:

@@ -13,8 +13,8 @@ import (
 	"footfall/visit"
 )
 
-// Proxies are the networks of trusted proxies, and the header in which they name the client. A nil Proxies, or one without
-// networks, trusts no proxy.
+// Proxies are the networks of trusted proxies, and the header in which they name the client. A nil Proxies, or a Proxies
+// without networks, trusts no proxy.
 type Proxies struct {
 	networks []netip.Prefix // with unmapped addresses
 	header   string         // in canonical form
@@ -78,8 +78,8 @@ func readNetwork(written string) (netip.Prefix, error) {
 	case network.Addr().Is4In6():
 		return netip.Prefix{}, errors.New("is a network of IPv4 addresses written as IPv6: write it like 10.0.0.0/8")
 	case network.Bits() < widest:
-		// In a wider network, clients themselves would be trusted as proxies. Rejecting only 0.0.0.0/0 is not enough, since it can be
-		// written as two halves.
+		// A wider network would contain clients, which would be trusted as proxies. Rejecting only 0.0.0.0/0 is not enough, because
+		// 0.0.0.0/1 and 128.0.0.0/1 together are the same network.
 		return netip.Prefix{}, fmt.Errorf("is too wide, because every client in it could claim any address as its own: write "+
 			"networks that contain only your proxies, each /%d or narrower", widest)
 	case network != meant:
@@ -89,8 +89,8 @@ func readNetwork(written string) (netip.Prefix, error) {
 	return network, nil
 }
 
-// otherHeaders are set by any client or server and do not name the client. The same is true for headers with one of
-// otherPrefixes.
+// otherHeaders, and headers that start with one of otherPrefixes, can be set by any client or server. None of these headers
+// names the client, so checkProxyHeader rejects them.
 var (
 	otherHeaders = []string{
 		"Authorization", "Cache-Control", "Connection", "Cookie", "Date", "Dnt", "Expect", "Host", "Keep-Alive", "Origin", "Pragma", "Priority",
@@ -116,8 +116,8 @@ func checkProxyHeader(header string) error {
 	return nil
 }
 
-// client returns the client's address, without a zone, and as IPv4 if it is mapped into IPv6. This is the peer's address,
-// unless the peer is a trusted proxy, which then names the client.
+// client returns the client's address. If the peer is a trusted proxy, this is the address that the proxy's header names.
+// Otherwise this is the peer's address. The address has no zone. An IPv4 address that is mapped into IPv6 is returned as IPv4.
 func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 	peer, err := peerOf(r)
 	if err != nil {
@@ -142,8 +142,8 @@ func CheckCountryHeader(header string, networks []string) error {
 	return nil
 }
 
-// country returns the country that a trusted proxy sends in the header. Several lines are joined, which matches no country,
-// because not all of them are from the proxy.
+// country returns the country that a trusted proxy sends in the header. If the request has several lines of this header, a client
+// may have sent one of the lines. country then joins them to a text that is not a country.
 func (p *Proxies) country(r *http.Request, header string) string {
 	if header == "" || !p.sent(r) {
 		return ""
@@ -172,7 +172,7 @@ func (p *Proxies) TrustNetworks() bool {
 }
 
 // names returns the signed-in user that a trusted proxy sends in the header, or "". It ignores a header with several lines,
-// because not all of them are from the proxy.
+// because the client may have sent one of the lines.
 func (p *Proxies) names(r *http.Request, header string) string {
 	if header == "" || !p.sent(r) {
 		return ""
@@ -189,14 +189,14 @@ func (p *Proxies) sent(r *http.Request) bool {
 	return err == nil && p.trusts(peer)
 }
 
-// peerOf returns the address of the connection's other end.
+// peerOf returns the address of the connection's other end: a client or a proxy.
 func peerOf(r *http.Request) (netip.Addr, error) {
 	connection, err := netip.ParseAddrPort(r.RemoteAddr)
 	return connection.Addr().WithZone("").Unmap(), err
 }
 
-// overTLS reports whether the client used TLS, according to the trusted proxy. With several proxies, the first word is from
-// the one that the client reached.
+// overTLS reports whether the client used TLS, according to a trusted proxy. Each of several proxies may add a word to
+// X-Forwarded-Proto. The first word is from the proxy that the client connected to.
 func (p *Proxies) overTLS(r *http.Request) bool {
 	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	return p.sent(r) && strings.EqualFold(strings.TrimSpace(first), "https")
@@ -206,9 +206,9 @@ func (p *Proxies) trusts(address netip.Addr) bool {
 	return p != nil && slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
-// named returns the client according to the header lines: the last address that is not a trusted proxy or, if there is none,
-// the first address. Each proxy appends the address of its peer. So everything before the client's address was written by the
-// client itself, and is ignored.
+// named returns the client that the header lines name: the last address that is not a trusted proxy or, if all are trusted
+// proxies, the first address. Each proxy appends the address of its peer. So the client itself may have written any address before
+// its own, and named ignores these addresses.
 func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
 	if len(lines) == 1 && trimBlanks(lines[0]) == "" {
 		return peer, nil
@@ -233,7 +233,7 @@ func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
 	return found, nil
 }
 
-// refusal returns an error about the header. It does not quote the header, which may contain anything.
+// refusal returns an error about the header. The error does not quote the header's value, which may contain anything.
 func (p *Proxies) refusal(problem string) error {
 	return visit.Errorf(visit.Invalid, "ip", "the header %s of the trusted proxy %s: fix the proxy's configuration", p.header, problem)
 }
@@ -248,8 +248,8 @@ func cutLast(line string) (before, last string, more bool) {
 	return "", line, false
 }
 
-// readHop parses an address. Some load balancers add a port or brackets. It rejects zones, which have a meaning only on the
-// proxy's machine.
+// readHop parses an address in the proxy header. Some load balancers add a port or brackets. readHop rejects an address with a
+// zone, because a zone has a meaning only on the proxy's machine.
 func readHop(written string) (netip.Addr, bool) {
 	var address netip.Addr
 	var err error

@@ -23,16 +23,16 @@ import (
 
 type dashboard struct {
 	*reports
-	cell  *routing.Cell // whose pages it shows
+	cell  *routing.Cell // the cell whose apps it shows
 	pages *web.Dashboard
 }
 
-// in returns a dashboard for the pages of a cell.
+// in returns a dashboard for the apps of a cell.
 func (r *reports) in(cell *routing.Cell) *dashboard {
 	return &dashboard{r, cell, web.NewDashboard(cell.Reports, r.panelWithin)}
 }
 
-// homeOfPages is the context key for the link to the first page, if that is not the dashboard's root.
+// homeOfPages is the context key for the home link of an error page, if this link is not the dashboard's root. "" means no link.
 const homeOfPages = "home"
 
 func (d *dashboard) routes() []route {
@@ -62,7 +62,7 @@ func (d *dashboard) routes() []route {
 	return table
 }
 
-// page shows errors as pages.
+// page returns a handler that shows the errors of handle as HTML pages.
 func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := call(handle, c)
@@ -81,7 +81,7 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// known passes the signed-in account, or nil, to handle.
+// known returns a handler that passes the signed-in account, or nil, to handle. It shows errors as HTML pages.
 func (d *dashboard) known(handle func(c echo.Context, reader *account.Account) error) echo.HandlerFunc {
 	return d.page(func(c echo.Context) error {
 		reader, err := d.signedIn(c)
@@ -92,13 +92,13 @@ func (d *dashboard) known(handle func(c echo.Context, reader *account.Account) e
 	})
 }
 
-// notFoundPage shows a page if a browser requests an unknown address, and reports whether it did so. Programs get the usual
-// error instead.
+// notFoundPage responds with an HTML page if a browser requests an unknown address. It returns false if it wrote no response:
+// programs get a JSON error.
 func (s *service) notFoundPage(c echo.Context, err error) bool {
 	if !s.Dashboard || !showsPages(c.Request()) || !errors.Is(err, echo.ErrNotFound) {
 		return false
 	}
-	_, _ = s.signedIn(c) // shown as signed out if this fails
+	_, _ = s.signedIn(c) // if signedIn fails, the page shows the reader as signed out
 	p := web.Problem(s.place(c), http.StatusText(http.StatusNotFound),
 		visit.Errorf(visit.NotFound, "", "there is nothing at this address"), s.root+"/")
 	return writePage(c, http.StatusNotFound, "no-store", p) == nil
@@ -115,7 +115,7 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		if err != nil && cell.Name == "" {
 			return err
 		} else if err != nil {
-			away = append(away, cell.Name) // away since a moment ago
+			away = append(away, cell.Name) // the cell became unavailable after All returned it
 		}
 		for _, r := range readings {
 			if d.Cells.Has(cell, r.App) {
@@ -160,7 +160,8 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		web.Home(d.place(c), apps, rows, append(away, failed...), d.origin(c.Request())))
 }
 
-// proof handles /proof. With several databases it shows the oldest of their last proofs.
+// proof handles /proof, which shows when the numbers were last verified. With several databases, it shows the oldest of their
+// times.
 func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	here, away := d.Cells.All()
 	if len(here)+len(away) > 1 {
@@ -179,7 +180,7 @@ func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	if err != nil {
 		return err
 	}
-	var first time.Time // zero: unknown
+	var first time.Time // zero if a cell is unreachable: the time is then unknown
 	if len(away)+len(failed) == 0 && len(here) > 0 {
 		first = slices.MinFunc(proved, time.Time.Compare)
 	}
@@ -221,8 +222,9 @@ func (d *dashboard) embed(c echo.Context) error {
 	})
 }
 
-// mayLook returns an app that the reader may see, and the dashboard for the app's pages. Otherwise it responds with the sign-in
-// page, whether the app exists or not, and returns nil for of.
+// mayLook returns an app that the reader may see, and the dashboard of the app's cell. If the reader may not see the app, it calls
+// refuse, and returns nil for of. It does the same for an app that does not exist, so that the response does not reveal which apps
+// exist.
 func (d *dashboard) mayLook(c echo.Context, name string) (in *dashboard, of *counter.Reading, app web.App, err error) {
 	r := c.Request()
 	reader, err := d.signedIn(c)
@@ -242,7 +244,7 @@ func (d *dashboard) mayLook(c echo.Context, name string) (in *dashboard, of *cou
 	return d.in(cell), of, d.appOf(c, of, reader), nil
 }
 
-// refuse shows the sign-in page, or an error to readers who are signed in but lack the right.
+// refuse shows the sign-in page. For a reader who is signed in, it returns an error.
 func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
 	if reader == nil {
 		return d.askToSignIn(c, http.StatusForbidden, c.Request().URL.RequestURI(), "", nil)
@@ -253,11 +255,11 @@ func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
 
 func siteNamed(c echo.Context) string { return named(c, "site") }
 
-// named returns a parameter of the path.
+// named returns a parameter of the path, unescaped.
 func named(c echo.Context, part string) string {
 	name, err := url.PathUnescape(c.Param(part))
 	if err != nil || c.Request().URL.RawPath == "" {
-		return c.Param(part) // already unescaped
+		return c.Param(part) // if RawPath is empty, Echo has read the unescaped path
 	}
 	return name
 }
@@ -294,8 +296,8 @@ func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, e
 	return writePage(c, http.StatusOK, "private, no-cache", p)
 }
 
-// showFile sends a panel's rows as a file to readers with a shared link. It redirects other readers to the report with the same
-// rows.
+// showFile sends a panel's rows as a file to a reader with a shared link. It redirects other readers to the API report with the
+// same rows.
 func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url.Values) error {
 	var kind report.Report
 	var look report.Look
@@ -316,7 +318,7 @@ func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url
 	}
 }
 
-// origin returns the service's public origin, scheme://host, or the configured public URL.
+// origin returns the configured public URL. Without one, it returns the scheme and host of the request, as scheme://host.
 func (s *service) origin(r *http.Request) string {
 	if s.PublicURL != "" {
 		return s.PublicURL
@@ -355,12 +357,12 @@ func writePage(c echo.Context, status int, cache string, p web.Page) error {
 	return write(c, status, p.Type, p.Body)
 }
 
-// shared shows an app or a site to anyone with the shared link. No Referer reveals the link to other sites, and logs and
-// metrics use the route without the token.
+// shared shows an app or a site to anyone with the shared link. The page disables the Referer, which would reveal the link to
+// other sites. Logs and metrics contain the route, not the token.
 func (d *dashboard) shared(c echo.Context) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderReferrerPolicy, "no-referrer")
-	c.Set(homeOfPages, "") // for a link that does not exist
+	c.Set(homeOfPages, "") // for the error page if the link does not exist
 	r := c.Request()
 	cell, err := d.Cells.OfLink(c.Param("token"))
 	if err != nil {

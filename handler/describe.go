@@ -18,11 +18,11 @@ import (
 //go:embed openapi.json
 var written []byte
 
-// openAPI returns the OpenAPI description of all calls. Parameters and other common parts of reports are not in openapi.json:
-// they are added from report.Reports.
+// openAPI returns the OpenAPI description of all calls. It completes openapi.json: it adds the common parts of reports, such as
+// their parameters, from report.Reports, and the administration API from describeChanges.
 var openAPI = sync.OnceValue(func() []byte {
 	var all map[string]any
-	_ = json.Unmarshal(written, &all) // cannot fail: tests parse it
+	_ = json.Unmarshal(written, &all) // cannot fail: tests parse openapi.json
 	paths, of := all["paths"].(map[string]any), all["x-reports"].(map[string]any)
 	for _, k := range report.Reports {
 		paths["/api/apps/{app}/"+k.Name] = map[string]any{"get": describeOne(k, of[k.Name].(map[string]any))}
@@ -35,7 +35,8 @@ var openAPI = sync.OnceValue(func() []byte {
 
 type object = map[string]any
 
-// refer refers to a component. Client generators create a type for each component, so no parameter has the name of a schema.
+// refer returns a reference to a component. Client generators create a type for each component. The suffix Parameter keeps the
+// names of parameters and schemas distinct.
 func refer(kind, name string) object {
 	if kind == "parameters" {
 		name += "Parameter"
@@ -86,7 +87,7 @@ func describeRefusals(responses object) {
 	}
 }
 
-// describeRows describes a list of rows. Each column is a name and a type.
+// describeRows returns the schema of a report that lists rows. Each column has the form name:type.
 func describeRows(list string, columns []string) object {
 	types := object{"day": refer("schemas", "Day")}
 	for _, name := range []string{"string", "integer", "boolean"} {
@@ -111,7 +112,7 @@ func describe(c echo.Context) error {
 	return send(c, "application/json", "no-cache", openAPI(), false)
 }
 
-// describeApps describes the call for all apps, which may be in several cells.
+// describeApps describes the calls of /api/apps, for apps that may be in several cells.
 func describeApps(paths, named, one object) {
 	text := object{"type": "string"}
 	away := object{"type": "array", "items": text, "description": "With cells: those that cannot be reached, and whose apps " +
@@ -141,7 +142,7 @@ func describeChanges(paths object) {
 			schema["type"], schema["enum"] = "string", s.Choices
 		case s.Name == "tz":
 			schema["type"] = "string"
-		case !strings.HasPrefix(s.Name, "max-"): // these also accept default
+		case !strings.HasPrefix(s.Name, "max-"): // limits (max-…) have no type, because they accept a number or the word default
 			schema["type"] = "integer"
 		}
 		settings[s.Column()] = schema

@@ -43,8 +43,8 @@ func (s *service) fail(c echo.Context, err error) {
 
 var errInternal = visit.Errorf(visit.Lost, "", "internal error")
 
-// statusOf returns an error's status and the error to send to the caller. It sets the matching headers, and logs the error if
-// it is the service's fault.
+// statusOf returns an error's status and the error to send to the caller. It sets the matching headers. If the error is the
+// service's fault, it logs the error.
 func (s *service) statusOf(c echo.Context, err error) (status int, told *visit.Error) {
 	status, told = http.StatusInternalServerError, errInternal
 	var verr *visit.Error
@@ -116,7 +116,7 @@ func (s *service) logFault(route string, status int, err error) {
 		s.Log.Error("a request failed", attributes...)
 		return
 	}
-	// Without its database the service rejects every request for the same reason.
+	// Without its database, the service rejects every request for the same reason, so it logs at most one rejection per second.
 	if more, speak := s.refusals.Next(struct{}{}, time.Now()); speak {
 		s.Log.Warn("a request was refused", append(attributes, slog.Int("unlogged_before", more))...)
 	}

@@ -54,11 +54,11 @@ type fields struct {
 
 	tags tag.Set
 	list []string // uris or ids
-	// parseErr is the first error in a field other than app. An unknown app is reported before this error.
+	// parseErr is the first error in a field other than app. The handler reports an unknown app before this error.
 	parseErr error
 }
 
-// postpone stores an error for later, unless it is about app.
+// postpone stores the first error in parseErr and returns nil. It returns an error about the field app unchanged.
 func (f *fields) postpone(name string, err error) error {
 	if err == nil || name == "app" {
 		return err
@@ -69,8 +69,8 @@ func (f *fields) postpone(name string, err error) error {
 	return nil
 }
 
-// names lists the fields. The first six also exist in requests for many counts. Fields 4 to 9 may be empty: a browser sends
-// an empty referrer if there is none, and a visitor's properties are not always available.
+// names lists the fields. The first six, up to agent, may also be in a JSON body with a list. The fields from with to title may be
+// empty: a browser sends an empty referrer if there is none, and a visitor's properties are not always available.
 var (
 	names = [...]string{"app", "offsets", "ip", "visitor", "with", "agent", "referrer", "language", "country", "title", "uri", "event", "id",
 		"at", "answer"}
@@ -89,7 +89,8 @@ func (f *fields) named(name string) *field {
 		&f.event, &f.id, &f.at, &f.answer}[at]
 }
 
-// set rejects ambiguous input: a field that is given twice, or left empty, as by a template whose variable is not set.
+// set stores the value of a field. It rejects ambiguous input: a field that is given twice, or an empty value, which a template
+// sends if its variable is not set.
 func (f *field) set(name, value string) error {
 	if f.given {
 		return invalid(name, "it is given twice: give it once")
@@ -108,7 +109,7 @@ func (f *field) set(name, value string) error {
 	return nil
 }
 
-// readWith parses which current numbers are requested.
+// readWith parses the field with, which requests current numbers.
 func (f *fields) readWith() (with counter.ExtraNumbers) {
 	if !f.with.given {
 		return with
@@ -121,7 +122,7 @@ func (f *fields) readWith() (with counter.ExtraNumbers) {
 			with.Here = true
 		default:
 			_ = f.postpone("with", invalid("with",
-				"%.64q is not possible: write today, here or today,here", word)) // nil, as it is not app
+				"%.64q is not possible: write today, here or today,here", word)) // nil for every field except app
 		}
 	}
 	return with
@@ -143,8 +144,8 @@ func readFields(c echo.Context) (fields, error) {
 // tagPrefix starts the parameters for an app's own tags.
 const tagPrefix = "tag."
 
-// readQuery reads the fields from a query and ignores other parameters. It is called for every visit, so it makes a single
-// pass and allocates no map.
+// readQuery reads the fields from a query and ignores other parameters. It is called for every visit by GET, so it makes a single
+// pass over the query and allocates no map.
 func readQuery(query string) (fields, error) {
 	var f fields
 	for query != "" {
@@ -254,7 +255,6 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	return f.postpone(name, field.set(name, value))
 }
 
-// setTags reads an object of strings.
 func (f *fields) setTags(written json.RawMessage) error {
 	if f.tags != nil {
 		return invalid("tags", "they are given twice: give them once")
@@ -283,7 +283,7 @@ func (f *fields) setList(name string, written json.RawMessage) error {
 		return invalid(name, "they are given twice: give them once")
 	}
 	f.list = []string{}
-	var list []*string // pointers, since null would otherwise become ""
+	var list []*string // pointers, because null in a list of strings would become ""
 	if written[0] != '[' || json.Unmarshal(written, &list) != nil || slices.Contains(list, nil) {
 		return invalid(name, `they are not a list of strings: give ["…",…]`)
 	}

@@ -18,7 +18,8 @@ import (
 	"footfall/web"
 )
 
-// noteLoaded records which site's page has loaded the script, for the page that waits for a first visit.
+// noteLoaded returns a handler that records the site whose page loads the script, and calls handle. The page /new/APP shows
+// whether the app's pages have loaded the script.
 func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if site := app.SiteOfOrigin(origin(c.Request().Header)); site != "" {
@@ -28,7 +29,7 @@ func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// newSite handles /new, where an owner enters a site, for which an app is added.
+// newSite handles /new. An owner enters a site, and newSite adds an app for the site.
 func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	if !reader.IsOwner() {
 		return d.refuse(c, reader)
@@ -61,7 +62,8 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 // by returns the name of an account in the change history.
 func by(reader *account.Account) string { return "account " + reader.Name }
 
-// adminFor returns the Admin of a cell for a caller, who cannot add a site that an app outside the caller's rights lists.
+// adminFor returns the Admin of a cell for a caller. If an app that the caller may not change lists a site, this Admin does not
+// add the site to another app.
 func (s *service) adminFor(cell *routing.Cell, who string, mayChange func(app string) bool) *admin.Admin {
 	return cell.Admin.As(who).Unless(func(ctx context.Context, site string) (bool, error) {
 		return s.Cells.ListsElsewhere(ctx, site, mayChange)
@@ -86,7 +88,7 @@ func (s *service) addApp(ctx context.Context, who, host string, settings app.Set
 			break
 		}
 		if err = cell.Admin.As(who).AddApp(ctx, name, settings); admin.IsBehind(err) {
-			err = nil // added; other instances follow a moment later
+			err = nil // the app is added; other instances load it a moment later
 		}
 		if refused, is := errors.AsType[*visit.Error](err); !is || refused.Field != "name" {
 			break
@@ -95,7 +97,7 @@ func (s *service) addApp(ctx context.Context, who, host string, settings app.Set
 	return name, err
 }
 
-// hostOf returns the host of a typed or pasted address.
+// hostOf returns the host in an address that a user typed or pasted.
 func hostOf(typed string) string {
 	typed = strings.TrimSpace(typed)
 	if _, after, is := strings.Cut(typed, "://"); is {
@@ -135,7 +137,7 @@ func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 	}
 	if (seen.Why == "unlisted" || seen.Why == "origin") && reading.Counts(seen.Refused) {
 		if seen.Why = "listed"; seen.Loaded.After(seen.At) {
-			seen.Why = "" // the page was opened again after that
+			seen.Why = "" // a page loaded the script after the refused visit
 		}
 	}
 	return in.show(c, func(ctx context.Context) (web.Page, error) {

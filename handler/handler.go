@@ -1,8 +1,8 @@
 // Package handler serves HTTP. It parses requests, calls a counter.Counter or a report.Reader, and writes the responses.
 //
 // A file is named after the call or the page that it serves: visit.go, visits.go, counts.go, badge.go, adminapi.go
-// (/api/apps, /api/keys, /api/accounts), settings.go and so on. Each listener has one route table (routes.go). All errors
-// become responses in errors.go.
+// (/api/apps, /api/keys, /api/accounts), settings.go and so on. Each listener has one route table (routes.go). errors.go maps
+// errors to statuses and messages.
 package handler
 
 import (
@@ -29,19 +29,19 @@ type Options struct {
 	Stopping <-chan struct{}
 	// Proxies are trusted to name the client. Default: none.
 	Proxies *Proxies
-	// CountryHeader is the header in which these proxies send the client's country. Default: none.
+	// CountryHeader is the header in which trusted proxies send the client's country. Default: none.
 	CountryHeader string
 	// Accounts are the accounts that can sign in.
 	Accounts *account.Accounts
 	// SignInHeader is the header in which trusted proxies send the signed-in user. Default: none.
 	SignInHeader string
-	// Cells have the apps. Apps cannot be changed over HTTP if the home cell has no Admin.
+	// Cells have the apps. If the home cell has no Admin, apps cannot be changed over HTTP.
 	Cells *routing.Cells
-	// Zone is the suggested time zone for a new site, if no script detects the browser's. Default: UTC.
+	// Zone is the suggested time zone for a new site if the page's script cannot detect the browser's time zone. Default: UTC.
 	Zone string
 	// Help has the command line's help texts for flags and arguments, by name. Default: empty.
 	Help map[string]string
-	// Dashboard enables the pages for people on the public server.
+	// Dashboard enables the HTML pages for people on the public server.
 	Dashboard bool
 	// CountriesBy returns the author and licence of the country database, for pages that show countries. Default: there is no
 	// database.
@@ -49,8 +49,8 @@ type Options struct {
 	// PublicURL is the public address, such as https://count.example, or https://blog.example/numbers if a proxy strips a path.
 	// Default: derived from each request.
 	PublicURL string
-	// Busuanzi is the preferred app for pages made for busuanzi: it counts these pages on all sites that it may count. On other
-	// sites, the app that lists the site counts them. Default: none.
+	// Busuanzi is the preferred app for pages made for busuanzi. This app counts these pages on all sites that it may count. On
+	// other sites, the app that lists the site counts the pages. Default: none.
 	Busuanzi string
 
 	reportWait, reportWithin time.Duration // limits the wait for a report place, and the report itself; default usualWait and usualWithin
@@ -72,23 +72,24 @@ func publicHandler(o Options) http.Handler {
 }
 
 func adminHandler(o Options) http.Handler {
-	o.Dashboard = false // only on the public listener
+	o.Dashboard = false // the dashboard is only on the public listener
 	s := newService(o)
 	s.routes = s.adminRoutes()
-	return s.echo(newMetrics(prometheus.NewRegistry())) // a separate registry, which is not exported
+	return s.echo(newMetrics(prometheus.NewRegistry())) // a separate registry, because metrics of this listener are not exported
 }
 
-// service is shared by all handlers of one listener. It does not change after its routes are served.
+// service is shared by all handlers of one listener. After its routes are served, only fields change that are safe for concurrent
+// use.
 type service struct {
 	Options
 	desk   *intake.Desk
 	tops   tops
 	routes []route
 
-	hasAccounts   atomic.Bool // an account exists; one always remains, so this never becomes false again
+	hasAccounts   atomic.Bool // an account exists; the only owner cannot be removed, so true stays true
 	ownForms      *http.CrossOriginProtection
 	root          string                 // the public path, which a proxy strips; "": none
-	refusals      pause.Seldom[struct{}] // for the log
+	refusals      pause.Seldom[struct{}] // limits the log lines about rejected requests
 	unlistedProxy *unlistedProxy         // nil on the operator's listener, which counts no visits
 }
 

@@ -12,14 +12,14 @@ import (
 	"footfall/web/words"
 )
 
-// languageParameter is the query parameter that selects the language of a page, and of the pages that it links to.
+// languageParameter is the query parameter that selects the language of a page. Links on the page keep this parameter.
 const languageParameter = "lang"
 
-// place returns the reader's page context: the root path and the language. The language is the query parameter's, else the
-// account's, else the one that the browser prefers.
+// place returns the context that pages need: the root path, the reader, the address, and the language. The language is that of
+// the query parameter, else that of the account, else the browser's preferred language.
 func (s *service) place(c echo.Context) web.Place {
 	r := c.Request()
-	reader, _ := c.Get(asAccount).(*account.Account) // if the request was checked for an account
+	reader, _ := c.Get(asAccount).(*account.Account) // nil if signedIn was not called, or found no account
 	p := web.Place{Root: s.root, Reader: readerOf(reader), At: &url.URL{Path: s.root + r.URL.Path, RawPath: s.root + r.URL.EscapedPath()}}
 	if r.Method != http.MethodPost {
 		p.At.RawQuery = r.URL.RawQuery
@@ -37,7 +37,7 @@ func (s *service) place(c echo.Context) web.Place {
 	return p
 }
 
-// lead redirects to another page and keeps the language parameter.
+// lead redirects to another page. It keeps the language parameter of the request.
 func (s *service) lead(c echo.Context, status int, to string) error {
 	if p := s.place(c); p.Kept && !strings.Contains(to, languageParameter+"=") {
 		sign := "?"

@@ -17,8 +17,9 @@ import (
 	"footfall/visit"
 )
 
-// leancloud serves pages whose theme counts with LeanCloud's class Counter. A record of that class is a path of the
-// requesting site, or the site itself. Its id is the path in base64url, so that every record exists without being created.
+// leancloud serves pages whose theme counts with LeanCloud's class Counter. A record of that class represents a path of the
+// requesting site, or the site itself (siteHot, siteUV). The id of a record is its key in base64url: the path or the site's
+// constant. So every record exists without being created.
 type leancloud struct{ *service }
 
 const (
@@ -29,7 +30,7 @@ const (
 
 	mostRecords = 100 // in one query
 	mostInBatch = 10
-	// leanHeaders are the headers that themes send. They name an app of LeanCloud, and are ignored.
+	// leanHeaders are the headers that themes send. The X-LC- headers name an app of LeanCloud, and are ignored.
 	leanHeaders = echo.HeaderContentType + ", X-LC-Id, X-LC-Key, X-LC-Sign, X-LC-Session"
 )
 
@@ -71,7 +72,7 @@ type themePage struct {
 	cell         *routing.Cell
 }
 
-// page finds the app that counts the page's site.
+// page finds the app that counts the site of the requesting page.
 func (l *leancloud) page(c echo.Context) (p *themePage, err error) {
 	h := c.Request().Header
 	p = &themePage{Context: c, leancloud: l, origin: h.Get(echo.HeaderOrigin)}
@@ -90,7 +91,7 @@ func (l *leancloud) page(c echo.Context) (p *themePage, err error) {
 	return p, err
 }
 
-// records handles GET, which returns records, and POST, which creates one.
+// records handles GET, which returns records, and POST, which creates a record.
 func (p *themePage) records() error {
 	if class := p.Param("class"); class != recordClass {
 		return visit.Errorf(visit.NotFound, "", "there is no class %.64q: themes use the class %s", class, recordClass)
@@ -138,8 +139,8 @@ func (p *themePage) records() error {
 	return respond(p, http.StatusOK, append(out, "]}"...))
 }
 
-// add handles a new record, which a theme creates if it found none for its page. If the record's time is 1, add counts the
-// first visit to the page.
+// add handles a new record. A theme creates a record if it found no record for its page. If the record's time is 1, add counts
+// the first visit to the page.
 func (p *themePage) add() error {
 	key, count, title, err := readRecord(p.body())
 	if err == nil && count {
@@ -151,7 +152,7 @@ func (p *themePage) add() error {
 	return respond(p, http.StatusCreated, fmt.Appendf(nil, `{"objectId":%q,"createdAt":%q}`, idOf(key), moment()))
 }
 
-// increment counts a visit.
+// increment handles a PUT that increments a record: it counts a visit to the record's page.
 func (p *themePage) increment() error {
 	key, err := incremented("/1.1/classes/"+p.Param("class")+"/"+p.Param("id"), p.body())
 	if err == nil {
@@ -163,7 +164,7 @@ func (p *themePage) increment() error {
 	return respond(p, http.StatusOK, fmt.Appendf(nil, `{"objectId":%q,"updatedAt":%q}`, idOf(key), moment()))
 }
 
-// batch counts a single visit for several increments, which belong to one page view.
+// batch counts a single visit for all requests in a batch, because they belong to one page view.
 func (p *themePage) batch() error {
 	var sent struct {
 		Requests []struct {
@@ -207,9 +208,9 @@ func (p *themePage) batch() error {
 	return respond(p, http.StatusOK, append(out, ']'))
 }
 
-// count counts one page view for all these records. It counts the page that the keys name. If they name only the site, it
-// counts the page from the Referer, or else the page (other) of the site. A Referer from another origin has no path, unless
-// the page's policy permits it.
+// count counts one page view for the records with these keys, unless all keys are siteUV. It counts the page that the keys name.
+// If the keys name only the site, it counts the page in the Referer. If the Referer has no path or is from another site, it counts
+// the page (other) of the site. Browsers send no path to another origin, unless the page's referrer policy permits this.
 func (p *themePage) count(title string, keys ...string) error {
 	page, visited := "", false
 	for _, key := range keys {
@@ -244,7 +245,7 @@ func (p *themePage) count(title string, keys ...string) error {
 }
 
 func (p *themePage) body() []byte {
-	sent, _ := io.ReadAll(http.MaxBytesReader(p.Response(), p.Request().Body, mostInBatch*oneVisit.most)) // a cut body is not JSON
+	sent, _ := io.ReadAll(http.MaxBytesReader(p.Response(), p.Request().Body, mostInBatch*oneVisit.most)) // a cut body is invalid JSON
 	return sent
 }
 
@@ -269,7 +270,7 @@ type keyField struct {
 	Target json.RawMessage `json:"target"`
 }
 
-// one returns the member that is set.
+// one returns the member that is set: url or target. It rejects a record with both members or without any.
 func (k *keyField) one() (name string, value json.RawMessage, err error) {
 	if (k.URL == nil) == (k.Target == nil) {
 		return "", nil, invalid("url", "give either url or target")
@@ -280,7 +281,7 @@ func (k *keyField) one() (name string, value json.RawMessage, err error) {
 	return "target", k.Target, nil
 }
 
-// readWhere parses a query for one record, {"url":"/a/"}, or several, {"url":{"$in":["/a/"]}}.
+// readWhere parses a query for one record, {"url":"/a/"}, or for several records, {"url":{"$in":["/a/"]}}.
 func readWhere(text string) (member string, keys []string, err error) {
 	var where keyField
 	wrong := invalid("where",
@@ -314,7 +315,7 @@ func readWhere(text string) (member string, keys []string, err error) {
 	return member, keys, nil
 }
 
-// readRecord parses a new record. count is true if its page is being visited.
+// readRecord parses a new record. count is true if the record's time is 1, which means a visit to the record's page.
 func readRecord(text []byte) (key string, count bool, title string, err error) {
 	var sent struct {
 		keyField
@@ -340,7 +341,7 @@ func readRecord(text []byte) (key string, count bool, title string, err error) {
 	return key, *sent.Time == 1, sent.Title, nil
 }
 
-// incremented returns the record in the path, and checks that the body increments it by 1.
+// incremented returns the key of the record in the path. It checks that the body increments the record's time by 1.
 func incremented(path string, text []byte) (key string, err error) {
 	id, is := strings.CutPrefix(path, recordPath+"/")
 	decoded, err := base64.RawURLEncoding.DecodeString(id)
@@ -361,10 +362,9 @@ func incremented(path string, text []byte) (key string, err error) {
 
 func idOf(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
-// isOfSite reports whether a record is for the site.
 func isOfSite(key string) bool { return key == siteHot || key == siteUV }
 
-// checkRecord rejects keys that are neither a path nor a record of the site.
+// checkRecord rejects keys that are neither a path nor siteHot or siteUV.
 func checkRecord(key string) error {
 	if isOfSite(key) {
 		return nil

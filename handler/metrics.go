@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics of the public listener. Labels are routes and status codes, never input from a caller.
+// metrics are the HTTP metrics of a listener. Labels are routes and status codes, never input from a caller.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec

@@ -66,8 +66,8 @@ func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Per
 	return people.Find(c.Request().Context(), ids)
 }
 
-// appendPerson appends a JSON object with an id, its person and the person's tags. The field person is left out if the id
-// is not linked.
+// appendPerson appends a JSON object with an id, its person and the person's tags. If the id is not linked to a person, the
+// object has no field person.
 func appendPerson(out []byte, id string, w *app.Person) []byte {
 	answer := struct {
 		ID     string            `json:"id"`
@@ -81,7 +81,7 @@ func appendPerson(out []byte, id string, w *app.Person) []byte {
 	return append(out, body...)
 }
 
-// putPeople links many ids to persons. It checks everything else before it reads the body.
+// putPeople links many ids to persons. It checks the app, the key and the headers before it reads the body.
 func (s *service) putPeople(c echo.Context, f *fields) error {
 	r := c.Request()
 	cell, err := s.Cells.Of(f.app.value)

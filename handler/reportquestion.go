@@ -20,8 +20,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// readParams parses a query and rejects parameters that the report does not take, because ignoring a misspelt one would
-// change the report. It returns the first error.
+// readParams parses a query and rejects parameters that the report does not take. Ignoring a misspelt parameter would change the
+// report. readParams returns the first error.
 func readParams(query string, takes, repeats []string) (url.Values, error) {
 	given := url.Values{}
 	for query != "" {
@@ -87,7 +87,8 @@ func (q *question) format(h http.Header) string {
 	return "json"
 }
 
-// preference returns the weight of a media type in an Accept header, from 0 to 1, by the most specific range that matches.
+// preference returns the weight of a media type in an Accept header, from 0 to 1. If several entries match, the most specific
+// entry counts.
 func preference(accept, kind, subtype string) (wanted float64) {
 	closest := 0
 	for entry := range strings.SplitSeq(strings.ToLower(accept), ",") {
@@ -106,7 +107,7 @@ func preference(accept, kind, subtype string) (wanted float64) {
 	return wanted
 }
 
-// reader returns the reader for the request: one without offsets if the caller does not want them.
+// reader returns the Reader for the request: all or, if the request has offsets=no, a Reader without offsets.
 func (q *question) reader(all *report.Reader) *report.Reader {
 	switch q.value("offsets") {
 	case "":
@@ -118,7 +119,8 @@ func (q *question) reader(all *report.Reader) *report.Reader {
 	return all.Counted()
 }
 
-// look returns the parameters of the report. Parameters that the report does not take are empty here.
+// look returns the parameters of the report. A parameter that the report does not take is empty here, because readParams has
+// rejected it.
 func (q *question) look(k report.Report) report.Look {
 	l := report.Look{
 		App: q.reading.App, Today: q.reading.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Day: q.day("day"),
@@ -175,7 +177,8 @@ func (q *question) look(k report.Report) report.Look {
 	return l
 }
 
-// compared returns the days of the range that are compared with earlier days. It is empty if Before is 0.
+// compared returns the part of the date range l.In that is compared with earlier days. If l.Before is 0, nothing is compared, and
+// the result is empty.
 func (q *question) compared(l report.Look) visit.Range {
 	for _, name := range []string{"compared_from", "compared_to"} {
 		if l.Before == 0 && q.value(name) != "" {
@@ -195,7 +198,7 @@ func (q *question) compared(l report.Look) visit.Range {
 	return visit.Range{From: cmp.Or(from, l.In.From), To: cmp.Or(to, min(l.In.To, l.Today))}
 }
 
-// among returns one of the words. The first word is the default.
+// among returns a parameter whose value has to be one of words. The first word is the default.
 func (q *question) among(name string, words ...string) string {
 	word := cmp.Or(q.value(name), words[0])
 	if !slices.Contains(words, word) {
@@ -318,7 +321,7 @@ func (q *question) prefix() string {
 	if err != nil {
 		q.fail(visit.InField("prefix", err))
 	} else if !strings.Contains(page, "/") {
-		page += "/" // so that it does not match other sites with this prefix
+		page += "/" // so that the prefix a.example does not match the site a.example.org
 	}
 	return page
 }
@@ -332,7 +335,7 @@ func (q *question) checkGroup(l report.Look) {
 	}
 }
 
-// rank returns the requested rank, or 0 if the request names a visitor.
+// rank returns the requested rank, or 0 if the request names a visitor (ip or visitor) instead.
 func (q *question) rank() int64 {
 	var given []string
 	for _, name := range []string{"rank", "ip", "visitor"} {

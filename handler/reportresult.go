@@ -16,7 +16,8 @@ import (
 	"footfall/report"
 )
 
-// writeReport writes a report as one body, compressed if the caller accepts that, or 304 if the caller already has it.
+// writeReport writes a report as one body, compressed if the caller accepts gzip. If the caller already has this body, it responds
+// with 304.
 func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 	body, err := made.JSON(nil)
 	if err != nil {
@@ -28,7 +29,7 @@ func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 	if made.Next != "" {
 		query := c.Request().URL.Query()
 		query.Set("after", made.Next)
-		c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`) // relative, so that it works below a proxy's path
+		c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`) // relative, so that the link also works if a proxy strips a path
 	}
 	return send(c, describeReport(c, name, format), "private, no-cache", body, true)
 }
@@ -51,8 +52,8 @@ func describeReport(c echo.Context, name, format string) (kind string) {
 	return "text/csv; charset=utf-8; header=present"
 }
 
-// writeParts writes a long report in parts. It holds a report place only while it reads a part, not while it sends one. If a
-// part cannot be read, it aborts the connection, so that the caller does not take the parts for the whole report.
+// writeParts writes a long report in parts. It holds a report place only while it reads a part, not while it sends a part. If a
+// part cannot be read, it aborts the connection, so that the caller does not take the sent parts for the whole report.
 func (r *reports) writeParts(c echo.Context, name, format string, made *report.Rows, read func(report.Look) (*report.Rows, error)) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, describeReport(c, name, format))
@@ -70,7 +71,7 @@ func (r *reports) writeParts(c echo.Context, name, format string, made *report.R
 	for written := 0; ; {
 		body := part(made, written)
 		written += len(body)
-		_ = connection.SetWriteDeadline(time.Now().Add(answerWithin)) // restarts with each part
+		_ = connection.SetWriteDeadline(time.Now().Add(answerWithin)) // each part has its own time limit
 		if _, err := c.Response().Write(body); err != nil || made.Follow == nil {
 			return nil //nolint:nilerr // the caller has left
 		}
@@ -82,7 +83,7 @@ func (r *reports) writeParts(c echo.Context, name, format string, made *report.R
 	}
 }
 
-// partOfCSV returns the rows of a part; written is the number of bytes before it.
+// partOfCSV returns the rows of a part. written is the number of bytes in earlier parts.
 func partOfCSV(made *report.Rows, written int) []byte {
 	body := csvOf(made.Told())
 	if written > 0 {
@@ -106,8 +107,8 @@ func partOfJSON(made *report.Rows, written int) []byte {
 	return body
 }
 
-// send writes a body with its hash as ETag, or 304 if the caller already has the body. If pack is true, the body is compressed
-// for callers that accept this. The ETag is then weak, because it is the same for both encodings.
+// send writes a body with its hash as ETag. If the caller already has the body, it responds with 304. If pack is true, the body is
+// compressed for callers that accept gzip. The ETag is then weak, because both encodings have the same ETag.
 func send(c echo.Context, kind, cache string, body []byte, pack bool) error {
 	h := c.Response().Header()
 	sum := sha256.Sum256(body)
@@ -147,7 +148,8 @@ func readsGzip(c echo.Context) bool {
 	return strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip")
 }
 
-// matches reports whether the caller has the body with this ETag. A proxy that compresses the body makes the ETag weak.
+// matches reports whether the caller has the body with this ETag. It also accepts the weak form of the ETag (W/), because a proxy
+// that compresses the body makes the ETag weak.
 func matches(values []string, tag string) bool {
 	for one := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		one = strings.TrimSpace(one)

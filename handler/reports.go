@@ -19,14 +19,15 @@ import (
 
 const (
 	usualWait   = 2 * time.Second
-	usualWithin = 4 * time.Second     // less than the database's statement timeout, so that a timeout is detected here
-	usualPanel  = 5 * time.Second / 2 // leaves the page time for its other panels
+	usualWithin = 4 * time.Second     // less than the database's statement timeout, so that within detects the timeout
+	usualPanel  = 5 * time.Second / 2 // limit for one panel; leaves time for the page's other panels
 	reportPause = 5 * time.Second     // Retry-After for a report that took too long
 )
 
 type reports struct{ *service }
 
-// answer authorizes the caller, parses the query, and writes the report. It checks in the same order as all other calls.
+// answer authorizes the caller, parses the query, and writes the report. Like all other calls, it reports a wrong app or key before
+// errors in the parameters, and checks the rate limit last.
 func (r *reports) answer(c echo.Context, k report.Report) error {
 	ctx, request := c.Request().Context(), c.Request()
 	params, parseErr := readParams(request.URL.RawQuery, append([]string{"format"}, k.Takes...), k.Repeats)
@@ -83,10 +84,11 @@ func (r *reports) serve(c echo.Context, k report.Report, of *routing.Cell, from 
 	return r.writeParts(c, look.App+"-"+k.Name, format, made, read)
 }
 
-// asKnown is the context key that marks a request whose key or link is valid.
+// asKnown is the context key that marks a request with a valid key, account or link.
 const asKnown = "known"
 
-// placesFor returns the places for reports that the request may use in a cell.
+// placesFor returns the places in a cell that limit this request's reports. Requests without an account, a key or a link share
+// the place for strangers.
 func placesFor(c echo.Context, in *routing.Cell) chan struct{} {
 	if reader, _ := c.Get(asAccount).(*account.Account); reader != nil || c.Get(asKnown) != nil {
 		return in.Places
@@ -94,7 +96,7 @@ func placesFor(c echo.Context, in *routing.Cell) chan struct{} {
 	return in.Strangers
 }
 
-// within waits for a place, then calls read with a timeout.
+// within waits for one of the places, and then calls read with a timeout.
 func (s *service) within(ctx context.Context, places chan struct{}, read func(context.Context) error) error {
 	wait := time.NewTimer(s.reportWait)
 	defer wait.Stop()
@@ -121,8 +123,8 @@ func (s *service) within(ctx context.Context, places chan struct{}, read func(co
 	return visit.Unanswered(err)
 }
 
-// each calls ask for all cells concurrently. away lists the cells that failed or did not respond in time. Only an error of
-// the home database is returned.
+// each calls ask for all cells concurrently. away lists the cells that failed or did not respond in time. Only for the home database,
+// each returns the error instead.
 func (s *service) each(ctx context.Context, of []*routing.Cell,
 	ask func(ctx context.Context, i int, cell *routing.Cell) error) (away []string, err error) {
 	failed := make([]error, len(of))

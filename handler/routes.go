@@ -27,7 +27,6 @@ type route struct {
 	handle  echo.HandlerFunc
 }
 
-// Methods of routes.
 var (
 	getOnly        = []string{http.MethodGet, http.MethodHead}
 	postOnly       = []string{http.MethodPost}
@@ -49,7 +48,7 @@ func (s *service) publicRoutes() []route {
 		{embed.ScriptPath, getOnly, s.noteLoaded(script(embed.Count, scriptCache))},
 		{"/count.:version", getOnly, s.noteLoaded(scriptVersion)},
 		{"/livez", getOnly, s.alive},
-		{"/readyz", getOnly, s.ready}, {"/healthz", getOnly, s.ready}, // the usual other name
+		{"/readyz", getOnly, s.ready}, {"/healthz", getOnly, s.ready}, // /healthz is another usual name of /readyz
 	}
 	table = append(append(table, (&busuanzi{s}).routes()...), (&leancloud{s}).routes()...)
 	r := &reports{s}
@@ -66,11 +65,11 @@ func (s *service) publicRoutes() []route {
 	return append(table, route{"/openapi.json", getOnly, describe})
 }
 
-// adminRoutes returns the routes of the operator's listener, which has metrics and profiles.
+// adminRoutes returns the routes of the operator's listener, which serves metrics and profiles.
 func (s *service) adminRoutes() []route {
 	metrics := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError)})
-	// The check of Host prevents DNS rebinding: a page in an operator's browser could point its own name here and read the
-	// responses.
+	// own checks the Host header to prevent DNS rebinding. Otherwise a page in an operator's browser could point its own host name
+	// to this listener and read the responses.
 	own := func(h http.Handler, isOwn func(host string) bool) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if !isOwn(c.Request().Host) {
@@ -102,8 +101,8 @@ func hostName(host string) string {
 	return host
 }
 
-// namesThisService reports whether a Host header has a name of this machine, the name in --public-url, or a name that cannot
-// exist on the internet, such as the service names of containers and clusters.
+// namesThisService reports whether a Host header has a name of this machine or the name in --public-url. It also accepts names that
+// cannot exist on the internet, such as the service names of containers and clusters.
 func (s *service) namesThisService(host string) bool {
 	name, own := strings.ToLower(hostName(host)), ""
 	if at, err := url.Parse(s.PublicURL); err == nil {
@@ -113,7 +112,8 @@ func (s *service) namesThisService(host string) bool {
 		slices.ContainsFunc([]string{".local", ".internal", ".svc"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// namesThisMachine reports whether a Host header has an IP address or a name of this machine. DNS rebinding cannot use these.
+// namesThisMachine reports whether a Host header has any IP address, localhost, or the name of this machine. DNS rebinding cannot
+// use these.
 func namesThisMachine(host string) bool {
 	host = hostName(host)
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
@@ -145,8 +145,8 @@ func (s *service) echo(m *metrics) http.Handler {
 	return e
 }
 
-// knownMethods are the methods that Echo itself would reject if a route did not register them. Every route registers all of
-// them, so that guard writes the error.
+// knownMethods are the methods that every route registers in Echo. Echo itself would reject a method that a route does not register.
+// With all methods registered, guard writes the error for a method that a route does not support.
 var knownMethods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 	http.MethodConnect, http.MethodOptions, http.MethodTrace,
@@ -154,7 +154,7 @@ var knownMethods = []string{
 
 func (r route) allow() string { return strings.Join(r.methods, ", ") }
 
-// guard writes the response for a handler's errors and panics, and records metrics.
+// guard returns a handler that writes the response for the errors and panics of handle, and records metrics.
 func (s *service) guard(handle echo.HandlerFunc, seen *routeMetrics) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begin := time.Now()

@@ -6,13 +6,14 @@ import (
 	"footfall/embed"
 )
 
-// Caching of the script: under its plain name it can change.
+// scriptCache is for the script's plain name: a new version of Footfall changes the script. versionCache is for a name with the
+// current version: the script never changes under this name.
 const (
 	scriptCache  = "public, max-age=3600"
 	versionCache = "public, max-age=31536000, immutable"
 )
 
-// script responds with a script that any page may load.
+// script returns a handler that responds with a script. Any page may load the script.
 func script(of embed.Script, cache string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
@@ -28,8 +29,8 @@ func script(of embed.Script, cache string) echo.HandlerFunc {
 	}
 }
 
-// scriptVersion responds with the current version of the script, whichever version is requested. Pages with an old version
-// continue to count, unless they have its integrity hash.
+// scriptVersion responds with the current version of the script, whichever version is requested. So pages that request an old
+// version continue to count. Browsers reject the current version only if the page has an integrity hash of the old version.
 func scriptVersion(c echo.Context) error {
 	if c.Param("version") == embed.Version+".js" {
 		return script(embed.Count, versionCache)(c)

@@ -17,7 +17,7 @@ import (
 const (
 	headerWithin  = 5 * time.Second
 	requestWithin = 10 * time.Second
-	answerWithin  = time.Minute // longer than a visit may wait for its batch, plus the batch itself
+	answerWithin  = time.Minute // longer than a visit waits for its batch, plus the time for the batch
 	idleFor       = 2 * time.Minute
 	maxHeader     = 32 << 10
 )
@@ -32,16 +32,16 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 		ReadTimeout:       requestWithin,
 		WriteTimeout:      answerWithin,
 		IdleTimeout:       idleFor,
-		// net/http adds 4 KiB.
+		// net/http adds 4 KiB to this limit.
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       faults,
 	}
 }
 
-// lastIfChunked closes the connection after a request with a chunked body, to prevent request smuggling. Such a request may
-// also have a Content-Length. A proxy that uses the length takes another request for a part of the body, so a client could
-// hide a request with forged headers on a trusted proxy's connection. net/http uses the chunks, hides the length, and would
-// continue reading.
+// lastIfChunked closes the connection after a request with a chunked body, to prevent request smuggling. A request with a chunked
+// body may also have a Content-Length. net/http then reads the chunks, ignores the length, and would read the next bytes as
+// another request. A proxy that uses the length takes these bytes for a part of the body. So a client could hide a request with
+// forged headers in the body, and send it through a trusted proxy.
 func lastIfChunked(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TransferEncoding) > 0 {
@@ -51,7 +51,7 @@ func lastIfChunked(h http.Handler) http.Handler {
 	})
 }
 
-// nameless removes client addresses from the log. net/http logs them when a handler panics or a handshake fails.
+// nameless removes client addresses from log lines. net/http logs such an address when a handler panics or a handshake fails.
 type nameless struct{ log io.Writer }
 
 var addressAndPort = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9A-Fa-f:.]+(?:%[^]\s]*)?\]):\d+`)

@@ -24,16 +24,16 @@ type changing struct {
 	c      echo.Context
 	reader *account.Account
 	admin  *admin.Admin    // acts as the reader
-	slot   context.Context //nolint:containedctx // of an upload
+	slot   context.Context //nolint:containedctx // passed by RunLong; only for an upload
 	app    string          // the app of the page; "": the service's page
 	path   string
 	form   url.Values   // the submitted form; nil: none, or executed
 	fault  *visit.Error // error in the form
-	told   bool         // the error is shown next to a form
+	told   bool         // the page shows the error next to its form
 	page   web.Settings
 	shown  []web.Section // requested sections, shown first
 	apps   []string      // apps that the reader may change
-	asks   *web.Section  // the confirmation to show instead of the page
+	asks   *web.Section  // a request for confirmation, shown instead of the page
 }
 
 // settings handles /settings and /settings/APP.
@@ -58,7 +58,7 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 	}
 	p.page = web.Settings{Place: d.place(c), Path: p.path}
 	if from, err := url.Parse(c.Request().Referer()); err == nil && strings.HasPrefix(from.Path, d.root+"/settings") {
-		p.page.Said = said[c.QueryParam("done")] // only after a form, not for a typed address
+		p.page.Said = said[c.QueryParam("done")] // a notice only after a redirect from a form, not for a typed address
 	}
 	if p.app == "" || !strings.HasPrefix(c.Request().Header.Get(echo.HeaderContentType), echo.MIMEMultipartForm) {
 		return p.answer(do, show)
@@ -73,7 +73,7 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 func (p *changing) answer(do func() (string, error), show func() error) error {
 	c, d := p.c, p.dashboard
 	if c.Request().Method == http.MethodPost {
-		form, err := d.formUpTo(c, 4*mostGiven, p.app != "") // an upload of history, by a reader who may change the app
+		form, err := d.formUpTo(c, 4*mostGiven, p.app != "") // only an app's page takes files (imports of history)
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (p *changing) answer(do func() (string, error), show func() error) error {
 		return err
 	}
 	if p.page.Sections = append(p.shown, p.page.Sections...); p.fault != nil {
-		if !p.told { // its form is no longer on the page
+		if !p.told { // the form with the error is no longer on the page
 			p.page.Said = p.page.Words.Error(p.fault)
 		}
 		return p.write(http.StatusBadRequest)
@@ -116,10 +116,11 @@ func (p *changing) write(status int) error {
 var said = map[string]string{"yes": "Saved.", "added": "Added.", "removed": "Removed.", "deleted": "Deleted.", "erased": "Erased.",
 	"ended": "Ended."}
 
-// done returns the address to redirect to after a form, so that reloading does not submit it again.
+// done returns the address to redirect to after a form. Because of the redirect, reloading the page does not submit the form again.
 func (p *changing) done(what string) string { return p.path + "?done=" + what }
 
-// newForm returns a form. If it was submitted with errors, it contains the errors and the submitted values.
+// newForm returns a form with the hidden fields do, of and one. If this form was submitted with errors, it contains the errors and
+// the submitted values.
 func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.Form {
 	f := web.Form{ID: strings.Trim(strings.ReplaceAll(do+"-"+of, " ", "-"), "-"), Button: button, Fields: fields}
 	for _, hidden := range [][2]string{{"do", do}, {"of", of}, {"one", one}} {
@@ -143,7 +144,7 @@ func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.
 	for i := range f.Fields {
 		field := &f.Fields[i]
 		if !p.form.Has(field.Name) && field.Kind != "check" && field.Kind != "checks" {
-			continue // a handmade request
+			continue // a program sent the form without this field
 		}
 		if p.form.Has("was." + field.Name) {
 			field.Was = ptrTo(p.form.Get("was." + field.Name))
@@ -160,8 +161,8 @@ func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.
 
 func ptrTo[T any](value T) *T { return &value }
 
-// sure reports whether the reader has confirmed the form. Otherwise it prepares a confirmation page, on which the reader has
-// to type word if it is not empty.
+// sure reports whether the reader has confirmed the form. Otherwise it prepares a confirmation page. If word is not empty, the
+// reader has to type word on this page.
 func (p *changing) sure(button, word string, lost ...visit.Text) bool {
 	if p.form.Get("sure") == "yes" && (word == "" || p.form.Get("word") == word) {
 		return true
@@ -190,13 +191,14 @@ func (p *changing) sure(button, word string, lost ...visit.Text) bool {
 	return false
 }
 
-// of translates a text of this package or of the command line. With values, the text is a format.
+// of translates a text of this package or of the command line. If there are values, the text is a format like that of Sprintf.
 func (p *changing) of(text string, values ...any) string { return p.page.Words.Of(text, values...) }
 
 // helpFor returns a help text in the page's language.
 func (p *changing) helpFor(name string) string { return p.of(p.service.helpFor(name)) }
 
-// helpFor returns the command line's help for a flag or argument, adapted for pages.
+// helpFor returns the command line's help for a flag or argument, adapted for pages. It removes the parts in [[…]], which only apply
+// to a shell, and the dashes of flags.
 func (s *service) helpFor(name string) string {
 	text := strings.Join(strings.Fields(forShells.ReplaceAllString(s.Help[name], "")), " ")
 	return flagIn.ReplaceAllString(text, "$1")

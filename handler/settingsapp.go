@@ -175,8 +175,8 @@ type group struct {
 	names     []string
 }
 
-// groups are the settings that site owners look for first. moreGroups are under "More". An app without hosts has unlistedHosts
-// at the top, other apps have a list of hosts there.
+// groups are the settings that site owners look for first. moreGroups are under "More". The top of the page has a list of the
+// app's hosts or, for an app without hosts, the group unlistedHosts.
 var (
 	unlistedHosts = group{"unlisted", "Hosts", []string{"site"}}
 	groups        = []group{
@@ -192,7 +192,6 @@ var (
 	}
 )
 
-// showApp makes the page of an app.
 func (p *changing) showApp() error {
 	ctx := p.c.Request().Context()
 	row, err := p.admin.AppNamed(ctx, p.app)
@@ -258,7 +257,7 @@ func (p *changing) settingField(s *app.Setting, row *admin.AppRow) web.Field {
 }
 
 // describeChoices splits a help text like "Who may count. open: anyone. key: callers with a key." into its beginning and a text for
-// each word. If the help does not explain the words, they are true and false.
+// each word. If the help does not explain the words, the choices are true and false.
 func (p *changing) describeChoices(help string, words []string) (beginning string, choices []web.Choice) {
 	explained := regexp.MustCompile(`(?:^| )(`+strings.Join(words, "|")+`): `).FindAllStringSubmatchIndex(help, -1)
 	if explained == nil {
@@ -320,7 +319,7 @@ func (p *changing) people() (s web.Section, err error) {
 	return s, err
 }
 
-// changes shows the last changes to an app, or to everything ("").
+// changes lists the last changes to an app. If of is "", it lists the last changes of all available cells.
 func (p *changing) changes(of string, most int32) (s web.Section, err error) {
 	ctx := p.c.Request().Context()
 	s = web.Section{ID: "changes", Title: "Changes", Columns: []string{"When", "Who", "App", "Item", "Before", "After"}}

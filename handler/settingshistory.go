@@ -36,11 +36,11 @@ func readUpload(w http.ResponseWriter, r *http.Request) error {
 		return visit.Errorf(visit.Invalid, "file", "it could not be read, or has more than %d MB: import it with footfall history import",
 			mostUploaded>>20)
 	}
-	_, _ = io.Copy(io.Discard, r.Body) // only after reading to the end does net/http detect that the caller has left
+	_, _ = io.Copy(io.Discard, r.Body) // net/http detects that the caller has left only after the body was read to its end
 	return nil
 }
 
-// importHistory imports the uploaded files, or shows a preview.
+// importHistory imports the uploaded files. If the form's field try is set, it shows a preview instead.
 func (p *changing) importHistory() error {
 	sent := p.c.Request().MultipartForm
 	if sent == nil || len(sent.File["file"]) == 0 {
@@ -59,7 +59,7 @@ func (p *changing) importHistory() error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = file.Close() }() //nolint:gocritic // needed until the import is done
+		defer func() { _ = file.Close() }() //nolint:gocritic // the import reads all files
 		h.Files = append(h.Files, moves.File{Name: header.Filename, From: file})
 	}
 	done, err := h.Import(ctx, p.admin, into)
@@ -77,7 +77,7 @@ func (p *changing) importHistory() error {
 			}
 			s.Rows = append(s.Rows, row)
 		}
-		if len(s.Rows) > 0 { // totals have no days
+		if len(s.Rows) > 0 { // an import of totals only has no days
 			p.shown = append(p.shown, s)
 		}
 		p.showTotals(done.Totals)
@@ -85,7 +85,7 @@ func (p *changing) importHistory() error {
 	return err
 }
 
-// showTotals shows the first offsets that would change.
+// showTotals shows the first offsets that an import or its removal would change.
 func (p *changing) showTotals(first []admin.OffsetsPutRow) {
 	s := web.Section{ID: "totals", Title: "Totals", Columns: []string{"Page or site", "Before", "After"}}
 	for _, o := range first {
@@ -97,7 +97,7 @@ func (p *changing) showTotals(first []admin.OffsetsPutRow) {
 	}
 }
 
-// removeHistory removes an import.
+// removeHistory removes the import with the number one. The page that asks for confirmation shows the offsets that would change.
 func (p *changing) removeHistory(one string) (then string, err error) {
 	number, err := strconv.ParseInt(one, 10, 32)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"footfall/web"
 )
 
-// mostListed is the maximum number of rows in a table.
+// mostListed is the maximum number of rows in a table of things.
 const mostListed = 200
 
-// sectionOf lists the things of a kind, with the form to add one.
+// sectionOf lists the things of one kind, such as the keys of an app, with a form to add a thing.
 func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 	rows, err := thing.List(p.c.Request().Context(), p.admin, p.app)
 	s = web.Section{ID: thing.Name, Title: web.Label(thing.Name), Text: p.helpFor(sectionHelp[thing.Name])}
@@ -55,7 +55,7 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 			continue
 		}
 		field := web.Field{Name: f.Name, Label: web.Label(f.Name), Help: p.helpFor(f.Help), Kind: "text", Optional: f.Optional}
-		if thing.Name == "notes" { // links from the page of a day fill in the fields
+		if thing.Name == "notes" { // the dashboard links to this page with values for the fields
 			field.Value = p.c.QueryParam(f.Name)
 		}
 		for _, word := range f.Choices {

@@ -17,10 +17,10 @@ import (
 	"footfall/web/words"
 )
 
-// forAll are the actions for every account. Other actions require an owner.
+// forAll are the actions that every account may take for itself. Other actions require an owner.
 var forAll = []string{"password", "end", "end others", "language"}
 
-// doInService executes a form of the service's page, as doInApp does for an app.
+// doInService executes a form of the service's page. It returns the address to redirect to, or "" to show the page with the result.
 func (p *changing) doInService() (then string, err error) {
 	ctx, do := p.c.Request().Context(), p.form.Get("do")
 	if !p.reader.IsOwner() && !slices.Contains(forAll, do) {
@@ -90,7 +90,7 @@ func (p *changing) setPassword() (then string, err error) {
 	return p.done("yes"), err
 }
 
-// tellLink shows the link to an account. It cannot be shown again.
+// tellLink shows an account's link for choosing a password. The link cannot be shown again, because only its hash is stored.
 func (p *changing) tellLink(token string, err error) error {
 	if err == nil {
 		p.page.Said = p.of(
@@ -103,7 +103,8 @@ func (p *changing) tellLink(token string, err error) error {
 // ofApp is the prefix of fields with the right to an app.
 const ofApp = "app."
 
-// rights reads an account's rights from a form. Rights that the form leaves as they were shown keep their current value.
+// rights reads an account's rights from a form. It leaves out rights that the user did not change in the form, so that they keep
+// their current value.
 func (p *changing) rights() account.Rights {
 	r := account.Rights{Apps: map[string]account.Right{}}
 	if owner := p.form.Get("owner") == "true"; strconv.FormatBool(owner) != p.form.Get("was.owner") {
@@ -119,8 +120,8 @@ func (p *changing) rights() account.Rights {
 	return r
 }
 
-// rightsFields returns the fields that rights reads, one for each app, with the account's rights. For the app offered, the
-// right to look is preselected.
+// rightsFields returns the fields that the method rights reads: owner, and the account's right to each app. For the app named
+// offered, it preselects the right to look.
 func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
 	owner := strconv.FormatBool(e.Owner)
 	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: owner, Was: &owner,
@@ -206,7 +207,7 @@ func (p *changing) showAccounts(ctx context.Context) error {
 	return nil
 }
 
-// mayOf describes a member's rights, with the names of up to five apps.
+// mayOf describes the rights of an account that is not an owner. For more than five apps, it returns only their number.
 func (p *changing) mayOf(e account.Entry) string {
 	looks, changes := e.With(account.Look), e.With(account.Change)
 	if len(e.Apps) > 5 {
@@ -232,7 +233,7 @@ func orNumber(e account.Entry) string {
 	return e.Name
 }
 
-// browserLanguage is the choice to follow the browser's language.
+// browserLanguage is the choice to use the browser's language.
 const browserLanguage = "browser"
 
 func (p *changing) setLanguage(accounts *account.Accounts) (then string, err error) {
@@ -245,7 +246,6 @@ func (p *changing) setLanguage(accounts *account.Accounts) (then string, err err
 	return p.path + "?done=yes", accounts.SetLanguage(p.c.Request().Context(), p.reader.ID, chosen)
 }
 
-// languageSection returns the form for the reader's language.
 func (p *changing) languageSection() web.Section {
 	f := web.Field{Name: "language", Label: "Language", Kind: "select",
 		Help:    "For all pages that you see here. An address with lang= takes precedence.",
@@ -256,7 +256,8 @@ func (p *changing) languageSection() web.Section {
 	return web.Section{ID: "language", Title: "Your language", Forms: []web.Form{p.newForm("Save", "language", "", "", f)}}
 }
 
-// showOwn shows the reader's own settings.
+// showOwn shows the reader's own settings: the language, the password and the sessions. A reader who is signed in by a proxy has
+// only the language.
 func (p *changing) showOwn(ctx context.Context) error {
 	p.page.Sections = append(p.page.Sections, p.languageSection())
 	if p.reader.Session == 0 { // signed in by a proxy
@@ -268,7 +269,7 @@ func (p *changing) showOwn(ctx context.Context) error {
 	}
 	s := web.Section{ID: "sessions", Title: "Where you are signed in", Columns: []string{"Browser", "Since", "Last used"}}
 	for _, one := range sessions {
-		browser := p.of(one.Browser) // if it is a text, and not a name
+		browser := p.of(one.Browser) // translates a text like "no browser"; names of browsers stay unchanged
 		row := web.Row{Cells: []string{browser, cellOf(one.CreatedAt), cellOf(one.UsedAt)}}
 		if one.ID == p.reader.Session {
 			row.Cells[0] = p.of("%s (this one)", browser)
@@ -289,7 +290,7 @@ func (p *changing) showOwn(ctx context.Context) error {
 	return nil
 }
 
-// showState shows the keys for all apps, the last changes, and the status of the service.
+// showState shows the keys for all apps, the last changes, and the status of each database.
 func (p *changing) showState(ctx context.Context) error {
 	keys, err := p.sectionOf(admin.ThingNamed("keys"))
 	if err != nil {

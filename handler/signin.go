@@ -25,7 +25,7 @@ const (
 	sessionCookie = "footfall_session" // contains the session's token
 	linkCookie    = "footfall_link"    // contains the token of an opened link
 	deviceCookie  = "footfall_device_" // prefix; followed by the ID of an account that the browser has signed in to
-	linkFor       = time.Hour          // short, so that the next user of a shared machine does not find the link
+	linkFor       = time.Hour          // short, because the next user of a shared machine could use the link
 	formBytes     = 16 << 10
 )
 
@@ -47,9 +47,9 @@ func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
 	return found, err
 }
 
-// session returns the token of the browser's session. Over https, a cookie with the plain name is accepted only for sessions
-// that Footfall 0.2.0 created. A sibling host can set a cookie of that name, but would need the token of such a session, and
-// these sessions expire within 30 days.
+// session returns the token of the browser's session. Over https, it accepts a cookie with the plain name (without __Host- or
+// __Secure-) only for a session that Footfall 0.2.0 created. A sibling host can set a cookie with the plain name, but would need the
+// token of a 0.2.0 session. These sessions expire within 30 days.
 func (s *service) session(c echo.Context) string {
 	session := s.cookie(c, sessionCookie)
 	if former := plainCookie(c, sessionCookie); session == "" && account.IsFormerSession(former) {
@@ -66,7 +66,7 @@ func readerOf(a *account.Account) web.Reader {
 	return web.Reader{Name: a.Name, Owner: a.Owner, Leaves: a.Session != 0, Settings: "/settings"}
 }
 
-// enter handles /enter: the reader signs in with a name and a password, and the browser gets a new session token.
+// enter handles /enter. The reader signs in with a name and a password, and the browser gets a new session token.
 func (d *dashboard) enter(c echo.Context) error {
 	if c.Request().Method != http.MethodPost {
 		return d.askToSignIn(c, http.StatusOK, c.QueryParam("to"), "", nil)
@@ -93,7 +93,8 @@ func (d *dashboard) enter(c echo.Context) error {
 	return d.lead(c, http.StatusSeeOther, d.root+ownPath(form.Get("to")))
 }
 
-// letIn sets the browser's session, ends its previous session, and marks the browser as known to the account.
+// letIn sets the browser's session, ends the browser's previous session, and sets a device cookie. The device cookie shows later
+// that the browser has signed in to the account before.
 func (d *dashboard) letIn(c echo.Context, session string) error {
 	ctx := c.Request().Context()
 	before, err := d.signedIn(c)
@@ -112,8 +113,8 @@ func (d *dashboard) letIn(c echo.Context, session string) error {
 	return nil
 }
 
-// ownPath returns the path to redirect to after a form, or "/" if it could lead to another host: browsers treat // and /\ as
-// the start of a host, and skip tabs and line breaks.
+// ownPath returns the path to redirect to after a form. It returns "/" if the path could lead to another host: browsers treat //
+// and /\ as the start of a host, and skip tabs and line breaks.
 func ownPath(to string) string {
 	at, err := url.Parse(to)
 	if err != nil || at.Host != "" || at.Scheme != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
@@ -123,8 +124,8 @@ func ownPath(to string) string {
 	return to
 }
 
-// try rejects callers that guess passwords for a name, and returns the Accounts for the next attempt. A browser with an
-// earlier sign-in or a session has its own limits, which strangers cannot use up.
+// try rejects callers that guess passwords for a name. Otherwise it returns the Accounts to use for the next attempt. A browser
+// with a session or an earlier sign-in has its own limits, which other callers cannot use up.
 func (d *dashboard) try(c echo.Context, name, session string) (*account.Accounts, error) {
 	counter, device, folded := d.Cells.Home().Counter, session, account.Folded(name)
 	if strings.Contains(c.Request().Header.Get(echo.HeaderCookie), deviceCookie) {
@@ -142,13 +143,14 @@ func (d *dashboard) try(c echo.Context, name, session string) (*account.Accounts
 	return d.Accounts.ForDevice(), counter.TryDevice(device, folded)
 }
 
-// peer returns the caller's address. Callers whose address is unknown share one limit.
+// peer returns the caller's address, or the zero Addr if the address is not available. Callers without an address share one limit.
 func (s *service) peer(r *http.Request) netip.Addr {
 	peer, _ := s.Proxies.client(r)
 	return peer
 }
 
-// formProblem returns the error to show in the form, without its field; nil if err is nil or is not about the form.
+// formProblem returns the error to show in the form, without the name of its field. It returns nil if err is nil or is not about
+// the form.
 func formProblem(err error) *visit.Error {
 	verr, is := errors.AsType[*visit.Error](err)
 	if !is || verr.Kind != visit.Invalid && verr.Kind != visit.Forbidden {
@@ -174,7 +176,6 @@ func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 	return d.lead(c, http.StatusSeeOther, d.root+"/")
 }
 
-// askToSignIn shows the sign-in page.
 func (d *dashboard) askToSignIn(c echo.Context, status int, to, name string, problem *visit.Error) error {
 	if !d.hasAccounts.Load() {
 		if err := d.within(c.Request().Context(), d.Cells.Home().Strangers, func(ctx context.Context) error {
@@ -245,8 +246,8 @@ func (d *dashboard) begin(c echo.Context) error {
 	return d.lead(c, http.StatusSeeOther, d.root+to)
 }
 
-// form reads a form and checks that it is from a page of this service (http.CrossOriginProtection). As further protection,
-// browsers do not send the cookies with other sites' forms.
+// form reads a form, and checks that a page of this service sent the form (http.CrossOriginProtection). In addition, browsers do
+// not send Footfall's cookies with forms of other sites (SameSite).
 func (d *dashboard) form(c echo.Context) (url.Values, error) { return d.formUpTo(c, formBytes, false) }
 
 func (d *dashboard) formUpTo(c echo.Context, most int64, files bool) (url.Values, error) {
@@ -277,7 +278,7 @@ func (s *service) cookie(c echo.Context, name string) string {
 	return plainCookie(c, s.cookieName(c.Request(), name))
 }
 
-// cookieName returns the name of a cookie in the browser. Over https it has a prefix, so that browsers accept the cookie only
+// cookieName returns the name of a cookie in the browser. Over https the name has a prefix, so that browsers accept the cookie only
 // from this host, not from a sibling host or over http.
 func (s *service) cookieName(r *http.Request, name string) string {
 	switch {
@@ -289,8 +290,8 @@ func (s *service) cookieName(r *http.Request, name string) string {
 	return "__Secure-" + name // __Host- permits no path
 }
 
-// setCookie sets a cookie, or deletes it if lasts is negative. SameSite=Lax: browsers send it when a link in an email is
-// followed, but not with another site's forms and images.
+// setCookie sets a cookie. If lasts is negative, it deletes the cookie. With SameSite=Lax, browsers send the cookie when the user
+// follows a link in an email, but not with forms and images of another site.
 func (s *service) setCookie(c echo.Context, name, value string, lasts time.Duration) {
 	named := s.cookieName(c.Request(), name)
 	set := &http.Cookie{Name: named, Value: value, Path: s.root + "/", MaxAge: int(lasts.Seconds()), HttpOnly: true,
@@ -299,14 +300,14 @@ func (s *service) setCookie(c echo.Context, name, value string, lasts time.Durat
 		set.MaxAge = -1
 	}
 	c.SetCookie(set)
-	if named != name && plainCookie(c, name) != "" { // the name that Footfall 0.2.0 used
+	if named != name && plainCookie(c, name) != "" { // delete the cookie with the name that Footfall 0.2.0 used over https
 		former := *set
 		former.Name, former.Value, former.MaxAge = name, "", -1
 		c.SetCookie(&former)
 	}
 }
 
-// browserOf returns the names of the browser and its system.
+// browserOf returns the names of the browser and its operating system.
 func browserOf(r *http.Request) string {
 	agent := tag.ReadAgent(r.UserAgent()).With(hints(r.Header))
 	if agent.Browser == "" {

@@ -24,7 +24,7 @@ const (
 	usualDays  = "30"
 	topFor     = time.Minute // lifetime of a cached list
 	mostTops   = 1000        // maximum number of cached lists
-	topAtFirst = 64          // pages to read first; enough unless many have the same number
+	topAtFirst = 64          // number of pages to read first; enough unless many pages have the same pv
 )
 
 var topDays = []int{1, 7, 30, 90, 365}
@@ -39,7 +39,7 @@ type topPage struct {
 	Visitors *int64 `json:"visitors"` // unique visitors in the range; null: unknown
 }
 
-// tops caches lists for a minute. It is safe for concurrent use.
+// tops caches lists of the most visited pages for a minute. It is safe for concurrent use.
 type tops struct {
 	mu   sync.Mutex
 	kept map[topKey]keptTop
@@ -123,8 +123,8 @@ func readTop(typed, most, last string) (site string, n, days int, err error) {
 	return site, n, days, nil
 }
 
-// readTopPages reads the longest list for a site, sorted by pv and then by URI. The report breaks ties differently, so this
-// reads more pages until it has all ties of the last one.
+// readTopPages reads the mostTop most visited pages of a site, sorted by pv and then by URI. The report sorts pages with the same pv
+// differently. So readTopPages reads more pages until it has every page with the same pv as the last page of the list.
 func readTopPages(ctx context.Context, in *routing.Cell, app, site string, days visit.Range) ([]topPage, error) {
 	look := report.Look{App: app, Target: site, In: days, By: "pv", N: topAtFirst}
 	for ; ; look.N = min(4*look.N, report.DeepestTop) {

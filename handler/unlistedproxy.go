@@ -16,10 +16,12 @@ import (
 // clientHeaders are the headers in which proxies usually name the client.
 var clientHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "True-Client-Ip", "Cf-Connecting-Ip"}
 
-// isUnlisted reports whether a visit counted for client most likely came through a proxy that should be trusted. There are two
-// cases: a peer on this machine or a private network is not trusted, but sends one of clientHeaders; or a trusted peer sends
-// another header than the configured one. In both cases, all visitors behind the proxy count as one. Other peers may send any
-// header.
+// isUnlisted reports whether a visit most likely arrived through a proxy that is missing in --trust-proxy, or that does not send the
+// header in --proxy-header. All visitors behind this proxy count as one visitor. There are two cases:
+//   - The peer is on this machine or in a private network, is not trusted, and sends one of clientHeaders.
+//   - The peer is trusted, and sends one of clientHeaders, but not the header in --proxy-header.
+//
+// Headers of other peers prove nothing, because any client can send them.
 func (p *Proxies) isUnlisted(r *http.Request, client netip.Addr) bool {
 	if p.trusts(client) {
 		if r.Header[p.header] != nil {
@@ -32,12 +34,12 @@ func (p *Proxies) isUnlisted(r *http.Request, client netip.Addr) bool {
 		return false
 	}
 	peer, err := peerOf(r)
-	return err == nil && peer == client // false if a trusted proxy has named the client
+	return err == nil && peer == client // they differ if a trusted proxy has named the client
 }
 
 const warnEvery = time.Minute
 
-// unlistedProxy warns the operator about proxies that should be trusted.
+// unlistedProxy warns the operator about proxies that are missing in --trust-proxy or do not send the header in --proxy-header.
 type unlistedProxy struct {
 	log      *slog.Logger
 	speak    pause.Seldom[struct{}]
@@ -55,7 +57,8 @@ func newUnlistedProxy(log *slog.Logger, r prometheus.Registerer) *unlistedProxy 
 	}
 }
 
-// warn logs no address, like all of the log.
+// warn counts the request, and logs a warning at most once per warnEvery. The warning contains no address, because Footfall logs no
+// addresses of clients.
 func (o *unlistedProxy) warn() {
 	o.requests.Inc()
 	if more, speak := o.speak.Next(struct{}{}, time.Now()); speak {

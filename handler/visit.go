@@ -17,7 +17,8 @@ func (s *service) visit(c echo.Context) error {
 	return s.answer(c, (*counter.Counter).Visit, false)
 }
 
-// answer parses a request, calls ask, and writes the response, with current numbers if now is set.
+// answer parses a request, calls ask, and writes the response. If now is true, the request may ask for current numbers with the
+// field with.
 func (s *service) answer(
 	c echo.Context, ask func(*counter.Counter, context.Context, counter.Request) (visit.Answer, error), now bool,
 ) error {
@@ -46,7 +47,7 @@ func (s *service) answer(
 	return writeNumbers(c, answer)
 }
 
-// request combines the fields and headers of a request.
+// request returns the counter.Request for the fields and the headers of an HTTP request.
 func (s *service) request(c echo.Context, f *fields) counter.Request {
 	r := c.Request()
 	ask := ofBrowser(r)
@@ -58,7 +59,7 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	ask.Later, ask.Counted, ask.ParseErr = f.answer.given, f.offsets.given, f.parseErr
 	var err error
 	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
-		ask.ParseErr = err // not an error if the caller names the visitor
+		ask.ParseErr = err // a caller that names the visitor needs no address
 	}
 	ask.Located = s.Proxies.country(r, s.CountryHeader)
 	if !ask.Asserts && s.Proxies.isUnlisted(r, ask.Peer) {
@@ -67,7 +68,7 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	return ask
 }
 
-// Shared header values, which nothing modifies. Assigning them allocates nothing.
+// These header values are shared by all responses and must not be modified. Assigning a shared value allocates no memory.
 var (
 	jsonType = []string{"application/json"}
 	noStore  = []string{"no-store"}
@@ -89,10 +90,10 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // skippedHeader contains the reason why a visit was intentionally not counted.
 const skippedHeader = "Footfall-Skipped"
 
-// repeatedHeader means that a visit with the same id was counted before.
+// repeatedHeader is set if a visit with the same id was counted before.
 const repeatedHeader = "Footfall-Repeated"
 
-// writeNumbers responds with 200 and counts, or with 202 for a visit that will be counted in a moment.
+// writeNumbers responds with 200 and the numbers, or with 202 for a visit that will be counted in a moment.
 func writeNumbers(c echo.Context, a visit.Answer) error {
 	if a.Repeated {
 		c.Response().Header().Set(repeatedHeader, "id")
@@ -134,7 +135,7 @@ func appendTarget(out []byte, n visit.Counts, today *visit.Today, here *int64) [
 	if today == nil && here == nil {
 		return out
 	}
-	out = out[:len(out)-1] // the closing brace
+	out = out[:len(out)-1] // removes the closing brace
 	if today != nil {
 		out = strconv.AppendInt(append(out, `,"today":{"hot":`...), today.Hot, 10)
 		out = append(strconv.AppendInt(append(out, `,"pv":`...), today.PV, 10), '}')

@@ -13,7 +13,7 @@ import (
 	"footfall/visit"
 )
 
-// visits counts many visits in one call. It checks everything else before it reads the body.
+// visits counts many visits in one call. It checks the app, the key and the headers before it reads the body.
 func (s *service) visits(c echo.Context) error {
 	r := c.Request()
 	f, err := readQuery(r.URL.RawQuery)
@@ -28,7 +28,7 @@ func (s *service) visits(c echo.Context) error {
 	if wrong == nil {
 		wrong = readCall(r, &call)
 	}
-	named := field{given: true} // each item names its visitor
+	named := field{given: true} // marks ip as given, because each item in the body names its visitor
 	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: wrong})
 	cell, err := s.Cells.Of(f.app.value)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *service) visits(c echo.Context) error {
 	return respond(c, http.StatusOK, append(out, "]}"...))
 }
 
-const longestKey = 255 // bytes, of an Idempotency-Key
+const longestKey = 255 // bytes in an Idempotency-Key
 
 func readCall(r *http.Request, call *intake.Call) error {
 	switch answers := r.URL.Query()["answers"]; {
@@ -75,7 +75,7 @@ func readCall(r *http.Request, call *intake.Call) error {
 	return nil
 }
 
-// readKind reads the body's format from the headers.
+// readKind sets the body of a call, and reads the body's format from the headers.
 func readKind(c echo.Context, call *intake.Call) error {
 	r, h := c.Request(), c.Request().Header
 	call.Length, call.Body = r.ContentLength, http.MaxBytesReader(c.Response(), r.Body, intake.MostBytes)
@@ -94,7 +94,7 @@ func readKind(c echo.Context, call *intake.Call) error {
 	return nil
 }
 
-// notReached is the error of visits that the call did not reach.
+// notReached is the error for visits that were not processed before the call ended.
 const notReached = "not counted: send again"
 
 func appendResult(out []byte, r *intake.Result) []byte {
@@ -117,13 +117,13 @@ func appendResult(out []byte, r *intake.Result) []byte {
 
 const mostErrors = 100
 
-// sums is the response to a call that requests no numbers for its visits.
+// sums is the response to a call with answers=none: it counts the visits by outcome.
 type sums struct {
 	Counted   int                   `json:"counted"`
 	Repeated  int                   `json:"repeated"`
 	Skipped   map[visit.Skipped]int `json:"skipped"` // by reason
 	Failed    int                   `json:"failed"`
-	Unknown   int                   `json:"unknown"`   // unknown whether counted
+	Unknown   int                   `json:"unknown"`   // possibly counted: the database connection was lost
 	Unreached int                   `json:"unreached"` // not processed before the call ended
 	Errors    []itemError           `json:"errors"`    // the first mostErrors failures
 }

@@ -15,11 +15,11 @@ import (
 var (
 	// errReadAnew is returned if rows, or the settings of their app, have changed since the rows were read.
 	errReadAnew = errors.New("rows of the inbox must be read again")
-	// errAside is returned if the waiting visits of the app cannot be counted for now.
+	// errAside is returned if only one app is being counted, and its visits cannot be counted for now.
 	errAside = errors.New("visits of the app are skipped for now")
 )
 
-// row is a row of the inbox. next is the number of the row's visits that are already in chunks.
+// row is a row of the table inbox. next is the number of the row's visits that are already counted or in chunks.
 type row struct {
 	db.InboxReadRow
 	position *record.Position
@@ -31,10 +31,10 @@ type entry struct {
 	row     *row
 	step    record.Step
 	visits  int64
-	dropped string // why it is not counted; "": it is counted
+	dropped string // why the entry is not counted; "": the entry is counted
 }
 
-// record counts rows that were read for one app or, if of is 0, for all apps.
+// record counts the visits of rows that were read for the app of or, if of is 0, for all apps.
 func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
 	for {
 		chunk := d.chunkOf(of, rows)
@@ -48,7 +48,7 @@ func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
 	}
 }
 
-// chunkOf returns the next entries of some rows. During a burst of visits it returns few entries, because the responses to new
+// chunkOf returns the next visits of some rows. During a burst of new visits it returns few, because the responses to new
 // visits wait while a chunk is counted.
 func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 	most := d.recorder.ChunkVisits()
@@ -79,8 +79,8 @@ func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 	return chunk
 }
 
-// visitOf returns a visit of a row. It counts as a visit of a past day: the day may have ended, and
-// visits of later days may have been counted since.
+// visitOf returns visit i of a row. The visit has When Past, because its day may have ended, and visits of later days may
+// have been counted since.
 func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	page := r.Uris[r.Pages[i]-1]
 	site, _, _ := strings.Cut(page, "/")
@@ -99,7 +99,8 @@ func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	return v
 }
 
-// send counts a chunk without the visits of apps that cannot be counted for now.
+// send counts a chunk. If visits of an app cannot be counted for now, it sets the app aside and leaves out the app's
+// visits.
 func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 	for len(chunk) > 0 {
 		if ctx.Err() != nil {
@@ -134,7 +135,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 			d.putAside(app, nil)
 			chunk = slices.DeleteFunc(chunk, func(e entry) bool { return e.row.AppID == app })
 		case db.WaitedInVain(err):
-			// Perhaps only one app causes the wait. Each app is retried separately.
+			// Perhaps only one app causes the wait. So set aside each app of the chunk: drain then retries each app separately.
 			for _, app := range appsOf(chunk) {
 				d.putAside(app, err)
 			}
@@ -143,7 +144,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 			return errReadAnew
 		case e.step.Visit == nil, told && verr.Kind != visit.Invalid:
 			return err
-		case told: // its day has just been deleted
+		case told: // the visit's day has just been deleted
 			e.step.Visit, e.dropped = nil, verr.Error()
 		default:
 			e.step.Visit, e.dropped = nil, "internal error: "+err.Error()

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// lookEvery is the maximum interval between reads of the table if the writer sends no signal: another instance may have
-	// written visits, or may have been killed while it counted.
+	// lookEvery is the maximum interval between reads of the table inbox. The writer signals its own writes earlier. But another
+	// instance may have written visits, or may have been killed while it counted.
 	lookEvery = time.Second
 	// restFor is the pause between two rounds, so that each round has more than a few visits.
 	restFor = 100 * time.Millisecond
 	// readVisits is roughly the number of visits per read.
 	readVisits = 8000
-	// restsAtMost bounds the time until the visits of an app that could not be counted are retried, as a multiple of the
-	// statement timeout. Each retry may delay other apps by up to one timeout.
+	// restsAtMost bounds how long the visits of an app that could not be counted wait for a retry, as a multiple of the statement
+	// timeout. Each retry may delay other apps by up to one timeout.
 	restsAtMost = 6
-	// During a burst of new visits each chunk first waits, up to yieldAtMost, until the new visits are accepted, and has only
-	// 1/burstPart of its normal size. Once the oldest visit has waited longer than burst, chunks no longer wait, so that
-	// counting keeps up as far as possible.
+	// During a burst of new visits, counting waits before each chunk until the new visits are accepted, for at most yieldAtMost.
+	// If the burst continues, the chunk has only 1/burstPart of its normal size. Once the oldest visit in the inbox has waited
+	// longer than burst, counting no longer waits, so that it keeps up as far as possible.
 	burst       = time.Minute
 	burstPart   = 8
 	yieldAtMost = time.Second
@@ -76,8 +76,9 @@ func (d *drainer) run(ctx context.Context) {
 	}
 }
 
-// drain counts the visits that are due for a retry, one app at a time, and then all others. If this instance loses the
-// connection whose lock excludes other instances, each visit still counts only once.
+// drain first counts the visits of apps that are set aside and due for a retry, one app at a time. Then it counts the visits of
+// all other apps. A lock excludes other instances. If this instance loses the connection that holds the lock, another instance
+// may drain too, but each visit still counts only once.
 func (d *drainer) drain(ctx context.Context) error {
 	for app, r := range d.aside {
 		if time.Now().Before(r.until) {
@@ -90,8 +91,8 @@ func (d *drainer) drain(ctx context.Context) error {
 	return d.count(ctx, 0)
 }
 
-// count counts the waiting visits of one app or, if of is 0, of all apps that are not set aside. It regularly starts again from
-// the first row, because a row with a smaller number may have committed since.
+// count counts the waiting visits of the app of or, if of is 0, of all apps that are not set aside. It regularly starts again
+// from the first row, because a row with a smaller number may have committed in the meantime.
 func (d *drainer) count(ctx context.Context, of int32) error {
 	var began time.Time
 	var after int64
@@ -147,8 +148,8 @@ func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error
 	return rows, err
 }
 
-// putAside sets an app's visits aside: the first time for a second, and then each time for as long as they have already been
-// set aside. why is nil if the app is locked: this is normal and is not logged.
+// putAside sets an app's visits aside for a second. If they were already set aside, it sets them aside again for as long as
+// they have been so far, within limits. why is nil if the app is locked: this is normal and is not logged.
 func (d *drainer) putAside(app int32, why error) {
 	now := time.Now()
 	r, again := d.aside[app]
@@ -163,7 +164,7 @@ func (d *drainer) putAside(app int32, why error) {
 	}
 }
 
-// yield waits while visits are waiting to be written to the inbox, or to be counted directly by the recorder. It returns
+// yield waits for at most yieldAtMost while the writer is busy, or while the recorder passes visits on to the inbox. It returns
 // whether the burst continues.
 func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 	if d.writer == nil || d.metrics.age() > burst {
@@ -177,7 +178,7 @@ func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 	return false
 }
 
-// appsOf returns the apps of some entries.
+// appsOf returns the apps of some entries, without duplicates.
 func appsOf(entries []entry) (apps []int32) {
 	for _, e := range entries {
 		apps = append(apps, e.row.AppID)

@@ -1,10 +1,11 @@
 // Package inbox stores visits durably for a fraction of the cost of counting them, and counts them
 // a moment later, each exactly once.
 //
-// Put adds a visit to the writer (write.go): while one transaction is written, visits gather for
-// the next one. One instance at a time reads the waiting rows (drain.go), and counts their visits
-// in transactions that also delete the rows (chunk.go). Visits that cannot be counted now are set
-// aside and retried later. Each instance regularly checks how many visits wait (view.go).
+// Put adds a visit to the writer (write.go): while the writer writes one transaction, visits gather
+// for the next transaction. One instance at a time reads the waiting rows (drain.go), and counts
+// their visits in transactions that also delete the rows (chunk.go). If the visits of an app cannot
+// be counted now, they are set aside and retried later. Each instance regularly checks how many
+// visits wait (view.go).
 package inbox
 
 import (
@@ -35,8 +36,8 @@ type Inbox struct {
 	ended  sync.WaitGroup
 }
 
-// Open starts accepting visits, and counting the waiting ones. Close stops both. The recorder stays
-// open, and must be closed after the inbox.
+// Open starts accepting visits, and counting the visits that wait in the inbox. Close stops both.
+// The recorder stays open, and must be closed after the inbox.
 func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 	ctx, stop := context.WithCancel(context.Background())
 	m := newMetrics(o.Metrics)
@@ -48,12 +49,12 @@ func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 	return i
 }
 
-// Put returns when the visit has committed to the inbox, or has failed. The visit is counted later
-// with its present day, visitor and tags. Put takes no context for the same reason as
-// Recorder.Record.
+// Put writes a visit to the inbox, and returns when the visit has committed there or has failed.
+// The visit is counted later with its present day, visitor and tags. Put takes no context for the
+// same reason as Recorder.Record.
 func (i *Inbox) Put(v record.Visit) error {
 	if v.Tags != nil {
-		tags := v.Tags() // in the caller's goroutine, because there is only one writer
+		tags := v.Tags() // here, because many callers run concurrently, but only one writer
 		v.Tags = func() tag.Set { return tags }
 	}
 	g, place, err := i.writer.accept(v)
@@ -65,7 +66,7 @@ func (i *Inbox) Put(v record.Visit) error {
 	return err
 }
 
-// Close refuses new visits, and returns when every accepted one has its answer and all background
+// Close refuses new visits, and returns when all accepted visits are written and all background
 // work has stopped. Waiting visits stay in the table for the next start.
 func (i *Inbox) Close() {
 	i.writer.close()
@@ -73,8 +74,8 @@ func (i *Inbox) Close() {
 	i.ended.Wait()
 }
 
-// Settle counts all visits of an app that were accepted before the call, and returns how many
-// waited.
+// Settle counts all visits of an app that were accepted before the call, and returns how many of
+// them were waiting.
 func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Options) (waited int64, err error) {
 	return newDrainer(d, r, nil, o, newMetrics(nil)).settleAll(ctx, app)
 }
@@ -86,7 +87,7 @@ func (i *Inbox) Behind(ctx context.Context, app int32) (visits int64, err error)
 	return visits, err
 }
 
-// read runs f with the time limit of a read.
+// read runs f with the time limit of one statement.
 func read(ctx context.Context, d *db.DB, f func(q *db.Queries) error) error {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 	"footfall/visit"
 )
 
-// metrics are an inbox's metrics. waiting and oldest describe the table, so every instance reports the same values.
+// metrics are an inbox's metrics. waiting and oldest describe the table inbox, so every instance reports the same
+// values.
 type metrics struct {
 	accepted *prometheus.CounterVec // by outcome
 	drained  *prometheus.CounterVec // by outcome
@@ -48,7 +49,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// outcome adds a visit to accepted, with the outcome of accepting it.
+// outcome counts a visit in accepted. err is the result of accepting the visit.
 func (m *metrics) outcome(err error) {
 	var verr *visit.Error
 	switch {
@@ -70,7 +71,8 @@ func (m *metrics) age() time.Duration {
 	return max(time.Since(time.Unix(0, since)), 0)
 }
 
-// show updates the metrics about waiting visits.
+// show updates the metrics about waiting visits. ahead is how far this machine's clock is ahead of the database's
+// clock.
 func (m *metrics) show(apps []db.InboxLookRow, ahead time.Duration) {
 	waiting, oldest := int64(0), int64(0)
 	for _, app := range apps {

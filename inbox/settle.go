@@ -11,11 +11,11 @@ import (
 	"footfall/visit"
 )
 
-// settleWithin is how long settleAll continues without progress by this or another instance.
+// settleWithin is how long settleAll continues if neither this nor another instance makes progress.
 const settleWithin = time.Minute
 
 // settleAll counts all visits of an app that were accepted before the call, and returns their number. Other instances may count
-// some of them in between.
+// some of them at the same time.
 func (d *drainer) settleAll(ctx context.Context, app int32) (waited int64, err error) {
 	until := int64(math.MaxInt64)
 	var left db.InboxUncountedRow

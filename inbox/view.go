@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// putsEnd is the time after which a row has committed under its number, or never will. Rows that commit even later (a
-	// hanging session) are found within wholeEvery.
+	// putsEnd is the time after which a transaction that has taken a row number has committed or failed. In a hanging
+	// session, the transaction may commit even later. Then look finds its row within wholeEvery.
 	putsEnd    = 30 * time.Second
 	wholeEvery = time.Minute
-	// looksTake limits looking at the table to 1/looksTake of the time.
+	// The view spends at most 1/looksTake of the time on reading the table inbox.
 	looksTake = 20
 )
 
-// view is this instance's last look at the table. Until old transactions have ended, PostgreSQL keeps
-// deleted rows, which slow down reads. So reads start after the numbers of deleted rows.
+// view is the result of this instance's last look at the table inbox. PostgreSQL keeps deleted rows until old
+// transactions have ended, and these rows slow down reads. So the drainer starts to read after the numbers of
+// deleted rows.
 type view struct {
 	db      *db.DB
 	writer  *writer // nil: this process does not write to the inbox
@@ -30,19 +31,19 @@ type view struct {
 	gone atomic.Int64 // no row up to this number is waiting
 
 	mu     sync.Mutex      // guards the following fields
-	firsts map[int32]int64 // the first waiting row, by app
-	last   int64           // the largest number seen so far
-	marked time.Time       // when mark was the largest number
+	firsts map[int32]int64 // app → number of its first waiting row
+	last   int64           // the largest row number seen so far
+	marked time.Time       // when mark was the largest row number
 	mark   int64
-	ended  int64     // the largest number that is older than putsEnd
-	whole  time.Time // when rows of all numbers were last read
+	ended  int64     // the largest row number that was seen more than putsEnd ago
+	whole  time.Time // when look last read all rows, and not only rows after gone
 }
 
-// watch looks regularly until ctx ends, even while this or another instance is counting.
+// watch calls look regularly until ctx ends, even while this or another instance is counting.
 func (v *view) watch(ctx context.Context) {
 	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
 		began := time.Now()
-		_ = v.look(ctx) // the drainer reports errors
+		_ = v.look(ctx) // run of the drainer logs errors of the database
 		rest = max(lookEvery, looksTake*time.Since(began))
 	}
 }
@@ -84,7 +85,7 @@ func (v *view) look(ctx context.Context) error {
 	return nil
 }
 
-// from returns the number after which to read the rows of an app or, if app is 0, of all apps except butFor.
+// from returns the row number after which to read the rows of an app or, if app is 0, of all apps except butFor.
 func (v *view) from(app int32, butFor map[int32]*rest) int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -21,7 +21,7 @@ const (
 	// waitingAtMost bounds the visits that wait to be written, and thus the memory.
 	waitingAtMost = 50_000
 	// The writer is busy if it took gatheredMany or more visits at once within the last thickFor, or if a write takes longer
-	// than writeShould. Counting, which can wait, then yields.
+	// than writeShould. Counting can wait, so it yields to a busy writer (drainer.yield).
 	gatheredMany = 32
 	thickFor     = 100 * time.Millisecond
 	writeShould  = 20 * time.Millisecond
@@ -33,25 +33,25 @@ const (
 	busyTries = 20
 )
 
-// gathering holds visits that will be written together. The writer's lock guards visits until the writer's goroutine takes
-// them. From then until done is closed, visits and errs belong to this goroutine.
+// gathering holds visits that will be written together. writer.mu guards the fields until writer.run takes the gathering.
+// From then until done is closed, visits and errs belong to the goroutine of writer.run.
 type gathering struct {
 	visits []record.Visit
 	errs   []error
 	done   chan struct{}
 }
 
-// writer writes visits to the inbox. While it writes some, the next ones gather.
+// writer writes visits to the inbox. While it writes one gathering, new visits gather in next.
 type writer struct {
 	db      *db.DB
 	metrics *metrics
 	limit   int64
 	wrote   chan struct{} // signals the drainer that visits were written
 
-	// written is the number of visits that this instance has written. rest is the number of waiting
-	// visits at the last look, minus written at that time.
+	// written is the number of visits that this instance has written. rest is the number of waiting visits at the last look at
+	// the table, minus written at that time. So rest plus written is about the number of waiting visits now.
 	rest, written atomic.Int64
-	// refused contains the locked apps if their waiting visits use up the share of locked apps.
+	// refused contains the apps that are locked, if their waiting visits use up the share of locked apps. It is empty otherwise.
 	refused atomic.Pointer[[]int32]
 
 	mu      sync.Mutex // guards the following fields
@@ -59,7 +59,7 @@ type writer struct {
 	closed  bool
 	next    *gathering // nil: no visit is waiting
 	pending int        // visits in next and in the present write
-	since   time.Time  // when the present write started; zero: there is none
+	since   time.Time  // when the present write started; zero: no write is running
 	thick   time.Time  // when gatheredMany or more visits were last taken
 }
 
@@ -98,8 +98,8 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	return w.next, len(w.next.visits) - 1, nil
 }
 
-// saw updates rest and refused after a look at the table. written is the value of w.written before the look. Visits of locked
-// apps beyond their share do not reduce the room for others.
+// saw updates rest and refused after a look at the table inbox. written is the value of w.written before the look. If locked
+// apps use more than their share, rest does not include the excess, so that it takes no room from other apps.
 func (w *writer) saw(apps []db.InboxLookRow, written int64) {
 	var waiting, aside int64
 	var locked []int32
@@ -172,7 +172,7 @@ func (w *writer) close() {
 	w.wake.Signal()
 }
 
-// write writes visits, or sets the error of each.
+// write writes visits to the inbox. If a visit cannot be written, write sets the visit's error in errs.
 func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error) {
 	rows, past := columns(visits)
 	for try := 1; ; try++ {
@@ -239,8 +239,8 @@ func refuse(errs []error, err error) {
 	}
 }
 
-// columns converts visits to rows: one row per app and settings, or several if there are many
-// visits.
+// columns converts visits to rows of the table inbox: one row per app and settings, or several if there are many visits. past
+// has the past days of the visits.
 func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayColumns) {
 	type group struct {
 		app int32

@@ -12,23 +12,25 @@ import (
 )
 
 const (
-	// mostReceived limits the memory of all bodies while they are received, compressed or not. Together with the
-	// unpacked texts, of MostBytes for each of callsAtOnce calls, this is 64 MB.
+	// mostReceived limits the total memory of the bodies that a Desk is receiving, compressed or not. The decompressed
+	// texts (MostBytes for each of callsAtOnce calls) take another 32 MB.
 	mostReceived = 32 << 20
-	// A body must arrive within bodyGrace, plus one second for every slowest bytes that have arrived.
+	// bodyGrace and slowest limit the time of a body: bodyGrace, plus one second for every slowest bytes that have arrived.
 	bodyGrace = 5 * time.Second
 	slowest   = 16 << 10
-	// bodyWithin limits the total time, so that the call is answered before its connection is closed.
+	// bodyWithin is the longest time for receiving a body. It is so short that the server can still respond before it closes
+	// the connection.
 	bodyWithin = 30 * time.Second
-	// bodyQuick is how long a body may keep its memory in any case. A body that takes longer is aborted if other bodies need
-	// the memory.
+	// bodyQuick is the time for which a body may keep its memory in any case. After bodyQuick, a body that is still arriving is
+	// aborted if other bodies need its memory.
 	bodyQuick = time.Second
-	// Size limits of the parts in which a body is read. Memory is only taken for bytes that arrive.
+	// leastPart and mostPart limit the size of the buffers into which a body is read. The next buffer is allocated only
+	// when the last one is full.
 	leastPart = 4 << 10
 	mostPart  = 256 << 10
 )
 
-// body is a body that is being received, or has been.
+// body is a request body that is being received, or has been received.
 type body struct {
 	parts [][]byte
 	size  int64 // received bytes
@@ -40,15 +42,16 @@ type body struct {
 	gaveWay  bool
 }
 
-// bodies limits the memory of a desk's bodies.
+// bodies limits the memory of the request bodies of a Desk.
 type bodies struct {
 	mu    sync.Mutex    // guards the following fields, and takes, received and gaveWay of each body
 	free  int64         // bytes
 	freed chan struct{} // closed and replaced whenever memory is freed
-	all   []*body       // in the order in which they began
+	all   []*body       // the oldest body first
 }
 
-// receive reads a body to its end without unpacking it. The caller must free its memory with leave.
+// receive reads the body of c to its end without decompressing it. The caller must pass the result to leave, which frees
+// the memory.
 func (b *bodies) receive(c *Call, wait time.Duration) (*body, error) {
 	r := &body{begun: time.Now(), until: c.ReadUntil}
 	if r.until == nil {
@@ -101,7 +104,8 @@ func (b *bodies) fill(r *body, c *Call, wait time.Duration) error {
 	}
 }
 
-// tooSlow returns the error for a body whose time has run out.
+// tooSlow returns the error for a body whose read deadline has passed. Either the sender was too slow, or makeRoom has
+// aborted the body.
 func (b *bodies) tooSlow(r *body) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,7 +115,7 @@ func (b *bodies) tooSlow(r *body) error {
 	return visit.Errorf(visit.TooSlow, "body", "it arrives too slowly: send at least 16 KB a second, and all of it within 30 s")
 }
 
-// take reserves memory for a body, and waits until enough is free.
+// take reserves size bytes of memory for a body. If too little memory is free, take waits for at most the duration wait.
 func (b *bodies) take(r *body, size int64, wait time.Duration) error {
 	end := time.Now().Add(wait)
 	b.mu.Lock()
@@ -134,8 +138,8 @@ func (b *bodies) take(r *body, size int64, wait time.Duration) error {
 	return nil
 }
 
-// makeRoom aborts bodies that are older than bodyQuick, the oldest first, until enough memory will be free. It returns
-// when to check again.
+// makeRoom aborts bodies that are older than bodyQuick, the oldest first, until size bytes will be free. It returns how
+// long the caller should wait before it checks again.
 func (b *bodies) makeRoom(r *body, size int64, now time.Time) time.Duration {
 	room := b.free
 	for _, other := range b.all {

@@ -13,13 +13,13 @@ import (
 	"footfall/visit"
 )
 
-// Limits of a body.
+// Limits of a request body.
 const (
 	MostItems = 10_000
 	MostBytes = 8 << 20 // after unpacking
 )
 
-// read returns the text of a body, unpacked, and its SHA-256 if the call has a key.
+// read returns the decompressed text of a body. If the call has a key, sum is the SHA-256 of the text.
 func (c *Call) read(b *body) (text string, sum [sha256.Size]byte, err error) {
 	parts := net.Buffers(b.parts)
 	from := io.Reader(&parts)

@@ -14,7 +14,7 @@ import (
 // numbersAtOnce is the number of visits whose numbers are read in one query.
 const numbersAtOnce = 1000
 
-// counting is a call as a source for package feed. Each entry is one item, identified by its index.
+// counting implements feed.Source for one call. Each entry is one item of the call, and Entry.Of is the item's index.
 type counting struct {
 	*counter.Counting
 	items    items[counter.Item]
@@ -24,7 +24,7 @@ type counting struct {
 	position *record.Position
 
 	at       int     // index of the next item to read
-	passed   []entry // entries already passed by the position: the same call was sent before, or at the same time
+	passed   []entry // entries that an identical call, sent before or at the same time, may have counted
 	repeated []entry
 	internal error // errors that are not the caller's fault
 }
@@ -53,7 +53,8 @@ func (c *counting) count(ctx context.Context) error {
 	return c.failure(err)
 }
 
-// failure returns the error for the whole call, or nil if the results of the items say more.
+// failure returns the error for the whole call. It returns nil if an item was counted, now or before, because the caller
+// then needs the results of the items.
 func (c *counting) failure(err error) error {
 	if _, ok := errors.AsType[*visit.Error](err); !ok {
 		c.internal = errors.Join(c.internal, err)
@@ -87,8 +88,8 @@ func (c *counting) again() string {
 	return "query /counts, or send those that have an id again"
 }
 
-// Read implements feed.Source. It also decides about the entries. They are not decided again if the app changes during the
-// call.
+// Read implements feed.Source. It also sets the fate of each entry. If the app's settings change later in the call, the
+// fate does not change.
 func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	if c.at == len(c.results) {
 		return nil, io.EOF
@@ -105,8 +106,8 @@ func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	return entries, c.findRepeated(ctx, entries)
 }
 
-// shareOf returns how many items to count next. It divides a call into chunks of equal size near best. A chunk may be a
-// quarter larger than best: this costs waiting callers less than one more commit would cost the call.
+// shareOf returns how many items to count next, if left items remain. It divides a call into chunks of equal size, each at
+// most a quarter larger than best. A larger chunk delays waiting callers less than another commit would delay the call.
 func shareOf(left, best int) int {
 	most := best + best/4
 	chunks := (left + most - 1) / most
@@ -120,8 +121,8 @@ func (c *counting) decide(ctx context.Context, e *entry) error {
 	return Decide(ctx, c.Counting, c.items.list[e.Of], e)
 }
 
-// findRepeated finds the refused entries that were counted before with their ids. These were refused because their day
-// is no longer kept.
+// findRepeated changes the fate of a refused entry to Repeated if a visit with the entry's id was counted before. Only an
+// entry whose day is no longer kept is both refused and counted before.
 func (c *counting) findRepeated(ctx context.Context, entries []entry) error {
 	var ids []string
 	for i := range entries {
@@ -141,7 +142,7 @@ func (c *counting) findRepeated(ctx context.Context, entries []entry) error {
 	return err
 }
 
-// Decide implements feed.Source. Read has already decided.
+// Decide implements feed.Source. The returned function does nothing, because Read has already set the fates.
 func (c *counting) Decide(context.Context) (func(context.Context, *entry) error, error) {
 	return func(context.Context, *entry) error { return nil }, nil
 }
@@ -189,7 +190,7 @@ func (c *counting) Keep(e *entry, _ bool) []record.Refusal {
 func (c *counting) Settled(entries []*entry) {
 	for _, e := range entries {
 		switch {
-		case e.ByOthers, e.Fate == feed.Counted && c.results[e.Of].Outcome != Counted: // it is unknown which call counted it
+		case e.ByOthers, e.Fate == feed.Counted && c.results[e.Of].Outcome != Counted: // an identical call may have counted it
 			c.passed = append(c.passed, *e)
 		case e.Fate == feed.Repeated:
 			c.repeated = append(c.repeated, *e)
@@ -197,9 +198,9 @@ func (c *counting) Settled(entries []*entry) {
 	}
 }
 
-// findPassed determines the outcome of items that the position had already passed, because the same call was sent before or at
-// the same time. An item that was counted by the other call is Repeated, even if the app's settings, days or sites have changed
-// since. An item that was not counted by the other call is not counted now, either.
+// findPassed sets the results of c.passed, the items that an identical call may have counted. If the identical call counted
+// an item, the item is Repeated, even if the app's settings, days or sites have changed since. If the identical call did not
+// count an item, this call does not count the item either.
 func (c *counting) findPassed(ctx context.Context) error {
 	if len(c.passed) == 0 {
 		return nil
@@ -232,8 +233,8 @@ func (c *counting) findPassed(ctx context.Context) error {
 	return nil
 }
 
-// answerRepeated fills in the results of visits that were counted before, with their current numbers if these can be
-// read.
+// answerRepeated fills in the results of visits that were counted before. The results contain the current numbers if the
+// database can be read.
 func (c *counting) answerRepeated(ctx context.Context) {
 	var ask []record.Visit
 	var places []int

@@ -7,7 +7,7 @@ import (
 	"footfall/record/feed"
 )
 
-// Decide sets the fate of an entry whose visit is item.
+// Decide converts item to a visit, stores the visit in e, and sets the fate of e.
 func Decide[T any](ctx context.Context, g *counter.Counting, item counter.Item, e *feed.Entry[T]) error {
 	v, skipped, err := g.Visit(ctx, item)
 	e.Visit = v

@@ -1,5 +1,5 @@
-// Package intake receives visits in bulk: calls with many visits here, access logs, queues and numbers of other
-// counters in its subpackages. It splits them into chunks, and package record counts them.
+// Package intake receives visits in bulk. This package handles requests with many visits. Its subpackages read access
+// logs, queues, and numbers from other counters. Visits are split into chunks, and package record counts the chunks.
 package intake
 
 import (
@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// callsAtOnce limits the memory of calls that are being counted: each holds its results and a text of at most
-	// MostBytes. mostReceived limits their bodies separately.
+	// callsAtOnce is the maximum number of calls that are counted at the same time. Each call holds its results and a text
+	// of at most MostBytes in memory. mostReceived limits the memory of the received bodies separately.
 	callsAtOnce = 4
 	// callWait is how long a call waits for memory, and then for its turn, before it is refused.
 	callWait = 2 * time.Second
-	// countWithin is how long after its start a call may begin new chunks. It leaves time to answer before the
-	// connection is closed, even if the last chunk fails.
+	// countWithin is the time after which a call starts no more chunks. Even if the last chunk fails, the server can still
+	// respond before it closes the connection.
 	countWithin = 20 * time.Second
 )
 
@@ -41,28 +41,28 @@ type Call struct {
 	Counting *counter.Counting
 	Body     io.Reader
 	Length   int64 // of the body, if known
-	// ReadUntil sets the deadline for reading the body, also for a read in progress. The zero time removes it. It may
-	// be nil.
+	// ReadUntil sets the deadline for reading the body, also for a read in progress. The zero time removes the deadline.
+	// ReadUntil may be nil.
 	ReadUntil func(time.Time) error
 	Lines     bool   // the body has one JSON object per line instead of a JSON array
 	Gzip      bool   // the body is compressed
-	Key       string // makes the call repeatable; "": none
+	Key       string // the Idempotency-Key, which makes the call repeatable; "": the call has no key
 	SumsOnly  bool   // the caller does not need each visit's numbers
-	// Turns limits how many calls for the same database are counted at once if there are several databases, so that a database
-	// that does not respond leaves capacity to the others. It is nil for a single database.
+	// Turns limits how many calls for one database are counted at once. A database that does not respond then leaves
+	// capacity to the other databases. Turns is nil if there is only one database.
 	Turns chan struct{}
 }
 
 // Outcome is the outcome of one visit in a call.
 type Outcome int
 
-// The outcomes. Only Counted, and possibly Unknown, mean that the visit was counted now.
+// The outcomes. Counted means that this call counted the visit, and Unknown means that this call may have counted it.
 const (
 	Unreached Outcome = iota // not counted: send it again
 	Counted
 	Repeated // counted before: the numbers are current
 	Skipped  // deliberately not counted
-	Failed   // not counted: it is invalid
+	Failed   // not counted: the visit is invalid, or caused an internal error
 	Unknown  // the connection was lost: possibly counted
 )
 
@@ -70,12 +70,12 @@ const (
 type Result struct {
 	Outcome Outcome
 	Answer  visit.Answer // the visit's numbers or, if Outcome is Skipped, the reason in Answer.Skipped
-	Fault   string       // a sentence, for Failed and Unknown
+	Fault   string       // the problem as a sentence, for Failed and Unknown
 }
 
-// Count counts the visits of a call and returns a result for each. An error means that no visit was counted or, if it
-// is visit.Lost, that this is unknown. internal is an error to log: it made results fail through no fault of the
-// caller.
+// Count counts the visits of a call and returns a result for each visit. If err has the kind visit.Lost, it is unknown
+// whether visits were counted. After any other err, no visit was counted. internal is an error to log that is not the
+// caller's fault.
 func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, err error) {
 	read, sum, leave, err := take(ctx, d, &c, &ofVisits)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, e
 	}
 	defer leave()
 	k := counting{Counting: c.Counting, items: read, results: make([]Result, len(read.list)), numbers: !c.SumsOnly, key: c.Key}
-	ctx = context.WithoutCancel(ctx) // finish even if the caller leaves, so that a repeated call finds all results
+	ctx = context.WithoutCancel(ctx) // finish even if the caller disconnects, so that a repeated call finds all results
 	if k.position, err = c.Counting.OpenCall(ctx, c.Key, sum, len(read.list)); err != nil {
 		return nil, nil, err
 	}
@@ -91,8 +91,9 @@ func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, e
 	return k.results, k.internal, err
 }
 
-// PutPeople writes the links of ids in a call. It returns for each item why it is invalid, or "". An error means that
-// nothing was written or, if it is visit.Lost, that this is unknown.
+// PutPeople writes the links between ids that a call contains. faults has an element for each item: why the item is
+// invalid, or "". If err has the kind visit.Lost, it is unknown whether links were written. After any other err, no link
+// was written.
 func (d *Desk) PutPeople(ctx context.Context, c Call, people *counter.People) (faults []string, err error) {
 	read, _, leave, err := take(ctx, d, &c, &ofPeople)
 	if err != nil {
@@ -102,7 +103,7 @@ func (d *Desk) PutPeople(ctx context.Context, c Call, people *counter.People) (f
 	return people.Put(ctx, read.list, read.wrong)
 }
 
-// take reads the items of a call. It waits for a turn, which lasts until leave is called.
+// take receives the body of a call, waits for a turn, and reads the items. The turn lasts until the caller calls leave.
 func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[T], sum [sha256.Size]byte, leave func(), err error) {
 	body, err := d.bodies.receive(c, d.wait)
 	if err != nil {
@@ -123,7 +124,8 @@ func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[
 	return read, sum, leave, err
 }
 
-// takeTurn waits for a turn of the call's database, if it has a limit, and for a turn of the desk. leave ends both.
+// takeTurn waits for a turn in of, the turns of the call's database, unless of is nil. Then it waits for a turn of the desk.
+// leave ends these turns.
 func (d *Desk) takeTurn(ctx context.Context, of chan struct{}) (leave func(), err error) {
 	wait := time.After(d.wait)
 	leave = func() {}

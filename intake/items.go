@@ -15,23 +15,23 @@ import (
 	"footfall/visit/tag"
 )
 
-// items are the items of a body, such as visits.
+// items holds the items of a request body, such as visits.
 type items[T any] struct {
 	list  []T
 	wrong map[int]string // why an item is invalid, by its index in list
 }
 
-// form describes the syntax of items: each is an object of strings, with optional tags.
+// form describes the JSON syntax of items. Each item is an object whose values are strings, with optional tags.
 type form[T any] struct {
-	one, many  string   // singular and plural, for errors
-	example    string   // of one
-	names      []string // of the fields
+	one, many  string   // the word for an item in the singular and plural, for errors
+	example    string   // an example item, for errors
+	names      []string // the names of the fields
 	firstEmpty int      // index of the first field that may be empty
 	set        func(item *T, field int, value string) error
 	tags       func(item *T) *tag.Set
 }
 
-// ofVisits is the form of visits.
+// ofVisits describes the items of POST /visits.
 var ofVisits = form[counter.Item]{
 	"visit", "visits", `{"uri":"…","ip":"…"}`,
 	[]string{"uri", "ip", "visitor", "id", "at", "event", "agent", "referrer", "language", "country", "tags"}, 6,
@@ -46,7 +46,7 @@ var ofVisits = form[counter.Item]{
 	func(v *counter.Item) *tag.Set { return &v.Tags },
 }
 
-// ofPeople is the form of links of ids.
+// ofPeople describes the items of PUT /people, which are links between ids.
 var ofPeople = form[app.Link]{
 	"item", "items", `{"id":"…","is":"…"}`,
 	[]string{"id", "is", "tags"}, 2,
@@ -57,7 +57,7 @@ var ofPeople = form[app.Link]{
 	func(s *app.Link) *tag.Set { s.Tags = tag.Set{}; return &s.Tags },
 }
 
-// unreadable is a syntax error. No item of the body is counted.
+// unreadable is a syntax error in a body. It makes the whole body invalid, so no item is counted.
 type unreadable struct {
 	at      int // byte offset
 	message string
@@ -65,8 +65,8 @@ type unreadable struct {
 
 func (u *unreadable) Error() string { return u.message }
 
-// readItems reads a JSON array, or one JSON object per line. Strings without escapes are slices of the text and keep it
-// in memory.
+// readItems reads a JSON array of items or, if lines is set, one JSON object per line. Strings without escapes in the items
+// are slices of text and keep text in memory.
 func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
 	r := reader[T]{form: f, text: text, end: len(text)}
 	var err error
@@ -89,7 +89,7 @@ func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
 // ReadItem reads one visit, in the syntax of POST /visits.
 func ReadItem(text string) (counter.Item, error) { return readItem(&ofVisits, text) }
 
-// ReadLink reads one link of ids, in the syntax of PUT /people.
+// ReadLink reads one link between ids, in the syntax of PUT /people.
 func ReadLink(text string) (app.Link, error) { return readItem(&ofPeople, text) }
 
 func readItem[T any](f *form[T], text string) (none T, err error) {
@@ -128,7 +128,7 @@ type reader[T any] struct {
 	form  *form[T]
 	text  string
 	at    int
-	end   int // end of the text that may be read now
+	end   int // end of the text to parse: of the current line, or of the whole text
 	items items[T]
 }
 
@@ -191,7 +191,6 @@ func (r *reader[T]) nothingMore(than string) error {
 	return nil
 }
 
-// item reads one item.
 func (r *reader[T]) item() error {
 	place := len(r.items.list)
 	if place == MostItems {
@@ -288,7 +287,7 @@ func (r *reader[T]) tags(into *tag.Set, wrong func(field, format string, args ..
 	})
 }
 
-// string reads a string. Its error names what should begin here.
+// string reads a JSON string. what describes the expected string in the error message if no string begins at r.at.
 func (r *reader[T]) string(what string) (string, error) {
 	if r.at == r.end || r.text[r.at] != '"' {
 		return "", r.fault("%s should begin here in double quotes", what)
@@ -319,7 +318,7 @@ func (r *reader[T]) string(what string) (string, error) {
 	return "", r.fault("this string is not closed")
 }
 
-// skip reads past any value.
+// skip skips a JSON value of any type.
 func (r *reader[T]) skip() error {
 	r.space()
 	d := json.NewDecoder(strings.NewReader(r.text[r.at:r.end]))
@@ -340,7 +339,7 @@ func (r *reader[T]) skip() error {
 	return nil
 }
 
-// take reads one character if it is next.
+// take skips white space, and then the character c. If another character follows, take returns false.
 func (r *reader[T]) take(c byte) bool {
 	if r.space(); r.at == r.end || r.text[r.at] != c {
 		return false

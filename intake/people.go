@@ -14,18 +14,19 @@ import (
 // longestLine is longer than any valid line.
 const longestLine = 16 << 10
 
-// Loading reads any number of lines with links of ids, in the syntax of PUT /people.
+// Loading reads links between ids, one per line, in the syntax of PUT /people. The number of lines is not limited.
 type Loading struct {
 	From io.Reader
-	// Put writes some links. wrong holds the errors of invalid ones. It returns the error of each link, or "".
+	// Put writes links. wrong holds the errors of invalid links, by index. Put returns an element for each link: its error, or
+	// "" if the link is stored.
 	Put   func(ctx context.Context, links []app.Link, wrong map[int]string) ([]string, error)
 	Wrong func(line int64, why string) // called for each invalid line
 
 	Bytes, Lines atomic.Int64 // read so far
-	Items        atomic.Int64 // written, or already stored
+	Items        atomic.Int64 // links that were written now, or were already stored
 }
 
-// Run reads all lines. If it returns an error, some links may be written.
+// Run reads all lines and writes their links. If Run returns an error, it may already have written some links.
 func (l *Loading) Run(ctx context.Context) error {
 	from := bufio.NewReaderSize(l.From, longestLine)
 	for end := false; !end; {
@@ -64,7 +65,7 @@ func (l *Loading) Run(ctx context.Context) error {
 	return nil
 }
 
-// line reads a line, or returns why it is invalid.
+// line reads the next line. If the line is too long, fault is the reason why it is invalid.
 func (l *Loading) line(from *bufio.Reader) (text, fault string, err error) {
 	part, err := from.ReadSlice('\n')
 	l.Lines.Add(1)

@@ -1,9 +1,10 @@
--- A line of an access log counts by one rule: the k-th time a line is in a file, it counts if fewer
--- than k of it have been counted. These tables record which lines have been counted.
+-- The k-th occurrence of a line in an access log file counts if the line was counted fewer than k
+-- times before. These tables record which lines have been counted.
 
 -- +goose Up
--- No foreign key to apps: a batch must not wait for the app's row while it holds a position. Deleting
--- an app deletes its rows after its positions, without which no batch counts a line.
+-- log_hours and counted_lines have no foreign key to apps, because a batch must not wait for the
+-- app's row while it holds a position. When an app is deleted, their rows are deleted after the app's
+-- positions. Without a position, no batch counts a line.
 CREATE TABLE log_hours (
     app_id   integer       NOT NULL,
     hour     integer       NOT NULL,

@@ -1,4 +1,5 @@
-// Package pause computes how long to wait before a retry, and how often to repeat a log message.
+// Package pause waits between the attempts of an operation, and limits how often a log message is
+// repeated.
 package pause
 
 import (
@@ -20,7 +21,7 @@ func For(ctx context.Context, d time.Duration) error {
 }
 
 // Again waits for a random time that grows with each try, so that instances that blocked each other
-// do not do so again. It returns false if ctx ends first.
+// do not block each other again. It returns false if ctx ends first.
 func Again(ctx context.Context, try int) bool {
 	limit := min(time.Millisecond<<min(try, 9), 250*time.Millisecond)
 	return For(ctx, limit/2+rand.N(limit/2)) == nil //nolint:gosec // it only keeps callers out of step
@@ -39,7 +40,8 @@ type last struct {
 	missed int
 }
 
-// Next reports whether to log a message now, and how often it was suppressed since the last time.
+// Next reports whether to log the message what now (speak), and how often this message was
+// suppressed since it was last logged (missed).
 func (s *Seldom[K]) Next(what K, now time.Time) (missed int, speak bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,14 +13,16 @@ FROM epochs
 WHERE name = 'apps';
 
 -- name: AppLock :one
--- One app by name. Changes of it, and first visits to new pages, wait until the transaction ends.
+-- Locks and returns the app with this name. Other changes of the app, and first visits to its new pages,
+-- wait until the transaction ends.
 SELECT *
 FROM apps
 WHERE name = @name
 FOR UPDATE;
 
 -- name: AppShare :one
--- One app by name. Changes of it wait until the transaction ends, but first visits to new pages do not.
+-- Locks and returns the app with this name. Changes of the app wait until the transaction ends, but first
+-- visits to its new pages do not.
 SELECT *
 FROM apps
 WHERE name = @name
@@ -38,7 +40,7 @@ VALUES (@name)
 ON CONFLICT (name) DO NOTHING;
 
 -- name: BrowsersTell :exec
--- From now on, refuses instances that do not support visitors by address and browser.
+-- Makes the database refuse batches of instances that cannot distinguish browsers behind one address.
 SELECT tell_browsers();
 
 -- name: AppSet :exec
@@ -74,29 +76,29 @@ FROM apps
 WHERE NOT filters;
 
 -- name: BasisRaise :exec
--- Invalidates the caches of all instances. A batch that was made with the earlier basis can no longer
+-- Makes all instances discard their caches. A batch that was prepared with the earlier basis can no longer
 -- commit.
 UPDATE epochs
 SET value = value + 1
 WHERE name = 'erasures';
 
--- Instances that cache apps hold a shared lock on the epoch that they have read. A command that changes
--- apps waits until no instance holds an older epoch. If an instance dies, its lock is released.
+-- Instances that cache apps hold a shared lock on the epoch of apps that they have read. A command that
+-- changes apps waits until no instance holds an older epoch. If an instance dies, its lock is released.
 
 -- name: AppsListen :exec
 -- Subscribes to changes of apps.
 LISTEN footfall_apps;
 
 -- name: AppsEpochHold :exec
--- Locks an epoch, shared with other instances, until the session ends or unlocks it.
+-- Takes a shared lock on an epoch of apps, until the session ends or releases the lock.
 SELECT pg_advisory_lock_shared(hashtext('footfall.apps'), @epoch::integer);
 
 -- name: AppsEpochLetGo :exec
--- Unlocks an epoch.
+-- Releases the lock on an epoch of apps.
 SELECT pg_advisory_unlock_shared(hashtext('footfall.apps'), @epoch::integer);
 
 -- name: AppsEpochsHeldBefore :one
--- The number of instances that still hold an older epoch.
+-- The number of instances that still hold an epoch of apps before this one.
 SELECT apps_epochs_held_before(@epoch)::bigint AS instances;
 
 -- name: AppsToRead :many
@@ -108,8 +110,8 @@ ORDER BY name;
 -- Names that refer to cells (functions/elsewhere.sql).
 
 -- name: NameClaim :one
--- Makes a name refer to a cell, unless the name already refers to another cell or belongs to an app here.
--- Returns the cell that the name refers to, or '' if the app is here.
+-- Makes a name refer to a cell, unless the name already refers to another cell or belongs to an app in
+-- this database. Returns the cell that the name refers to, or '' if the app is in this database.
 SELECT claim_app(@name, @cell)::text AS cell;
 
 -- name: NameLetGo :exec
@@ -117,6 +119,6 @@ SELECT claim_app(@name, @cell)::text AS cell;
 SELECT let_go_app(@name, @cell, make_interval(secs => @seconds));
 
 -- name: NameLead :one
--- Makes a name that refers to @from_cell refer to @to_cell, and to the app there that was added at @began
--- (null: unchanged). Returns whether the name referred to @from_cell.
+-- Makes a name that refers to @from_cell refer to @to_cell, and to the app in @to_cell that was added at
+-- @began (null: unchanged). Returns whether the name referred to @from_cell.
 SELECT coalesce(lead_app(@name, @from_cell, @to_cell, sqlc.narg('began')::timestamptz), false)::boolean AS led;

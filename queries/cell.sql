@@ -22,7 +22,7 @@ WHERE groupid = 0
 
 -- name: CellArrive :exec
 -- Creates the functions and views that a node needs after the tables have moved to it, unless they
--- exist. Fails with SQLSTATE 57P03 on any other node.
+-- exist. Fails with SQLSTATE 57P03 on a node without the tables.
 SELECT cell.arrive();
 
 -- name: CellLayerPut :exec
@@ -33,8 +33,8 @@ ON CONFLICT (one) DO UPDATE
     SET texts = excluded.texts;
 
 -- name: StepGivesWay :exec
--- Makes a step of the schema fail (FaultBusy) if it waits longer than this for a lock. In a cell
--- this setting reaches all nodes. Other settings of a session do not.
+-- Makes a step of the schema fail (FaultBusy) if it waits longer than this for a lock. In a cell,
+-- this setting of the transaction reaches all nodes. Settings of the session do not.
 SET LOCAL lock_timeout = '100ms';
 
 -- name: NodesAway :one
@@ -42,6 +42,6 @@ SET LOCAL lock_timeout = '100ms';
 SELECT nodes_away()::text[] AS nodes;
 
 -- name: NodesSettle :exec
--- Makes the coordinator of a cell work without the nodes that do not respond, and with them again
--- when they do.
+-- Makes the coordinator of a cell work without the nodes that do not respond, and include them
+-- again when they do.
 SELECT settle_nodes();

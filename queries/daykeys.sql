@@ -1,4 +1,4 @@
--- Keys of days. They are used to hash the visitors of apps with daily visitors.
+-- Keys of days, for hashing the visitors of apps whose visitor setting is daily.
 
 -- name: DayKeyMake :exec
 -- Stores the key of a day, unless another instance has already stored one. Fails with SQLSTATE
@@ -8,17 +8,17 @@ VALUES (require_day_near(@day, 1), @key)
 ON CONFLICT DO NOTHING;
 
 -- name: DayKeyGet :one
--- The key of a day. No row before it is made, or after it was deleted.
+-- The key of a day. No row before the key is made, or after it was deleted.
 SELECT key
 FROM day_keys
 WHERE day_id = @day;
 
 -- name: DayKeysFirst :one
--- The first day that still has its key; 0: no day has.
+-- The first day that still has its key, or 0 if no day has one.
 SELECT coalesce(min(day_id), 0)::integer AS day
 FROM day_keys;
 
 -- name: DayKeysForget :exec
 -- Deletes the keys of days that are before @before and have ended in all time zones. Also removes
--- these keys from the table's file. Fails (FaultBusy) instead of waiting for long.
+-- these keys from the table's file. Fails (FaultBusy) if it cannot lock the table within a moment.
 SELECT forget_day_keys(@before);

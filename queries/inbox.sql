@@ -1,15 +1,15 @@
 -- The inbox: visits that are accepted now and counted a moment later.
 
 -- name: InboxPut :exec
--- Writes visits of an app, in a transaction started by BatchBegin. The arrays except uris and tag_sets
--- are one table.
+-- Writes visits of an app, in a transaction started by BatchBegin. All arrays except uris and tag_sets
+-- are the columns of one table.
 SELECT put_in_inbox(@app, @tz, @visitor, @ipv6_prefix::smallint, @uris::text[], @pages::integer[], @days::integer[],
                     @new_pages::integer[], @ips::inet[], sqlc.narg(ids)::text[], sqlc.narg(tag_sets)::text[], sqlc.narg(tag_places)::smallint[]);
 
 -- name: InboxLook :many
--- For each app, the waiting rows after a row number: how many visits they contain, the first and last
--- row, when the first row arrived, and whether the app is locked, so that its visits cannot be counted
--- now.
+-- For each app, the rows after the row number @after: how many waiting visits they contain, the first
+-- and last row, and when the first row arrived. is_locked is true if another transaction holds the app's
+-- days, so that the app's visits cannot be counted now.
 SELECT w.app_id, w.visits::bigint AS visits, w.first::bigint AS first, w.last::bigint AS last, f.received_at AS oldest,
        (w.app_id IN (
            SELECT l.objid::bigint
@@ -17,7 +17,7 @@ SELECT w.app_id, w.visits::bigint AS visits, w.first::bigint AS first, w.last::b
            JOIN pg_catalog.pg_database AS d ON d.oid = l.database AND d.datname = current_database()
            WHERE l.locktype = 'advisory'
              AND l.classid::bigint = hashtext('footfall.past_days')::bigint & 4294967295
-             AND l.objsubid = 2 -- of two numbers
+             AND l.objsubid = 2 -- a lock with two keys
              AND l.mode = 'ExclusiveLock'
              AND l.granted
        ))::boolean AS is_locked
@@ -31,10 +31,10 @@ JOIN inbox AS f ON f.number = w.first
 ORDER BY w.app_id;
 
 -- name: InboxRead :many
--- The next rows after a row number: as many as contain about @visits visits, but at least one. of_app
--- selects one app (0: all apps). Rows of the apps in but_for, and of apps that are being moved, are left
--- out. counts_so is true if the app still has the settings for days and visitors that the row was
--- written with.
+-- Returns the next rows after the row number @after: as many as contain about @visits visits, but at
+-- least one. of_app selects one app (0: all apps). Rows of apps in but_for, and of apps that are being
+-- moved, are left out. counts_so is true if the app exists and still has the settings for days and
+-- visitors that the row was written with.
 SELECT r.number, r.counted, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        coalesce(r.tag_sets, '{}')::text[]       AS tag_sets,
@@ -56,9 +56,10 @@ WHERE r.before < @visits::bigint
 ORDER BY r.number;
 
 -- name: InboxTake :exec
--- Removes visits in the transaction that counts them. Each row loses its visits from one place to
--- another. The second place is the end of the row, except in the last row. The arrays are one table, in
--- order of the numbers. Fails with SQLSTATE FF004 unless all of these visits are present.
+-- Removes visits in the transaction that counts them. Each of the rows loses its visits from the place
+-- in froms to the place in untils. The place in untils is the end of the row, except in the last row.
+-- The arrays are the columns of one table, in order of the row numbers. Fails with SQLSTATE FF004 unless
+-- all of these visits are present.
 SELECT take_from_inbox(@numbers::bigint[], @froms::integer[], @untils::integer[]);
 
 -- name: InboxBehind :one
@@ -67,8 +68,8 @@ SELECT take_from_inbox(@numbers::bigint[], @froms::integer[], @untils::integer[]
 SELECT inbox_behind(@app, @after)::bigint AS visits;
 
 -- name: InboxUncounted :one
--- The number of visits of an app that wait in rows up to a row number; the last of these rows; and the
--- first waiting row of any app, whose number increases as rows are counted.
+-- The number of visits of an app that wait in rows up to the row number @until, and the last of these
+-- rows. Also returns the first waiting row of all apps, whose number increases as rows are counted.
 SELECT coalesce(sum(i.visits - i.counted), 0)::bigint              AS visits,
        coalesce(max(i.number), 0)::bigint                          AS last,
        coalesce((SELECT min(f.number) FROM inbox AS f), 0)::bigint AS first

@@ -5,13 +5,12 @@
 SELECT pg_advisory_lock(hashtext('footfall.migrate'));
 
 -- name: LocksGiveUp :exec
--- Makes each statement of this session fail (FaultBusy) if it waits longer than this for a lock,
--- like 100ms.
+-- Makes each statement of this session fail (FaultBusy) if it waits for a lock for longer than @after, for example 100ms.
 SELECT set_config('lock_timeout', @after::text, false);
 
 -- name: WorkBegin :one
--- Tries to get the lock for a kind of work, without waiting, and returns whether it did. The session holds the lock until
--- WorkEnd or until the session ends, however long it is idle.
+-- Tries to get the lock for a kind of work, without waiting, and returns whether the session got it. The session holds the
+-- lock until WorkEnd or until the session ends, however long it is idle.
 SELECT pg_try_advisory_lock(hashtext(@work::text))::boolean AS mine
 WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL;
 
@@ -20,8 +19,9 @@ WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL;
 SELECT pg_advisory_unlock(hashtext(@work::text));
 
 -- name: SchemaSeen :one
--- Returns whether the table of versions exists, whether the session's role may read it, whether the role @granted exists, and
--- whether the session's role is a member of @granted. The role @granted may read the table. The query itself needs no rights.
+-- Returns whether goose's table of versions exists, and whether the session's role may read it. Also returns whether the role
+-- @granted, which may read the table, exists, and whether the session's role is a member of @granted. The query itself needs
+-- no rights.
 SELECT count(*) > 0 AS there,
        EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = @granted::text) AS granted,
        EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = @granted::text AND pg_has_role(r.oid, 'USAGE')) AS member,
@@ -37,8 +37,8 @@ WHERE n.nspname = 'footfall'
 CREATE SCHEMA IF NOT EXISTS footfall;
 
 -- name: SchemaFiles :many
--- The files that made this database, with their hashes: a row for each applied step, and one for
--- all functions and views while they exist.
+-- The files that made this database, with their hashes. There is one row for each applied step, and one for all functions and
+-- views, while these exist.
 SELECT name, hash
 FROM schema_files;
 
@@ -54,8 +54,8 @@ ON CONFLICT (name) DO UPDATE
 SELECT set_config('check_function_bodies', 'off', true);
 
 -- name: FunctionsDrop :exec
--- Drops everything created by the files of functions/ and report/. Fails (FaultBusy) while a report uses one of the views, or
--- if another object depends on one of them.
+-- Drops everything created by the files of functions/ and report/. Fails (FaultBusy) while a report uses one of the views.
+-- Also fails if any other object depends on one of the functions or views.
 SELECT drop_functions();
 
 -- name: FunctionsNote :exec
@@ -63,8 +63,8 @@ SELECT drop_functions();
 SELECT note_functions(@hash);
 
 -- name: CommentsOutdated :many
--- The indexes in the arrays, from 0, of tables and columns whose comment in the database differs. The arrays are one table. A
--- column '' means the table itself.
+-- The indexes in the arrays, from 0, of the tables and columns whose comment in the database differs from the given text. The
+-- arrays are the columns of one table. A column '' means the table itself.
 SELECT (c.place - 1)::integer AS place
 FROM (SELECT generate_subscripts(@tables::text[], 1) AS place, unnest(@tables::text[]) AS of_table,
              unnest(@columns::text[]) AS of_column, unnest(@texts::text[]) AS comment) AS c
@@ -73,16 +73,16 @@ WHERE pg_catalog.col_description(to_regclass(c.of_table), coalesce(a.attnum, 0))
 ORDER BY c.place;
 
 -- name: CommentsWait :exec
--- Lets a transaction wait for a lock for longer than it takes until an autovacuum gives way.
+-- Lets this transaction wait for a lock for longer than it takes until an autovacuum releases its lock.
 SELECT set_config('lock_timeout', '2s', true);
 
 -- name: RolesGrant :one
--- Creates the roles for serving and reading if this is allowed, and grants their rights. Returns
--- the missing roles.
+-- Creates the roles for serving and reading if the session's role may do this, and grants them their rights. Returns the
+-- missing roles.
 SELECT grant_roles()::text[] AS missing;
 
 -- name: VisitsDayMake :one
--- Creates the partition of visits for a day. Returns false if it existed.
+-- Creates the partition of visits for a day. Returns false if the partition exists.
 SELECT make_visits_day(@day)::boolean AS made;
 
 -- name: VisitsDaysAnnounce :exec
@@ -97,17 +97,17 @@ WHERE to_regclass('visits_' || day) IS NULL
 ORDER BY day;
 
 -- name: SessionSet :exec
--- Changes settings of this session, and makes COMMIT wait for the disk and for a synchronous
--- standby's disk: off, local and remote_write do not suffice. Values that are already correct are
--- also set, because a configuration reload does not change values set by the session.
+-- Changes settings of this session. Also sets synchronous_commit to on, unless it is remote_apply, so that COMMIT waits for
+-- the disk, and for a synchronous standby's disk. Values that are already correct are also set, because a configuration
+-- reload does not change values that the session has set.
 SELECT set_config(name, value, false)
 FROM (SELECT unnest(@names::text[]) AS name, unnest(@values::text[]) AS value) AS s
 UNION ALL
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);
 
 -- name: SessionCommit :exec
--- Commits a message that is in no table. Returns when this commit and all earlier ones are on disk, also on the disk of the
--- synchronous standby. Does nothing on a standby.
+-- Commits a message in the WAL, which changes no table. Returns when this commit and all earlier ones are on disk, also on
+-- the disk of the synchronous standby. Does nothing on a standby.
 SELECT pg_logical_emit_message(true, 'footfall', '')
 WHERE NOT pg_is_in_recovery();
 
@@ -116,8 +116,8 @@ WHERE NOT pg_is_in_recovery();
 SELECT pg_backend_pid()::bigint AS pid;
 
 -- name: EraseBegin :exec
--- Removes the statement timeout of this transaction, and lets the server detect a vanished client
--- quickly, so that it does not hold locks.
+-- Removes the statement timeout of this transaction. Also makes the server detect a vanished client quickly, so that a
+-- vanished client's transaction does not keep its locks.
 SELECT set_config('statement_timeout', '0', true),
        set_config('idle_in_transaction_session_timeout', '10s', true),
        set_config('tcp_keepalives_idle', '5', true),

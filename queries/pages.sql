@@ -1,9 +1,10 @@
--- Targets: from uri to id and numbers.
+-- Targets: finding, creating and reading them by uri.
 
 -- name: PagesFind :many
--- The ids of an app's existing targets, and for each whether the app exists and has these settings for
--- days and visitors. The settings cannot change once there are targets, until the app is moved. Looks
--- up one target at a time, as VisitsRecord looks up visitors, because writers plan the query once.
+-- The ids of the given targets that exist in an app. counts_so is true if the app counts here and has
+-- these settings for days and visitors. Once an app has targets, the settings change only if its
+-- addresses are hashed or the app is moved. Looks up one target at a time, because writers plan the
+-- query once, perhaps while the table is small.
 SELECT asked.uri::text AS uri, found.id,
        EXISTS (
            SELECT
@@ -26,10 +27,11 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: PagesTallyLock :one
--- Locks an app's tally, so that only this transaction creates pages and tags of the app until it ends.
--- It must run before anything is created. Returns how many pages and tags were created on the day. If
--- another instance's clock has already started a later day, that day applies. Fails with SQLSTATE
--- FF003 if the day has not started in any time zone.
+-- Locks an app's row of page_tallies, so that until this transaction ends, only this transaction
+-- creates pages and tags of the app. Runs before any page or tag is created. Returns how many pages
+-- and tags were created on the day. If another instance's clock has already started a later day, the
+-- numbers are those of that later day. Fails with SQLSTATE FF003 if the day has not started in any
+-- time zone.
 INSERT INTO page_tallies AS t (app_id, day_id, today)
 VALUES (@app_id, require_day_near(@day, 0), 0)
 ON CONFLICT (app_id) DO UPDATE
@@ -40,7 +42,7 @@ ON CONFLICT (app_id) DO UPDATE
 RETURNING today, tags_today, own_tags_today;
 
 -- name: PagesTallyAdd :exec
--- Adds created pages and tags to the tally, under the lock.
+-- Adds created pages and tags to the app's row of page_tallies, which PagesTallyLock has locked.
 UPDATE page_tallies
 SET today          = today + @pages,
     tags_today     = tags_today + @tags,
@@ -48,16 +50,17 @@ SET today          = today + @pages,
 WHERE app_id = @app_id;
 
 -- name: AppCountsBy :one
--- An app's settings for days and visitors, which cannot change once it has pages. No row if it is
--- deleted or being deleted. Runs after the pages were created: a concurrent change of the settings has
--- finished by then. The settings of a moved app are empty.
+-- An app's settings for days and visitors. tz is '' if the app has been moved or is being moved. No
+-- row if the app is deleted or being deleted. Runs after this transaction has created pages: by then,
+-- any concurrent change of the settings has finished. Later, the settings change only if the app's
+-- addresses are hashed or the app is moved.
 SELECT (CASE WHEN moving_to IS NULL AND cell IS NULL THEN tz ELSE '' END)::text AS tz, visitor, ipv6_prefix
 FROM apps
 WHERE id = @id
   AND deleted_at IS NULL;
 
 -- name: SitesIntern :execrows
--- Creates missing sites. In key order, so that two instances never deadlock.
+-- Creates missing sites, in key order, so that two instances never deadlock.
 INSERT INTO pages (app_id, uri)
 SELECT @app_id, asked.uri
 FROM (SELECT DISTINCT unnest(@sites::text[]) AS uri) AS asked
@@ -65,7 +68,7 @@ ORDER BY page_key(asked.uri)
 ON CONFLICT (app_id, key) DO NOTHING;
 
 -- name: PagesIntern :execrows
--- Creates missing pages, whose sites must exist. In key order, like SitesIntern.
+-- Creates missing pages, whose sites must exist, in key order like SitesIntern.
 INSERT INTO pages (app_id, site_id, uri)
 SELECT @app_id,
        (SELECT s.id FROM pages AS s WHERE s.app_id = @app_id AND s.key = page_key(asked.site)),
@@ -78,8 +81,8 @@ ORDER BY page_key(asked.uri)
 ON CONFLICT (app_id, key) DO NOTHING;
 
 -- name: CountsGet :many
--- The numbers of an app's targets, and a visitor's rank in each (0: never visited). Targets that were
--- never counted are left out.
+-- The numbers of an app's targets, and a visitor's rank at each target (0: never visited). Targets
+-- that were never counted are left out.
 SELECT p.uri, c.pv, c.uv, c.hot,
        coalesce((SELECT v.rank FROM visitors AS v WHERE v.page_id = p.id AND v.ip = sqlc.narg(ip)::inet), 0)::bigint AS rank
 FROM pages AS p
@@ -99,9 +102,9 @@ WHERE p.app_id = @app_id
   AND p.key IN (SELECT page_key(unnest(@uris::text[])));
 
 -- name: CountsOfVisits :many
--- The numbers of an app's targets, each with the rank there of the visitor at the same index (0: never
--- visited), and its place in the arrays (from 1). Targets that were never counted are left out. Looks
--- up one target at a time, whatever the planner estimates.
+-- The numbers of an app's targets. place is the target's place in the arrays (from 1). rank is the
+-- rank of the visitor at the same place (0: never visited). Targets that were never counted are left
+-- out. Looks up one target at a time, whatever the planner estimates.
 SELECT asked.place::integer AS place, found.pv, found.uv, found.hot, found.rank
 FROM (
     SELECT unnest(@uris::text[])                   AS uri,

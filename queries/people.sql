@@ -2,11 +2,11 @@
 
 -- name: PeopleFind :many
 -- The rows that lead from the given ids to persons, in order of place and hop. place is the place of
--- the given id in the arrays (from 1). hop counts the steps from the given id (0: its own row). person
--- is the id that the row leads to; the row of a person leads to itself. closed is true for a row of
--- the previous period. Given ids without a row are left out. tags are the person's tags whose names
--- the app counts: name, \x1f, value. (Looking up tags for rows that have none would cost half as much
--- as the rest.)
+-- the given id in the arrays (from 1). hop counts the steps from the given id (0: the row of this id
+-- itself). person is the id that the row leads to. The row of a person leads to itself. closed is true
+-- for a row of the previous period. Given ids without a row are left out. tags are the person's tags
+-- whose names the app counts: name, \x1f, value. (Rows without tags skip the look-up of tags, which
+-- would cost half as much as the rest of the query.)
 SELECT f.place::integer     AS place,
        f.hop::integer       AS hop,
        f.id::inet           AS id,
@@ -25,8 +25,9 @@ FROM find_people(@app_ids::integer[], @ids::inet[]) AS f
 ORDER BY place, hop;
 
 -- name: PeopleRenew :exec
--- Copies rows of the previous period into the present one, because their ids are in use. The rows are
--- locked, so that concurrently erased ones do not return. The arrays are one table.
+-- Copies rows of the previous period into the present one, because their ids are in use. Locks the
+-- rows, so that a row that another transaction is erasing is not copied. The arrays are the columns of
+-- one table.
 INSERT INTO people (app_id, period, height, id, person, tag_ids)
 SELECT p.app_id, (SELECT people_period()), p.height, p.id, p.person, p.tag_ids
 FROM people AS p
@@ -37,24 +38,26 @@ FOR KEY SHARE OF p
 ON CONFLICT (period, app_id, id) DO NOTHING;
 
 -- name: PeopleApps :many
--- The apps that have people. For visits of other apps, no ids need to be looked up. Rows are requested
--- in key order, because otherwise all rows of people might be read.
+-- The apps that have rows in people. For visits of other apps, no ids need to be looked up. The
+-- subquery reads rows in key order, because otherwise it might read all rows of people.
 SELECT a.id
 FROM apps AS a
 WHERE a.visitor = 'id'
   AND (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id ORDER BY p.period, p.app_id, p.id LIMIT 1);
 
 -- name: PeopleRotate :one
--- Starts a new period if it is time to. Returns whether it did.
+-- Starts a new period of people if the present one has ended. Returns whether a new period was
+-- started.
 SELECT turn_people()::boolean AS turned;
 
 -- name: PeopleLock :exec
--- Locks an app's people for writing or erasing. Runs before the rows are read.
+-- Locks an app's people for writing or erasing. Runs before the transaction reads the rows.
 SELECT lock_people(@app_id::integer);
 
 -- name: PeoplePut :exec
 -- Writes rows of an app's people in the present period, in key order, after PeopleLock. The arrays are
--- one table. A person leads to itself. tags are arrays of tag ids as text ('': none).
+-- the columns of one table. For a person, id and person are equal. tags are arrays of tag ids as text
+-- ('': none).
 INSERT INTO people AS p (app_id, period, height, id, person, tag_ids)
 SELECT @app_id, (SELECT people_period()), r.height, r.id, nullif(r.person, r.id), nullif(r.tags, '')::integer[]
 FROM (
@@ -71,9 +74,10 @@ ON CONFLICT (period, app_id, id) DO UPDATE
     WHERE (p.height, p.person, p.tag_ids) IS DISTINCT FROM (excluded.height, excluded.person, excluded.tag_ids);
 
 -- name: PeopleLeading :many
--- The ids that lead directly to these ids of an app, by the valid rows. Returns all ids with a height
--- above 0, to which other ids may lead. Of the ids with height 0 that are not in @there, it returns
--- one for each id that they lead to. Reads all people of the app.
+-- The ids of an app that lead directly to the given ids. A row of the previous period is ignored if
+-- its id has a row in the present period. Returns all ids with a height above 0, because other ids may
+-- lead to them. Of the ids with height 0 that are not in @there, only one is returned for each given
+-- id. Reads all people of the app.
 SELECT min(p.id)::inet     AS id,
        p.person::inet      AS person,
        p.height::smallint  AS height
@@ -96,8 +100,8 @@ ORDER BY p.id
 FOR UPDATE;
 
 -- name: PeopleLower :exec
--- Lowers the heights of rows in both periods. Rows of the previous period are not copied to the
--- present one, because an id is not in use just because another id leads to it. The arrays are one
+-- Lowers the heights of rows in both periods. Does not copy rows of the previous period to the present
+-- one: a link from another id does not count as a use of an id. The arrays are the columns of one
 -- table.
 UPDATE people AS p
 SET height = r.height

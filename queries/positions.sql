@@ -10,8 +10,7 @@ ON CONFLICT (app_id, source, part) DO UPDATE
 RETURNING next, content;
 
 -- name: PositionUncounted :one
--- Which items of a call before its position were not counted: 1 for each of them, 0 for each counted
--- item.
+-- For each item of a call before its position: 1 if the item was not counted, 0 if it was.
 SELECT coalesce(uncounted::text, '')::text AS uncounted
 FROM positions
 WHERE app_id = @app_id
@@ -41,16 +40,17 @@ ON CONFLICT (app_id, source, part) DO UPDATE
 RETURNING next;
 
 -- name: MessagesRefuse :exec
--- Stores messages of a part of a queue that could not be counted, in the transaction that moves its
--- position past them. Keeps only the last refused messages.
+-- Stores messages that could not be counted, in the transaction that moves the position of their part
+-- of a queue past them. Keeps only the last 1,000 refused messages of the part.
 SELECT refuse_messages(@app_id, @source, @part, @positions::bigint[], @reasons::text[], @beginnings::text[]);
 
 -- name: RefusedForget :one
--- Deletes refused messages that are some days old, at most @most. Returns their number.
+-- Deletes at most @most messages that were refused more than 7 days ago. Returns their number.
 SELECT forget_refused(@most)::bigint AS forgotten;
 
 -- name: CallsForget :one
--- Deletes calls that were last sent more than @days days ago, at most @most. Returns their number.
+-- Deletes at most @most positions of calls that were last sent more than @days days ago. Returns their
+-- number.
 SELECT forget_calls(@days, @most)::bigint AS forgotten;
 
 -- name: VisitorsReadAnew :exec

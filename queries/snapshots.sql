@@ -1,4 +1,4 @@
--- Snapshots: how to take one for reading, and who holds an old one.
+-- Snapshots: taking one for reading, and finding the holders of old ones.
 
 -- name: SnapshotGate :exec
 -- Waits for a transaction that drops a day of visits, and blocks later drops until this transaction
@@ -15,8 +15,8 @@ LOCK TABLE visits IN ACCESS SHARE MODE;
 -- The holders of old snapshots, which keep PostgreSQL from removing row versions of this database,
 -- oldest first: sessions except vacuums, prepared transactions, and replication slots. Returns each
 -- holder's name, how to end it, its oldest transaction id, and when it started (for a session, its
--- transaction). The start is 1970 if it is unavailable: for slots, and for sessions of other roles
--- unless the querying role is a superuser or a member of pg_read_all_stats.
+-- transaction). The start is 1970 if it is unavailable: for slots, and for sessions of other roles.
+-- A superuser or a member of pg_read_all_stats sees the start of all sessions.
 SELECT h.holder::text                              AS holder,
        h.ending::text                              AS ending,
        h.keeps::text                               AS keeps,
@@ -28,7 +28,7 @@ FROM (
            greatest(age(a.backend_xid), age(a.backend_xmin))   AS age,
            a.xact_start                                        AS since
     FROM pg_catalog.pg_stat_activity AS a
-    WHERE coalesce(a.datname, current_database()) = current_database() -- the replication connection of a standby with queries affects all databases
+    WHERE coalesce(a.datname, current_database()) = current_database() -- null: the connection of a standby, which affects all databases
       AND a.pid <> pg_backend_pid()
       AND a.pid NOT IN (SELECT v.pid FROM pg_catalog.pg_stat_progress_vacuum AS v)
     UNION ALL

@@ -1,4 +1,5 @@
--- The state of the service, also for instances. No query here reads a table of visits or visitors.
+-- The state of the service, which instances read, too. No query here reads a table of visits or
+-- visitors.
 
 -- name: StatusServer :one
 -- The server, its database, the standbys that COMMIT waits for, whether it is a standby itself, and
@@ -12,10 +13,11 @@ SELECT current_setting('server_version')::text             AS version,
        pg_is_in_recovery()                                AS is_standby;
 
 -- name: CommitsWait :one
--- Whether COMMIT waits for a synchronous standby that does not respond: no such standby is connected,
--- or a session of this role has waited for this number of seconds. Only a superuser or a member of
--- pg_read_all_stats can see which standby is synchronous. For other roles every follower counts,
--- including base backups.
+-- Whether COMMIT waits for a synchronous standby that does not respond. Either no synchronous
+-- standby is connected, or a session has waited for one for this number of seconds. A superuser or a
+-- member of pg_read_all_stats can see all sessions, and which standbys are synchronous. Other roles
+-- only see their own sessions, and every replication connection counts as a synchronous standby,
+-- even a base backup.
 SELECT (NOT pg_is_in_recovery()
         AND current_setting('synchronous_standby_names') <> ''
         AND current_setting('max_wal_senders') <> '0'
@@ -25,9 +27,9 @@ SELECT (NOT pg_is_in_recovery()
                         WHERE wait_event = 'SyncRep' AND query_start < now() - make_interval(secs => @seconds::double precision))))::boolean AS waits;
 
 -- name: StatusInstances :many
--- The running instances: each holds an epoch of apps while its session lasts. For sessions of another
--- role, name and address are empty and the start is 1970, unless the querying role is a superuser or
--- a member of pg_read_all_stats. The address is also empty for a Unix socket.
+-- The running instances: each holds an epoch of apps while its session lasts. Sessions of another
+-- role are shown without name and address, and with the start 1970. A superuser or a member of
+-- pg_read_all_stats sees these values, too. The address is also empty for a Unix socket.
 SELECT coalesce(max(a.application_name), '')::text   AS name,
        coalesce(host(max(a.client_addr)), '')::text  AS address,
        coalesce(max(a.backend_start), 'epoch')::timestamptz AS since
@@ -42,7 +44,7 @@ ORDER BY since, l.pid;
 
 -- name: StatusDaily :one
 -- The daily task: the last day on which it completed, whether it is running, and the last closed day
--- and when it was closed. Days are 0 if there is none.
+-- and when that day was closed. Days are 0 if there is none.
 SELECT (SELECT value FROM epochs WHERE name = 'retention')::integer                AS done_on,
        EXISTS (
            SELECT

@@ -1,8 +1,9 @@
--- Tags: from name and value to id, and the visitors counted with each.
+-- Tags: finding and creating them by name and value, and adding up the visitors counted with each
+-- tag.
 
 -- name: TagsFind :many
 -- The ids of an app's existing tags, each with its place in the arrays (from 1). Looks up one tag at
--- a time, as VisitsRecord looks up visitors, because writers plan the query once.
+-- a time, because writers plan the query once, perhaps while the table is small.
 SELECT asked.place::integer AS place, found.id
 FROM (
     SELECT unnest(@names::text[])                 AS name,
@@ -19,14 +20,14 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: TagsMake :exec
--- Creates missing tags of an app, under the lock of its row of page_tallies.
+-- Creates missing tags of an app. PagesTallyLock has locked the app's row of page_tallies before.
 INSERT INTO tags (app_id, name, value)
 SELECT @app_id, unnest(@names::text[]), unnest(@tag_values::text[])
 ON CONFLICT (app_id, name, value) DO NOTHING;
 
 -- name: VisitsFind :many
--- The arrays are one table of targets, days and visitors. Returns the places (from 1) of the rows
--- whose visitor was counted at the target on the day.
+-- Returns the places (from 1) of the rows whose visitor was counted at the target on the day. The
+-- arrays are the columns of one table: targets, days and visitors.
 SELECT asked.place::integer AS place
 FROM (
     SELECT unnest(@pages::bigint[])                 AS page_id,
@@ -44,18 +45,19 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: TagsFoldBegin :one
--- Tries to get the lock for writing tag_days, and returns whether it did.
+-- Tries to get the lock for writing tag_days, without waiting, and returns whether the transaction
+-- got it.
 SELECT pg_try_advisory_xact_lock(hashtext('footfall.fold_tags'))::boolean AS mine;
 
 -- name: TagNewsTake :many
--- Removes at most @most rows from tag_news.
+-- Removes at most @most rows from tag_news, and returns them.
 DELETE FROM tag_news AS n
 WHERE n.ctid = ANY (ARRAY(SELECT t.ctid FROM tag_news AS t LIMIT @most))
 RETURNING n.verdicts, n.tags;
 
 -- name: TagDaysAdd :exec
--- Adds sums to tag_days. The arrays are one table without duplicate rows. Ignores pages that have
--- been deleted since they were counted.
+-- Adds sums to tag_days. The arrays are the columns of one table without duplicate rows. Ignores
+-- pages that have been deleted since they were counted.
 INSERT INTO tag_days AS t (page_id, day_id, tag_id, pv, newcomers)
 SELECT n.page_id, n.day_id, n.tag_id, n.pv, n.newcomers
 FROM (

@@ -1,5 +1,6 @@
 -- Titles of pages.
 
 -- name: TitlesPut :exec
--- Stores titles of pages, unless their app stores none. The arrays are one table.
+-- Stores titles of pages, unless their app stores no titles. The arrays are the columns of one
+-- table.
 SELECT put_titles(@pages::bigint[], @titles::text[], @told_at::timestamptz);

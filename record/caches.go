@@ -21,15 +21,15 @@ type caches struct {
 	options Options
 	metrics *metrics
 
-	filterFull sync.Once // limits the warning that the filter's memory is too small to one
+	filterFull sync.Once // logs only once that the filter's memory is too small
 
-	current atomic.Pointer[generation] // nil if there is none yet or the last one was dropped; set while making is held
+	current atomic.Pointer[generation] // nil before the first generation and after a generation was dropped; set while making is held
 	making  sync.Mutex                 // held while a generation is created or dropped
 
 	// Guarded by making.
 	made       uint64             // number of generations created so far
 	filter     *filter            // the last generation's filter
-	filterOf   string             // the second word of the basis for which filter was created: the version of the visitors
+	filterOf   string             // the version of the visitors (second word of the basis) for which filter was created
 	stopFilter context.CancelFunc // stops filling the filter
 
 	ctx    context.Context // canceled by close
@@ -50,8 +50,8 @@ func (c *caches) close() {
 	c.warms.Wait()
 }
 
-// get returns the present generation. If there is none, it creates one, which requires the
-// database.
+// get returns the present generation. If there is none, get reads the basis from the database and
+// creates a generation.
 func (c *caches) get(ctx context.Context) (*generation, error) {
 	if now := c.current.Load(); now != nil {
 		return now, nil
@@ -79,9 +79,10 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	return now, nil
 }
 
-// filterOn returns the filter for a new generation. It returns the previous filter, unless the
-// tables may have visitors that this filter does not contain. The filter may still contain erased
-// visitors: if they return, they are looked up needlessly.
+// filterOn returns the filter for a new generation. It returns the previous filter if the version
+// of the visitors is unchanged. Otherwise the tables may have visitors that the previous filter
+// does not contain, and filterOn creates a new filter. The previous filter may still contain erased
+// visitors: if an erased visitor returns, the visitor is looked up needlessly.
 func (c *caches) filterOn(basis string) *filter {
 	_, visitors, _ := strings.Cut(basis, " ")
 	if !c.options.Filter || c.filter != nil && c.filterOf == visitors {
@@ -98,7 +99,7 @@ func (c *caches) filterOn(basis string) *filter {
 	return filter
 }
 
-// drop drops the generation was if it is still the present one.
+// drop drops the generation was, if this is still the present generation.
 func (c *caches) drop(was *generation) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -109,24 +110,25 @@ func (c *caches) drop(was *generation) {
 	c.metrics.dropped.Inc()
 }
 
-// A filter that replaces another one waits for warmPause before it reads the tables: often an
-// import caused the replacement, and further imports follow. After the first error it waits for
-// warmPause again, and after each further error twice as long as before, up to warmPauseMax.
+// A filter that replaces a previous filter waits for warmPause before it reads the tables: often an
+// import caused the replacement, and further imports follow. After the first error, the filter
+// waits for warmPause before it retries. Each further error doubles this pause, up to warmPauseMax.
 const (
 	warmPause    = time.Second
 	warmPauseMax = time.Minute
 	warmDoubling = 6 // number of doublings until warmPauseMax is reached
 )
 
-// warm fills a filter, and retries until it succeeds or ctx is canceled. first means that the
-// filter does not replace another one.
+// warm fills a filter, and retries until the filter is filled or ctx is canceled. first means that
+// the filter does not replace a previous filter.
 func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 	if !first {
 		if pause.For(ctx, warmPause) != nil {
 			return
 		}
-		// The previous filter is outside of the Go heap. The garbage collector does not see its
-		// size and might free it late. Run it now to avoid having two filters in memory.
+		// The previous filter is outside of the Go heap. The garbage collector does not see its size and
+		// might free it late. Run the garbage collector now, so that two filters are not in memory at the
+		// same time.
 		runtime.GC()
 	}
 	var w warming

@@ -14,12 +14,12 @@ const (
 	// chunkTakes is about how long a chunk may hold its locks, which block other writers that count
 	// for the same sites.
 	chunkTakes = 25 * time.Millisecond
-	// longChunkTakes replaces chunkTakes while no other writer counts for the chunk's sites,
-	// because larger chunks need less time per visit. The next other writer may have to wait this
-	// long once.
+	// longChunkTakes replaces chunkTakes while no other writer counts for the chunk's sites, because
+	// larger chunks need less time per visit. When another writer starts to count for these sites, it
+	// may have to wait for one such chunk.
 	longChunkTakes = 100 * time.Millisecond
-	// longChunksAfter is how long all other writers must not have counted for a chunk's sites
-	// before chunks become long again.
+	// longChunksAfter is how long chunks stay short after another writer has counted for a chunk's
+	// sites.
 	longChunksAfter = 10 * time.Second
 	// Minimum, first and maximum size of a chunk, in visits.
 	chunkLeast = 100
@@ -33,13 +33,13 @@ type Result struct {
 	Err    error
 }
 
-// Errors for visits of a chunk, in addition to other errors.
+// Errors that only visits of a chunk can have.
 var (
-	// ErrNotReached: not counted because an earlier visit failed.
+	// ErrNotReached: not counted because an earlier visit of the chunk failed.
 	ErrNotReached = visit.Errorf(visit.Unavailable, "", "not counted: send again")
-	// ErrMoved: not counted because another writer has moved the position, or because the caches
-	// were dropped after an inbox row was read. Call FindPosition to read the new position: the
-	// visits before it are already counted. Inbox rows must be read again.
+	// ErrMoved: not counted because another writer has moved the position, or because the caches were
+	// dropped after an inbox row was read. Call FindPosition to read the new position: the visits
+	// before that position are already counted. Inbox rows must be read again.
 	ErrMoved = errors.New("the position has moved")
 	// ErrNumbersLost: counted, but the connection was lost before the response with the numbers
 	// arrived.
@@ -47,11 +47,12 @@ var (
 )
 
 // RecordChunk counts the visits of steps together, outside of the lanes, and returns the result of
-// each step. One transaction counts all visits and moves the positions, unless some visits cannot
-// be counted. After the first visit that is not counted, no further visit is counted, so that
-// sending the rest again keeps the order. Visits may be of any sites and past days, in any order.
-// Visits in order of time, with fastVisits or more per day, are counted fastest. RecordChunk takes
-// no context for the same reason as Record.
+// each step. Usually one transaction counts all visits and moves the positions. Several
+// transactions are needed if some visits cannot be counted, and often if the visits are of several
+// days. After the first visit that is not counted, no further visit is counted, so that sending the
+// rest again keeps the order. Visits may be of any sites and past days, in any order. Visits in
+// order of time, with fastVisits or more per day, are counted fastest. RecordChunk takes no context
+// for the same reason as Record.
 func (r *Recorder) RecordChunk(steps []Step) []Result {
 	entries, results := r.chunks.write(steps), make([]Result, len(steps))
 	for i := range entries {
@@ -68,7 +69,7 @@ func (r *Recorder) RecordChunk(steps []Step) []Result {
 }
 
 // NotCounted adds a visit of a chunk to the metrics as refused or lost. Call it if the visit was
-// not counted, or may not have been, and this instance does not retry it.
+// not counted, or possibly not counted, and this instance does not retry the visit.
 func (r *Recorder) NotCounted(why error) { r.metrics.notCounted(why) }
 
 // ChunkVisits returns the best size of the next chunk: the number of visits that can be written in
@@ -85,7 +86,7 @@ type chunks struct {
 	mu     sync.Mutex // guards the following fields; held while a chunk is written
 	writer *writer
 	pace   pace
-	left   map[int64]int64 // hot of each site after its visits in the last chunk
+	left   map[int64]int64 // by site id: the site's hot after its last visit in a chunk
 	others time.Time       // when another writer was last found to have counted for a chunk's sites
 	closed bool
 }
@@ -99,12 +100,12 @@ func newChunks(d *db.DB, caches *caches, p *pulse, o Options, m *metrics) *chunk
 	return c
 }
 
-// write waits for the previous chunk, and writes this one.
+// write waits until the previous chunk is written, and then writes the steps as one chunk.
 func (c *chunks) write(steps []Step) []entry {
 	entries := make([]entry, len(steps))
 	all := make([]*entry, len(entries))
 	visits := 0
-	repeats := false // a position is already past its step
+	repeats := false // the position of a step is already past the step
 	nowhere := true  // no step has a visit or a stored position
 	read := uint64(0)
 	for i := range steps {
@@ -162,7 +163,8 @@ func (c *chunks) size() int64 {
 }
 
 // findOthers checks whether other writers (lanes, other instances, imports) have counted for a
-// chunk's sites. It notices this because every visit increases the site's hot.
+// chunk's sites. Every visit adds 1 to the site's hot. If hot has grown by more than 1 between two
+// visits from chunks, another writer has counted.
 func (c *chunks) findOthers(entries []entry) {
 	if c.left == nil || len(c.left) > leftMost {
 		c.left = map[int64]int64{}
@@ -199,8 +201,9 @@ func (w *writer) announce(sent []*entry) {
 	}
 }
 
-// chunkCommitted is called when a batch of a chunk has committed. It updates the caches in the
-// background, while the caller prepares the next chunk. The next attempt waits for the update.
+// chunkCommitted is called when a batch of a chunk has committed. It moves the positions. A new
+// goroutine then updates the memory and the filter, while the caller prepares the next chunk. The
+// next attempt waits for this goroutine.
 func (w *writer) chunkCommitted(sent []*entry) {
 	movePositions(sent)
 	g := w.generation

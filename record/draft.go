@@ -7,23 +7,24 @@ import (
 	"footfall/visit"
 )
 
-// draft converts entries to the columns of one transaction, and the database's verdicts to an answer
-// for each entry. A writer owns one draft and reuses it for every transaction.
+// draft converts entries to a db.Batch, which is one transaction. It also converts the batch's
+// outcome to an answer for each entry. A writer owns one draft and reuses it for every transaction.
 type draft struct {
 	batch   db.Batch
 	outcome db.Outcome
 	lookUps lookUps
 
 	targets  []draftTarget
-	targetAt map[int64]int32 // indexes of targets
+	targetAt map[int64]int32 // target id → index in targets
 	pairs    []draftPair
-	pairAt   map[dayOfPair]int32   // indexes of pairs
+	pairAt   map[dayOfPair]int32   // index in pairs
 	places   []entryPlaces         // one per entry
-	rowAt    map[dayOfTarget]int32 // indexes of batch.Rows, if the visits are late
-	days     map[int32]bool        // the days of the draft, if the visits are late
+	rowAt    map[dayOfTarget]int32 // index in batch.Rows; only in a late batch
+	days     map[int32]bool        // the days of the entries; only in a late batch
 }
 
-// lateDays bounds the days of a transaction of late visits, and thus the partitions that it locks.
+// lateDays bounds the days of a late batch, and thus the number of partitions that its transaction
+// locks.
 const lateDays = 200
 
 type dayOfTarget struct {
@@ -36,39 +37,38 @@ type dayOfPair struct {
 	day  int32
 }
 
-// draftTarget is a target of the draft.
 type draftTarget struct {
 	id     int64
 	site   int64 // the page's site; 0 if the target is a site itself
-	day    int32 // the day of its visits; in a late draft, the last day that is not When Past, or 0
-	hot    int64 // visits in the draft
-	hinted int64 // pairs in the draft that the filter reports as new
+	day    int32 // the day of the target's visits; in a late batch, the last day of its visits that are not Past, or 0
+	hot    int64 // the target's visits in the draft
+	hinted int64 // the target's pairs in the draft that the filter reports as new
 	sums   db.Sums
 }
 
 // draftPair is a (target, visitor) pair of the draft on a day.
 type draftPair struct {
 	place   int32 // index in batch.Pairs, or notSent
-	arrived bool  // replay has processed its first visit
+	arrived bool  // replay has counted the pair's first visit
 	verdict db.Verdict
 }
 
 const (
-	// notSent is the place of a pair that is left out of the batch, because according to the memory
-	// it was already counted on the entry's day.
+	// notSent is the place of a pair that is left out of the batch. According to the memory, such a pair
+	// was already counted on the entry's day.
 	notSent = -1
-	// noPair is the index of a pair that is not in the draft at all, because lookUp has found it in
-	// the memory.
+	// noPair replaces the index of a pair that is not in draft.pairs, because generation.lookUp has
+	// found the pair in the memory.
 	noPair = -1
 )
 
 // entryPlaces are the indexes of an entry's targets and pairs in the draft.
 type entryPlaces struct{ siteTarget, sitePair, pageTarget, pagePair int32 }
 
-// lookUps counts a draft's pairs by the reason why the tables need not be searched for them.
+// lookUps counts a draft's pairs by the reason why they need not be looked up in the tables.
 type lookUps struct {
-	needed int // no reason: they are looked up
-	batch  int // the same pair is already in the draft
+	needed int // no reason: these pairs are looked up
+	batch  int // an earlier entry of the draft has the same pair
 	memory int // according to the memory, the pair was already counted on this day
 	filter int // the filter reports the visitor as new
 }
@@ -77,10 +77,10 @@ func newDraft() draft {
 	return draft{targetAt: map[int64]int32{}, pairAt: map[dayOfPair]int32{}, rowAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
 }
 
-// fill takes as many of the first entries as fit into one transaction, and returns their count.
-// Unless the draft is late, it has only one day for each target, so that entries from before and
-// after midnight are not mixed. Repeated entries are left out. hintsAllowed enables the filter's
-// hints.
+// fill fills the batch with as many of the first entries as fit into one transaction, and returns
+// their number. This number includes repeated entries, but they are left out of the batch. A batch
+// that is not late has only one day for each target, so that visits from before and after midnight
+// are not mixed. hintsAllowed enables the filter's hints.
 func (d *draft) fill(entries []*entry, g *generation, late, hintsAllowed bool) int {
 	d.clear(g.basis)
 	d.batch.Late = late
@@ -131,7 +131,7 @@ func (d *draft) clear(basis string) {
 	d.lookUps = lookUps{}
 }
 
-// hasOtherDay reports whether the draft has the target with another day.
+// hasOtherDay reports whether the draft already has the target, but on another day than day.
 func (d *draft) hasOtherDay(target int64, day int32) bool {
 	at, there := d.targetAt[target]
 	return there && d.targets[at].day != day
@@ -143,7 +143,7 @@ func (d *draft) target(id, site int64, e *entry) int32 {
 	if d.batch.Late {
 		d.addToDay(id, site, day)
 		if e.When == Past {
-			day = 0 // a past day need not be the site's last day
+			day = 0 // without a day, the database does not check for later days of the site
 		}
 	}
 	at, there := d.targetAt[id]
@@ -158,7 +158,7 @@ func (d *draft) target(id, site int64, e *entry) int32 {
 	return at
 }
 
-// addToDay adds a late visit to a day of a target.
+// addToDay adds a visit of a late batch to the row of batch.Rows for a target and a day.
 func (d *draft) addToDay(id, site int64, day int32) {
 	r := &d.batch.Rows
 	row, there := d.rowAt[dayOfTarget{id, day}]
@@ -170,8 +170,9 @@ func (d *draft) addToDay(id, site int64, day int32) {
 	r.Hot[row]++
 }
 
-// pair returns the index of the pair of a target and the entry's visitor on the entry's day. If the
-// pair is not in the draft yet, pair decides whether the batch has it, and with which hint.
+// pair returns the index of the (target, visitor) pair of t and e on e's day, or noPair. If the pair
+// is not in the draft yet, pair adds it. It also adds the pair to the batch, perhaps with a hint,
+// unless the memory shows that the pair is already counted.
 func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool) int32 {
 	if t.countedToday {
 		d.lookUps.memory++
@@ -204,8 +205,8 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 	return at
 }
 
-// send adds a pair to the batch, with the tags of its first visit. hint: the filter reports the
-// visitor as new.
+// send adds a pair to the batch, with the tags of e, the pair's first visit. hint means that the
+// filter reports the visitor as new.
 func (d *draft) send(t *entryTarget, e *entry, hint bool) {
 	if hint {
 		d.lookUps.filter++
@@ -239,8 +240,9 @@ func (d *draft) orderTargets() {
 	}
 }
 
-// replay gives each entry the numbers at the moment of its visit. It sets the sums to their values
-// before the batch, and then adds the entries in order of arrival.
+// replay computes each entry's numbers at the moment of its visit. First it sets the sums of all
+// targets to their values before the batch. Then it counts the entries one by one, in order of
+// arrival.
 func (d *draft) replay(entries []*entry) {
 	for place, id := range d.batch.Targets.IDs {
 		t := &d.targets[d.targetAt[id]]
@@ -268,8 +270,8 @@ func (d *draft) replay(entries []*entry) {
 	}
 }
 
-// count adds one visit to a target's sums and returns its numbers. rank is the visitor's rank if
-// pair is noPair.
+// count adds one visit to a target's sums, and returns the target's numbers after this visit. target
+// and pair are indexes in the draft. If pair is noPair, rank is the visitor's rank.
 func (d *draft) count(target, pair int32, rank int64) visit.Counts {
 	sums := &d.targets[target].sums
 	sums.Hot++
@@ -303,5 +305,4 @@ func (d *draft) learn(g *generation) {
 	}
 }
 
-// hinted reports whether any pair of the batch has a hint.
 func (d *draft) hinted() bool { return slices.Contains(d.batch.Pairs.Hinted, true) }

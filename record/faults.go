@@ -29,8 +29,9 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 }
 
 // expected reports whether a fault is normal when other instances or commands are running, and is
-// resolved by sending the batch again. (If it is not resolved, the responses to its visits report
-// an error.) Other faults mean that a clock, a disk, a connection or tables are faulty.
+// resolved by sending the batch again. (If sending again does not help, the responses to the
+// batch's visits report an error.) Other faults mean that a clock, a disk, a connection or tables
+// are faulty.
 func (w *writer) expected(fault db.Fault, err error) bool {
 	switch fault {
 	case db.FaultMoved, // another instance reads the same source
@@ -38,7 +39,7 @@ func (w *writer) expected(fault db.Fault, err error) bool {
 		db.FaultLate,   // the daily task has closed a day
 		db.FaultTooOld, // the daily task has deleted the day
 		db.FaultLocked, // an erasure is running
-		db.FaultBusy,   // other transactions, or a migration that replaces functions
+		db.FaultBusy,   // other transactions hold locks, or a migration replaces functions
 		db.FaultStale,  // there was an erasure
 		db.FaultDay:    // midnight with different clocks
 		return true

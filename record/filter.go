@@ -15,38 +15,39 @@ import (
 	"footfall/record/bloom"
 )
 
-// filterError is the probability that the filter does not recognise a new visitor, who is then
-// looked up needlessly. A value of 0.001 needs 14 bits of memory per visitor, and its look-ups cost
-// almost nothing compared to writing all visitors. A value of 0.01 would still need 10 bits.
+// filterError is the probability that the filter does not recognise a new visitor as new. Such a
+// visitor is looked up needlessly. At 0.001, the filter needs 14 bits of memory per visitor, and
+// the needless look-ups cost almost nothing compared to writing all visitors. At 0.01, it would
+// still need 10 bits.
 const filterError = 0.001
 
 // filter is a Bloom filter of the (target, visitor) pairs in the tables. It reports visitors that
-// are certainly new to a target, so that batches need not look them up. It reports no visitors
-// before it has read the tables, and none after its memory is used up. It logs a warning when that
-// happens. Its methods may be called concurrently.
+// are certainly new to a target, so that batches need not look up these visitors. It reports no
+// visitor as new before it has read the tables, or after its memory is used up. When the memory is
+// used up, the filter logs a warning. Its methods may be called concurrently.
 type filter struct {
 	memory int64 // maximum size in bytes
 	log    *slog.Logger
 	warned *sync.Once                   // limits the warning about the memory to one; shared by all filters of an instance
-	bloom  atomic.Pointer[bloom.Filter] // nil until the rows have been counted; set by warm
-	ready  atomic.Bool                  // every row has been read; set by warm
+	bloom  atomic.Pointer[bloom.Filter] // set by prepare after it has counted the rows; nil before
+	ready  atomic.Bool                  // set by warm when it has read every row, or when the memory is used up
 }
 
-// surelyNew returns the hint: true means that the visitor has never been counted at the target,
-// except perhaps by another instance in the meantime. False means that the visitor may have been
-// counted.
+// surelyNew reports whether the visitor has never been counted at the target, except perhaps by
+// another instance a moment ago. If it returns false, the visitor may or may not have been counted.
+// Its result is called a hint.
 func (f *filter) surelyNew(target int64, visitor netip.Addr) bool {
 	return f != nil && f.ready.Load() && !f.bloom.Load().Has(bloom.Visitor(target, visitor))
 }
 
-// add adds a pair that has been committed.
+// add adds a pair to the filter, and logs a warning once if the filter's memory is used up.
 func (f *filter) add(target int64, visitor netip.Addr) {
 	if f == nil {
 		return
 	}
 	b := f.bloom.Load()
 	if b == nil {
-		return // warm reads the rows later, including this one
+		return // warm reads all committed pairs later, including this one
 	}
 	b.Add(bloom.Visitor(target, visitor))
 	if b.Saturated() {
@@ -71,8 +72,8 @@ type warming struct {
 }
 
 // warm reads all visitors of the tables into the filter. After each query it pauses for as long as
-// the query took, so that the database has time for other work. A call after an error continues
-// where the last call stopped.
+// the query took, so that the database has time for other work. After an error, the next call with
+// the same w continues where the failed call stopped.
 func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	if f.bloom.Load() == nil {
 		if err := f.prepare(ctx, d, w); err != nil {
@@ -163,7 +164,7 @@ func inOrder(ctx context.Context, d *db.DB, read func(q *db.Queries) error) erro
 	})
 }
 
-// stats describes the filter. It is zero if there is no filter.
+// stats describes the Bloom filter. It is zero as long as there is no Bloom filter.
 func (f *filter) stats() bloom.Stats {
 	if f == nil {
 		return bloom.Stats{}

@@ -5,11 +5,11 @@ import (
 	"footfall/visit/tag"
 )
 
-// generation is one set of caches. The caches hold contents of the tables, and are valid as long as
-// the basis (a version of the tables) does not change. Their contents come from batches that
-// committed on this basis, or were read from the tables after the basis was read. In addition, the
-// filter may have visitors of failed chunks. Each batch names the basis of its generation, and the
-// database refuses the batch if the basis has changed.
+// generation is one set of caches of table contents. The caches are valid as long as the basis,
+// which is a version of the tables, does not change. Cached contents come from batches that
+// committed on this basis, or were read from the tables after the basis was read. Only the filter
+// may also contain erased visitors, and visitors of chunks that failed. Each batch contains the
+// basis of its generation. The database refuses the batch if the basis has changed.
 type generation struct {
 	number  uint64 // from 1, different for each generation of a process
 	basis   string
@@ -19,12 +19,12 @@ type generation struct {
 	filter  *filter // nil: none; the next generation may share it
 	ballots *ballots
 
-	people, unfiltered map[int32]bool // apps that link visitors to persons; apps whose visit rows have no tags
+	people, unfiltered map[int32]bool // people: the apps that link visitors to persons; unfiltered: the apps whose visit rows have no tags
 }
 
 // lookUp sets the ids of an entry's targets, and the cached data about its visitor. If the app
-// links visitors to persons, resolve must find the person first, and then looks up the data about
-// the person.
+// links visitors to persons, lookUp only marks the entry as unresolved. writer.resolve then finds
+// the person, and looks up the data about the person.
 func (g *generation) lookUp(e *entry) {
 	e.generation, e.other = g, visit.Target{}
 	e.site, e.page = entryTarget{}, entryTarget{}
@@ -35,8 +35,8 @@ func (g *generation) lookUp(e *entry) {
 }
 
 // lookUpPerson sets whether the entry's person was already counted at the entry's site and page on
-// the entry's day. Unless the person was counted at both, it also sets the ids of the visit's tags
-// and of the person's tags (has).
+// the entry's day. If the person was not counted at both, lookUpPerson also sets the ids of the
+// visit's tags and of the person's tags (has).
 func (g *generation) lookUpPerson(e *entry, has tag.Set) {
 	g.lookUpVisitor(&e.site, e)
 	g.lookUpVisitor(&e.page, e)

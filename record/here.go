@@ -9,19 +9,20 @@ import (
 	"footfall/db"
 )
 
-// hereEvery is how often the present visitors are written. Each write adds one row for each site
-// with visits.
+// hereEvery is the interval between writes to the table here. Each write adds one row for each site
+// with visits in the interval.
 const hereEvery = 5 * time.Second
 
-// here collects the visitors of each site since the last write. Visits do not wait for the write. If
-// a write fails, its visitors are dropped, because they are shown for only a few minutes.
+// here collects the visitors of each site until they are written to the table here. Visits do not
+// wait for the write. If a write fails, its visitors are dropped, because the table shows a visitor
+// for only a few minutes.
 type here struct {
 	mu   sync.Mutex
 	came map[pair]struct{} // (site, visitor) pairs
 }
 
-// saw records that a visitor is on a site. It ignores visits for which the caller gave the time,
-// and visits whose site or person is unknown.
+// saw records that the entry's visitor is on the entry's site. It ignores visits whose time the
+// caller passed, and visits whose site id or person is not available yet.
 func (h *here) saw(e *entry) {
 	if e.When != Live || e.site.id == 0 || e.unresolved {
 		return
@@ -31,12 +32,12 @@ func (h *here) saw(e *entry) {
 	h.came[pairOf(e.site.id, e.person)] = struct{}{}
 }
 
-// tell writes the collected visitors. The query also deletes old rows, so it runs even without
-// visitors.
+// tell writes the collected visitors to the table here. HereAdd also deletes old rows, so tell calls
+// HereAdd even if no visitor was collected.
 func (h *here) tell(ctx context.Context, d *db.DB) error {
 	h.mu.Lock()
 	came := h.came
-	h.came = make(map[pair]struct{}, len(came)) // the next seconds have about as many
+	h.came = make(map[pair]struct{}, len(came)) // the next interval probably has about as many visitors
 	h.mu.Unlock()
 	sites, visitors := []int64{}, []netip.Addr{}
 	for p := range came {
@@ -45,9 +46,9 @@ func (h *here) tell(ctx context.Context, d *db.DB) error {
 	return d.InTx(ctx, func(q *db.Queries) error { return q.HereAdd(ctx, sites, visitors) })
 }
 
-// Accepted processes a visit that was accepted, but is counted later: it records that the visitor is
-// on the site, and the page's title. It ignores sites for which this instance has not counted
-// recently.
+// Accepted processes a visit that the inbox has accepted to be counted later. It records that the
+// visitor is on the site, and processes the page's title. It ignores sites and pages that this
+// instance has not counted recently.
 func (r *Recorder) Accepted(v Visit) {
 	if now := r.caches.current.Load(); now != nil {
 		e := &entry{Visit: v}

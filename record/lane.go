@@ -12,41 +12,43 @@ import (
 )
 
 const (
-	// batchVisits bounds a batch. Larger batches gain little, and all of their visits wait for the
-	// whole batch.
+	// batchVisits is the maximum number of visits in a batch. A larger batch would gain little, and all
+	// of its visits would wait for the whole batch.
 	batchVisits = 1000
-	// waitingAlways is how many visits may wait in a lane regardless of its pace, because they fit
-	// into one batch. It applies only to lanes that do not overflow.
+	// waitingAlways is how many visits may wait in a lane regardless of its pace, because they fit into
+	// one batch. Lanes with overflow do not use waitingAlways.
 	waitingAlways = batchVisits
 	// waitingAtMost bounds the visits in a lane, and thus its memory.
 	waitingAtMost = 100 * batchVisits
-	// leastPatience is the minimum time that a batch may wait for its turn. On a slow disk every
-	// batch may take longer than MaxWait. With a shorter minimum, most visits would go to the inbox,
-	// and few would be counted immediately.
+	// leastPatience is the minimum time that a batch may wait for its turn, even if MaxWait is shorter.
+	// On a slow disk every batch may take longer than MaxWait. With a shorter minimum, most visits
+	// would then go to the inbox, and few would be counted immediately.
 	leastPatience = 100 * time.Millisecond
-	// The fixed cost of a batch is that of some ten visits, and most clients send the next visit
-	// right after a response. So after a batch of gatherFrom or more visits, a lane waits until half
-	// as many have arrived. It waits for at most gatherAtMost, and at most half as long as that batch
-	// took.
+	// The fixed cost of a batch is that of some ten visits, and most clients send their next visit
+	// right after a response. So after a batch of gatherFrom or more visits, a lane waits until half as
+	// many new visits have arrived. The lane waits for at most gatherAtMost, and at most half as long
+	// as the previous batch took.
 	gatherFrom   = 16
 	gatherAtMost = 10 * time.Millisecond
-	// overflowPause is how long all visits of a lane go to the inbox after one visit would have waited
-	// too long. Writing to the inbox is much cheaper than counting, so responses are sent sooner.
+	// overflowPause is how long a lane refuses all visits with ErrOverloaded after one visit would have
+	// waited too long. These visits go to the inbox. Writing to the inbox is much cheaper than
+	// counting, so responses are sent sooner.
 	overflowPause = 2 * time.Second
 	// overflowsFor is how long Overflows returns true after a visit has overflowed.
 	overflowsFor = 100 * time.Millisecond
 )
 
-// ErrOverloaded is the cause of an error if a visit is not counted because it would wait too long.
+// ErrOverloaded is the cause of the error for a visit that is not counted because it would wait too
+// long.
 var ErrOverloaded = errors.New("it would wait for too long to be written")
 
-// Record returns when the visit has committed or failed. It takes no context, because an accepted
-// visit is counted with its batch even if its caller leaves. A batch that waits too long is refused,
-// so Record returns in bounded time.
+// Record counts a visit, and returns when the visit has committed or failed. It takes no context,
+// because an accepted visit is counted with its batch even if its caller leaves. A batch that waits
+// too long is refused, so Record returns in bounded time.
 func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	e := &entry{Visit: v}
 	if now := r.caches.current.Load(); now != nil {
-		now.lookUp(e) // here, where visits run concurrently, and not in the lane
+		now.lookUp(e) // here, where many goroutines run concurrently, and not in the lane's only goroutine
 	}
 	b, err := r.laneOf(&v).accept(e)
 	if err != nil {
@@ -79,8 +81,9 @@ func (r *Recorder) Overflows() bool {
 	return time.Since(time.Unix(0, r.overflowed.Load())) < overflowsFor
 }
 
-// waitingBatch collects visits. The lane's lock guards entries until the lane takes the batch. Then
-// they belong to the lane's goroutine until it closes done. After that they do not change.
+// waitingBatch collects visits. lane.mu guards entries until run or expire takes the batch out of
+// lane.waiting. Then the entries belong to the goroutine that took the batch, until it closes done.
+// After that the entries do not change.
 type waitingBatch struct {
 	entries []*entry
 	since   time.Time // when its first visit was accepted
@@ -157,7 +160,7 @@ func (l *lane) expire(b *waitingBatch) {
 		l.pending -= len(b.entries)
 	}
 	l.mu.Unlock()
-	if at < 0 { // it is being written, or has been
+	if at < 0 { // run has already taken the batch
 		return
 	}
 	newJob(b.entries).failAll(overloaded(l.maxWait))
@@ -172,10 +175,10 @@ func overloaded(wait time.Duration) error {
 	return e
 }
 
-// expectedWait estimates how long a new visit would wait. This is the expected time for writing the
-// visits before it, but at least the time that the present batch has taken so far. If the lane does
-// not overflow and its visits fit into one batch, only the time of the present batch counts. If the
-// lane is full, the result is more than maxWait.
+// expectedWait estimates how long a new visit would wait. This is the expected time for writing all
+// pending visits, but at least the time that the present batch has taken so far. In a lane without
+// overflow whose pending visits fit into one batch, only the time of the present batch counts. If
+// the lane is full, the result is more than maxWait.
 func (l *lane) expectedWait() time.Duration {
 	var stalled time.Duration
 	if !l.since.IsZero() {
@@ -203,8 +206,8 @@ func (l *lane) run() {
 		if written {
 			l.writer.write(j)
 		} else {
-			// The database hangs. Refusing is safe because no visit was sent, and saves callers a
-			// long wait.
+			// The database hangs, so the batch has waited too long. Refusing the batch is safe because no
+			// visit was sent, and saves the callers a long wait.
 			j.failAll(overloaded(l.maxWait))
 		}
 		took := time.Since(begin)
@@ -227,7 +230,7 @@ func (l *lane) take() *waitingBatch {
 		l.wake.Wait()
 	}
 	b := l.waiting[0]
-	l.waiting[0] = nil // the array may stay in use for long and must not keep the batch in memory
+	l.waiting[0] = nil // the array of l.waiting may stay in use for long and must not keep the batch in memory
 	l.waiting = l.waiting[1:]
 	if b.expiry != nil {
 		b.expiry.Stop()
@@ -256,9 +259,9 @@ func (l *lane) finish(visits int, took time.Duration, written bool) {
 	l.since = time.Time{}
 	if l.awaited = 0; visits >= gatherFrom {
 		l.awaited = visits / 2
-		time.AfterFunc(min(took/2, gatherAtMost), l.awaitNone) // may fire during a later batch, which is then taken sooner
+		time.AfterFunc(min(took/2, gatherAtMost), l.awaitNone) // if it fires after a later batch, the lane stops waiting sooner
 	}
-	if written { // refused batches would make the database look fast
+	if written { // a refused batch takes no time and would make the database look fast
 		l.pace.add(visits, took)
 	}
 }
@@ -279,9 +282,9 @@ type pace struct {
 func (p *pace) add(visits int, took time.Duration) {
 	const (
 		keep = 0.9 // the weight of earlier batches
-		// A smaller batch counts as one of this size, because it takes about as long. Otherwise,
-		// after a quiet hour with small batches, the expected wait of the first burst would be far
-		// too long.
+		// A batch with fewer visits counts as a batch of this size, because both take about as long.
+		// Otherwise, after a quiet hour with small batches, the expected wait of the first burst would be
+		// far too long.
 		least = batchVisits / 10
 	)
 	p.visits = keep*p.visits + float64(max(visits, least))

@@ -9,12 +9,13 @@ import (
 	"footfall/visit"
 )
 
-// fastVisits is the average number of visits per day from which a job's days are counted one after
-// another, like live visits. With fewer visits, one transaction for all days is faster.
+// fastVisits is the minimum average number of visits per day for which a job is counted day by day,
+// like live visits. With fewer visits per day, one transaction for all days is faster.
 const fastVisits = 100
 
-// chooseLate decides, once per job, whether its visits are sent as a late batch. If the decision is
-// wrong, the database refuses the batch.
+// chooseLate decides, once per job, whether its visits are sent as a late batch. If it wrongly
+// decides against a late batch, the database refuses the batch, and the writer then sends a late
+// batch.
 func (w *writer) chooseLate(ctx context.Context, j *job) (err error) {
 	if j.lateChosen || j.late {
 		return nil
@@ -42,7 +43,8 @@ func (w *writer) chooseLate(ctx context.Context, j *job) (err error) {
 	return err
 }
 
-// mendPastDays handles past days that the database refuses.
+// mendPastDays handles a batch that the database refused because of a past day: fault is FaultLate,
+// FaultTooOld or FaultLocked.
 func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err error) {
 	switch {
 	case fault == db.FaultLocked:
@@ -69,8 +71,8 @@ func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err e
 	}
 }
 
-// leaveOldDays fails the visits of days that their apps no longer keep. In a chunk, the visits
-// before the first of them are counted first.
+// leaveOldDays fails the visits of days that their apps no longer keep. In a chunk, only the first
+// of these visits fails, after the visits before it have been counted.
 func (w *writer) leaveOldDays(ctx context.Context, j *job) error {
 	first := map[int32]int32{}
 	for _, e := range j.entries {

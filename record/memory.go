@@ -6,19 +6,19 @@ import (
 	"footfall/record/cache"
 )
 
-// memory holds the rank and the last counted day of recently counted (target, visitor) pairs. Both
-// stay valid: a rank never changes, and a counted day stays counted. The memory is bounded and safe
-// for concurrent use.
+// memory caches the rank and the last counted day of recently counted (target, visitor) pairs. An
+// entry stays valid: a rank never changes, and a counted day stays counted. The memory is bounded
+// and safe for concurrent use.
 type memory struct {
 	pairs *cache.Cache[pair, lastCounted]
 }
 
-// memoryEntry is roughly the maximum size of a pair in a map, in bytes. A map is largest just after
-// it has grown. A test checks the number.
+// memoryEntry is roughly the maximum size of an entry of memory, in bytes. A map needs the most
+// bytes per entry just after it has grown. A test checks this constant.
 const memoryEntry = 96
 
-// lastCounted is a pair's entry in the memory: the pair's rank, and a day on which the pair was
-// counted. This is the pair's last day unless visits were late.
+// lastCounted is a pair's entry in memory: the pair's rank, and a day on which the pair was
+// counted. The day is the pair's last one, unless late visits were counted.
 type lastCounted struct {
 	rank int64
 	day  int32
@@ -33,8 +33,8 @@ type pair struct {
 
 func pairOf(target int64, visitor netip.Addr) pair { return pair{target, visitor.As16()} }
 
-// newMemory creates a memory of at most this size. For 0 bytes it returns nil, which acts as an
-// empty memory.
+// newMemory creates a memory with this maximum size. If the size is 0, it returns nil. The methods
+// treat nil as an empty memory.
 func newMemory(bytes int64) *memory {
 	if bytes == 0 {
 		return nil
@@ -55,17 +55,18 @@ func (m *memory) put(p pair, last lastCounted) {
 	}
 }
 
-// putLate is put, unless the memory has a later day of the pair. (A concurrent put may be lost,
-// which costs a look-up.)
+// putLate stores an entry, unless the memory has the same or a later day for the pair. A concurrent
+// put of a later day may be overwritten. The only cost is that the pair must be looked up again.
 func (m *memory) putLate(p pair, last lastCounted) {
 	if there, hit := m.get(p); !hit || there.day < last.day {
 		m.put(p, last)
 	}
 }
 
-// covers reports whether the entry's visitor needs no look-up, because the visitor was counted on
-// the entry's day. For a visit that is not Past, a later day suffices: the database accepts no such
-// visit before its site's last day, and turnDays changes its day.
+// covers reports whether the visitor of e was already counted at the target on e's day, according
+// to the memory's entry l. Then no look-up is needed. If e is not Past, a later day in l suffices:
+// the database refuses e on a day before its site's last day. turnDays then changes e's day or
+// makes e Past, and e is looked up again.
 func (l lastCounted) covers(e *entry) bool {
 	return l.day == e.Day || l.day > e.Day && e.When != Past
 }

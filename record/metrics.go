@@ -22,7 +22,7 @@ type metrics struct {
 	waiting prometheus.Gauge
 
 	lookUps       prometheus.Counter
-	savedLookUps  *prometheus.CounterVec // by the reason why they were not needed
+	savedLookUps  *prometheus.CounterVec // by the reason why the look-ups were not needed
 	memoryLookUps *prometheus.CounterVec // by result
 	hasMemory     bool
 	wrongHints    prometheus.Counter
@@ -80,7 +80,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 				"that was lost during a batch.",
 		}),
 	}
-	// A counter must start at 0 for its first increase to be visible.
+	// Export each counter as 0 first. Otherwise Prometheus does not see its increase from 0 to 1.
 	for _, outcome := range []string{"counted", "repeated", "refused", "lost"} {
 		m.visits.WithLabelValues(outcome)
 	}
@@ -97,8 +97,8 @@ func (m *metrics) outcome(e *entry) {
 	}
 }
 
-// counted counts a visit as counted, or as repeated if it was counted before. It returns false for
-// other visits.
+// counted counts a visit as counted, or as repeated if it was counted before. For any other visit,
+// it counts nothing and returns false.
 func (m *metrics) counted(e *entry) bool {
 	switch {
 	case e.err == nil, errors.Is(e.err, ErrNumbersLost):

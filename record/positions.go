@@ -41,9 +41,9 @@ func (p *Position) uncounted(to int64) []byte {
 	return p.Uncounted[p.Next:to]
 }
 
-// Reading returns the value of Position.Read for inbox rows that are read after this call. The rows
-// are counted only on the database server where they were read, because a server that replaces it may
-// not have these rows.
+// Reading returns the value of Position.Read for inbox rows that are read after this call. Rows are
+// counted only as long as this value is current. Otherwise another database server may have replaced
+// the one from which they were read, and may not have these rows.
 func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
 	g, err := r.caches.get(ctx)
 	if err != nil {
@@ -55,8 +55,9 @@ func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
 // OfItems returns the position at the start of a call with this number of items.
 func OfItems(items int) *Position { return &Position{Uncounted: bytes.Repeat([]byte("0"), items)} }
 
-// OpenCall returns the position of the call with this Idempotency-Key and content. It fails with
-// visit.Mismatch if the same key was used before with other content.
+// OpenCall returns the position of the call p with this content. p.Part contains the call's
+// Idempotency-Key. OpenCall fails with visit.Mismatch if the same key was used before with other
+// content.
 func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte, items int) (*Position, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -90,8 +91,8 @@ func unopened(err error) error {
 	return visit.Unanswered(err)
 }
 
-// Uncounted returns a digit for each item of a call before its position: 1 if it was not counted,
-// else 0.
+// Uncounted returns a digit for each item that is before the call's stored position: 1 if the item
+// was not counted, else 0.
 func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -102,7 +103,7 @@ func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
 	return uncounted, nil
 }
 
-// FindPosition sets p.Next to the stored position.
+// FindPosition sets p.Next to the stored position, which other writers may have moved.
 func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	if p.isNowhere() {
 		return nil
@@ -120,8 +121,8 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	return nil
 }
 
-// move adds the moves of the entries' positions to the batch. The moves are in key order, because
-// every batch takes its locks in this order.
+// move sets the batch's moves of positions, its lines of access logs, and the visits that it takes
+// out of the inbox. The moves are in key order, because every batch takes its locks in this order.
 func move(b *db.Batch, sent []*entry) {
 	b.Moves, b.Lines = b.Moves[:0], b.Lines[:0]
 	t := &b.Taken

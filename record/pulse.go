@@ -19,8 +19,8 @@ const (
 	probeWithin = 2500 * time.Millisecond
 )
 
-// pulse knows whether batches can be written: from the last batch, or from a probe if there was no
-// recent batch.
+// pulse reports whether batches can be written: from the result of the last batch or, if that is
+// too old, from a probe.
 type pulse struct {
 	probe func(ctx context.Context) error
 	now   func() time.Time
@@ -31,7 +31,7 @@ type pulse struct {
 	probing sync.Mutex // one probe at a time; other callers wait for its result
 }
 
-// beat is the result of a write to the database: it accepted a batch, or refused it.
+// beat is the result of the last batch or probe. err is nil if the database accepted it.
 type beat struct {
 	at  time.Time
 	err error
@@ -41,7 +41,7 @@ func newPulse(d *db.DB, log *slog.Logger) *pulse {
 	return &pulse{probe: d.Probe, now: time.Now, log: log, faults: pause.Seldom[db.Fault]{Every: time.Second}}
 }
 
-// saw records the result of a batch.
+// saw records the result of a batch or a probe.
 func (p *pulse) saw(err error) { p.last.Store(&beat{p.now(), err}) }
 
 // fresh returns the last result if it is still valid, else nil.
@@ -52,8 +52,8 @@ func (p *pulse) fresh() *beat {
 	return nil
 }
 
-// ready returns an error unless a batch can be written. If the caller leaves, the probe continues,
-// because later callers use its result.
+// ready returns an error unless a batch can be written. If the caller's ctx ends, the probe
+// continues, because later callers use its result.
 func (p *pulse) ready(ctx context.Context) error {
 	if last := p.fresh(); last != nil {
 		return last.err

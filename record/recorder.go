@@ -1,9 +1,9 @@
-// Package record stores visits durably. It counts them in batches, each of which is one transaction, and
-// returns for each visit the numbers at that moment.
+// Package record counts visits durably. It writes visits in batches, one transaction per batch, and returns
+// for each visit the numbers at the moment of the visit.
 //
-// Recorder.Record (lane.go) puts a visit into a lane. The lane's writer makes a draft of each batch, and
-// db.Write sends it to the database. Large numbers of visits bypass the lanes through a separate writer
-// (chunks.go).
+// Recorder.Record (lane.go) puts a visit into a lane. The lane's writer (writer.go) converts visits to a
+// db.Batch (draft.go), and DB.Write sends the batch to the database. Recorder.RecordChunk (chunks.go) counts
+// many visits at once. It bypasses the lanes and uses a separate writer.
 package record
 
 import (
@@ -28,36 +28,38 @@ import (
 // Options configure Open. A zero field means its default.
 type Options struct {
 	Log     *slog.Logger
-	Metrics prometheus.Registerer // default: nowhere
+	Metrics prometheus.Registerer // default: the metrics are not registered
 	Clock   func() time.Time      // default: the database's clock, db.DB.Now
 
-	// MaxWait is how long a visit may wait for its batch. A visit that would wait longer is refused.
+	// MaxWait is how long a visit may wait until its batch is written. A visit that would wait longer is refused.
 	// Default 2 s.
 	MaxWait time.Duration
 
-	// RememberIDs is for how many days a call is remembered after it was last sent, and a visit's id after it
-	// first arrived. Default 7.
+	// RememberIDs is the number of days for which ids are remembered. A call's Idempotency-Key is remembered from
+	// the last time that the call was sent, and a visit's id from the first time that it arrived. Default 7.
 	RememberIDs int
 
-	// Overflow: the caller puts visits that would wait longer than MaxWait into the inbox. For these
-	// visits, Record returns ErrOverloaded, and they do not count as refused.
+	// Overflow means that the caller puts visits that would wait longer than MaxWait into the inbox. For such a
+	// visit, Record returns an error with the cause ErrOverloaded, and the metrics do not count the visit as
+	// refused.
 	Overflow bool
 
-	// The following options save look-ups in the tables. They do not affect numbers.
+	// The following three options reduce look-ups of visitors in the tables. They do not affect the counted
+	// numbers.
 	Filter       bool  // use a Bloom filter of all visitors
 	FilterMemory int64 // maximum size of the filter in bytes; default 256 MiB
 	Memory       int64 // maximum size of the memory of recent visitors in bytes; default 0: none
 
-	// Brief: the recorder belongs to a command that runs next to the service. The service maintains the
-	// tables, so upkeep starts only after its first interval, and the filter reads the tables only once
-	// visits are counted.
+	// Brief means that the recorder belongs to a command that runs next to the service. The service already
+	// maintains the tables, so each recurring task of the recorder first waits for one interval. The filter reads
+	// the tables only after the first visit has arrived.
 	Brief bool
 
-	// Calm: upkeep starts after its first interval, not immediately. For tests, because most tests end
-	// before that.
+	// Calm means that each recurring task of the recorder first waits for one interval. It is for tests: most
+	// tests end before the interval does.
 	Calm bool
 
-	// Tests with hanging databases control the time with the following fields.
+	// Tests set the following fields to control the time while the database hangs.
 	now    func() time.Time                                          // the clock for waiting visits; default time.Now
 	within func(time.Duration) (context.Context, context.CancelFunc) // a context with a timeout; default: by the real clock
 }
@@ -88,19 +90,19 @@ type Visit struct {
 	Target   visit.Target
 	Visitor  netip.Addr
 	Day      int32
-	// VisitorOn returns the visitor's address on another day. It is nil unless the app hashes
-	// visitors by day.
+	// VisitorOn returns the visitor's address on another day. It may be nil if the address does not depend on the
+	// day, or if the visit keeps its day.
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
 	When      When
 	NewPages  int64 // how many new pages the app may have per day; 0: any number
-	// Tags returns the visit's tags; nil: none. It is called only if the visit may be its visitor's first one
-	// of the day. The call may happen after Record has returned.
+	// Tags returns the visit's tags; nil: no tags. Tags is called, perhaps by another goroutine and repeatedly,
+	// only if the visit may be its visitor's first one of the day.
 	Tags func() tag.Set
 	// ID makes it safe to send the visit again: a second visit with the same ID is not counted, and fails
 	// with ErrRepeated. "": no ID.
 	ID string
 	// Title is the page's title, as visit.Title returns it; "": unknown. SeenFrom is the network of the client
-	// that has seen the title. If Vouched, the title counts without the agreement of other visitors.
+	// that has seen the title. If Vouched is true, the title is stored without the agreement of other visitors.
 	Title    string
 	SeenFrom netip.Addr
 	Vouched  bool
@@ -109,19 +111,20 @@ type Visit struct {
 // When is how a visit's day was chosen.
 type When int
 
-// The days of visits.
+// The ways to choose a visit's day.
 const (
 	Live  When = iota // the present day, or the site's last day if that is later
-	Today             // the present day according to the time that the caller gave; the visit keeps this day
-	Past              // a day according to the time that the caller gave; it may be before the site's last day
+	Today             // the caller passed a time on the present day; the visit keeps this day
+	Past              // the caller passed a time; its day may be before the site's last day
 )
 
-// Recorder counts visits in batches. While a lane writes one batch, it collects the next one, so that batches
-// grow with the load without a timer. All pages of a site are in the site's lane, so that lanes never wait for
-// each other's locks. Chunks hold their locks only for a moment. A Recorder is safe for concurrent use.
+// Recorder counts visits in batches. While a lane writes one batch, it collects the next one, so batches grow
+// with the load. All visits to a site and its pages use the same lane, except visits of past days. So lanes of
+// live visits never wait for each other's locks. Chunks may lock the same rows, but hold their locks only for
+// a moment. A Recorder is safe for concurrent use.
 type Recorder struct {
 	db      *db.DB
-	lanes   []*lane // the last one is for past days, whose batches may have to wait for a locked app
+	lanes   []*lane // the last lane is for visits of past days, whose batches may have to wait for a locked app
 	chunks  *chunks
 	seed    maphash.Seed
 	caches  *caches
@@ -131,7 +134,7 @@ type Recorder struct {
 	upkeep  *upkeep
 	metrics *metrics
 
-	overflowed atomic.Int64 // the time of the last overflow in nanoseconds
+	overflowed atomic.Int64 // when a visit last overflowed, in nanoseconds since 1970
 }
 
 // Open starts a recorder on a migrated database. Close stops it, but leaves the database open.
@@ -164,19 +167,22 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	return r, nil
 }
 
-// laneCount returns how many batches of live visits an instance writes concurrently, each on its own
-// connection: one per processor, because one lane can prepare a batch while the database writes another
-// lane's. With more than four lanes, batches would become small and save little.
+// laneCount returns the number of lanes for live visits: one per processor, at most four. Each lane writes on
+// its own connection. While the database writes a batch of one lane, another lane can prepare its next batch.
+// With more than four lanes, batches would become small and save little.
 func laneCount() int { return min(4, runtime.GOMAXPROCS(0)) }
 
-// Connections returns how many connections for batches a Recorder needs (db.Options.Writers): one for each
-// lane including the lane for past days, one for chunks, one for the inbox, and one to find out, after a
-// connection was lost, whether its batch committed.
+// Connections returns how many connections a Recorder needs in the pool for batches (db.Options.Writers):
+//   - one for each lane, including the lane for past days
+//   - one for chunks
+//   - one for the inbox
+//   - one to check whether a batch committed after its connection was lost
 func Connections() int { return laneCount() + 4 }
 
-// Ready returns nil if visits can be counted: a batch was written recently or a probe succeeds, no commit
-// waits for a synchronous standby that does not respond, and the present days of all time zones have
-// partitions.
+// Ready returns nil if visits can be counted:
+//   - The present days of all time zones have partitions.
+//   - No commit waits for a synchronous standby that does not respond.
+//   - A batch was written recently, or a probe succeeds.
 func (r *Recorder) Ready(ctx context.Context) error {
 	err := r.upkeep.ready(ctx)
 	if err == nil {
@@ -191,12 +197,13 @@ func (r *Recorder) Ready(ctx context.Context) error {
 	return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: %s", db.Reason(err)).Because(err)
 }
 
-// DaysLeft returns for how many days after today partitions exist, as of the last Ready or upkeep.
+// DaysLeft returns how many consecutive days after today have partitions, as of the last check by Ready or by
+// upkeep.
 func (r *Recorder) DaysLeft() int { return int(r.upkeep.left.Load()) }
 
-// Generation returns a number that changes whenever the caches are dropped, for example after an erasure, or
-// when another database may respond. Callers must then drop their own cached contents of the tables. 0 means
-// that there are no caches at present.
+// Generation returns the number of the present caches, or 0 if there are no caches at present. The number
+// changes whenever the caches are dropped, for example after an erasure, or if another database may respond
+// after a lost connection. Callers that cache contents of the tables must drop them when the number changes.
 func (r *Recorder) Generation() uint64 {
 	if now := r.caches.current.Load(); now != nil {
 		return now.number

@@ -14,8 +14,9 @@ import (
 const snapshotWarnEvery = time.Hour
 
 // snapshots monitors the age of the oldest snapshot in the database. While a snapshot exists,
-// PostgreSQL keeps all row versions that are newer than the snapshot. Each visit adds versions that
-// the next visits to its site must skip. Only the upkeep goroutine uses it.
+// PostgreSQL keeps all row versions that were replaced after the snapshot was taken. Each visit
+// replaces rows, and the next visits to the same site must skip the old versions. Only the upkeep
+// goroutine uses snapshots.
 type snapshots struct {
 	age    prometheus.Gauge
 	seen   map[string]time.Time // when each holder was first seen, if the server does not report the snapshot's start
@@ -30,7 +31,7 @@ func newSnapshots(m *metrics) *snapshots {
 	})}
 }
 
-// look finds the oldest snapshot, and logs a warning if it is too old.
+// look finds the oldest snapshot, and logs a warning if this snapshot is too old.
 func (s *snapshots) look(ctx context.Context, d *db.DB, now time.Time, log *slog.Logger) error {
 	var holders []db.SnapshotHoldersRow
 	if err := d.Read(ctx, func(q *db.Queries) (err error) { holders, err = q.SnapshotHolders(ctx); return err }); err != nil {
@@ -68,8 +69,8 @@ func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (olde
 	return oldest, since
 }
 
-// due reports whether to warn about a holder: it holds its snapshot for too long, and there was no
-// warning about it within the hour.
+// due reports whether to warn about the holder of a snapshot. The snapshot must be older than
+// db.SnapshotMayLast, and there was no warning about the holder within snapshotWarnEvery.
 func (s *snapshots) due(holder string, since, now time.Time) bool {
 	if now.Sub(since) <= db.SnapshotMayLast {
 		return false

@@ -10,7 +10,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// tagIDs caches the ids of recent tags. Ids never change. The cache is bounded and safe for
+// tagIDs caches the ids of recently used tags. Ids never change. The cache is bounded and safe for
 // concurrent use.
 type tagIDs struct {
 	ids *cache.Cache[tagKey, int32]
@@ -30,8 +30,9 @@ func newTagIDs() *tagIDs {
 	return &tagIDs{cache.New[tagKey, int32](tagBytes, func(k tagKey) int { return len(k.Value) + tagOverhead })}
 }
 
-// lookUp sets the ids of an entry's tags, unless the person was counted at both targets on the
-// entry's day. The visit's own tags take precedence over the person's.
+// lookUp sets the ids of an entry's tags, unless the person was already counted at the entry's site
+// and page on the entry's day. has are the person's tags. If a tag of the visit has the same name,
+// the visit's tag is used.
 func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 	e.lacksTags = false
 	if e.Tags == nil || e.site.countedToday && e.page.countedToday {
@@ -43,7 +44,7 @@ func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 			e.read = append(e.read, own)
 		}
 	}
-	if e.turned { // the tag has an hour of the previous day
+	if e.turned { // the tag's hour is on the previous day, but the visit counts for the new day
 		for i := range e.read {
 			if e.read[i].Name == tag.Hour {
 				e.read[i].Value = "00"
@@ -57,7 +58,8 @@ func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 	})
 }
 
-// setTags sets an entry's tag ids, as returned by idOf.
+// setTags sets the tag ids of an entry's site and page, as returned by idOf. The tags for pages
+// come first in e.read.
 func (e *entry) setTags(idOf func(tag.Tag) int32) {
 	ids, ofPage := make([]int32, len(e.read)), 0
 	for i, brought := range e.read {
@@ -69,10 +71,10 @@ func (e *entry) setTags(idOf func(tag.Tag) int32) {
 	e.site.tags, e.page.tags = ids, ids[:ofPage]
 }
 
-// intern sets the ids of missing tags, and creates new tags. A tag with a free value is created
-// only for a visitor's first visit of the day at its site, and only up to the app's limit per day.
-// Further values count as (other). So a client that sends visits in a loop, each with a new value,
-// creates only one tag per day.
+// intern sets the ids of missing tags, and creates new tags. Callers can make up the values of some
+// tags. A new value of such a tag is created only for a visitor's first visit of the day at its
+// site. It is also created only up to the app's limit per day. Other new values count as (other).
+// So a client that sends visits in a loop, each with a new value, creates only one value per day.
 func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	lacking := map[int32][]*entry{}
 	for _, e := range entries {
@@ -91,7 +93,7 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 				if !made {
 					return ids[db.Tag{Name: brought.Name, Value: tag.Other}]
 				}
-				brought.Value = strings.Clone(brought.Value) // so that it does not keep the whole request in memory
+				brought.Value = strings.Clone(brought.Value) // so that the cache does not keep the whole request in memory
 				t.ids.Put(tagKey{app, brought}, id)
 				return id
 			})
@@ -101,8 +103,8 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	return nil
 }
 
-// request gets the ids of the tags of some entries of an app from the database, and creates the
-// tags that may be created. all are the entries of the batch.
+// request gets the ids of the tags of some entries of an app from the database. It creates missing
+// tags as described at intern. all are the entries of the batch.
 func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*entry) (map[db.Tag]int32, error) {
 	var asked []db.Tag
 	var missing db.NewTags
@@ -144,7 +146,7 @@ func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*
 	return ids, d.MakeTags(ctx, app, some[len(some)-1].Day, missing, tag.MostNewADay, ids)
 }
 
-// firsts returns the entries that are their visitor's first one of the day at their site.
+// firsts returns the entries that are the first visit of their visitor on their day at their site.
 func firsts(ctx context.Context, d *db.DB, entries []*entry) (map[*entry]bool, error) {
 	var pairs db.PairColumns
 	var asked []*entry

@@ -10,12 +10,12 @@ import (
 	"footfall/visit"
 )
 
-// targetIDs caches the ids of recently counted targets, so that only other targets need a query.
+// targetIDs caches the ids of recently counted targets, so that these targets need no query.
 // Counting never changes an id. The cache is bounded and safe for concurrent use.
 type targetIDs struct {
 	ids *cache.Cache[targetKey, targetID]
-	// full has the apps that have reached their limit of new pages per day. Without it, a flood of
-	// made-up paths would cause a query for each path.
+	// full has the apps that have reached their limit of new pages on a day. For these apps, DB.Intern
+	// creates nothing. Otherwise a flood of made-up paths would cause a transaction for each batch.
 	full *cache.Cache[fullApp, struct{}]
 }
 
@@ -26,8 +26,8 @@ type targetKey struct {
 
 type targetID struct {
 	id int64
-	// countsBy is how the app determines days and visitors. These settings cannot change once the
-	// app has targets.
+	// countsBy has the app's settings for days and visitors. They cannot change once the app has
+	// targets.
 	countsBy *db.CountsBy
 }
 
@@ -52,9 +52,9 @@ func newTargetIDs() *targetIDs {
 	}
 }
 
-// lookUp sets the ids of an entry's site and page from the cache. An entry that was admitted with
-// other settings of its app gets no ids, so that the database is queried for the entry's targets,
-// and refuses the entry.
+// lookUp sets the ids of an entry's site and page from the cache. If the entry was admitted with
+// other settings than the app has now, lookUp sets no ids. The database is then queried for the
+// entry's targets, and refuses the entry.
 func (t *targetIDs) lookUp(e *entry) {
 	site, hit := t.ids.Get(targetKey{e.App, e.Target.Site})
 	if !hit || *site.countsBy != e.CountsBy {
@@ -65,7 +65,8 @@ func (t *targetIDs) lookUp(e *entry) {
 }
 
 // intern sets the missing ids, and creates new targets. Once the app has reached its limit of new
-// pages per day, a new page counts as its site's page (other), and a new site as the site (other).
+// pages per day, a visit to a new page counts for its site's page (other). A visit to a new site
+// counts for the site (other).
 func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	type group struct {
 		app      int32
@@ -104,7 +105,8 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) erro
 	return nil
 }
 
-// internOthers sets the ids of entries that count as (other).
+// internOthers sets the ids of entries whose visits count for a page (other), because the app has
+// reached its limit.
 func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning, entries []*entry) error {
 	targets := make([]visit.Target, len(entries))
 	for i, e := range entries {
@@ -124,9 +126,9 @@ func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning,
 	return err
 }
 
-// request gets the ids of the entries' targets from the database. entries[i] counts for targets[i].
-// It returns the entries that still have no page, and whether the app has reached its limit of new
-// pages per day.
+// request gets the ids of the entries' targets from the database. The visit of entries[i] counts
+// for targets[i]. request returns the entries without a page id, and whether the app has reached
+// its limit of new pages per day.
 func (t *targetIDs) request(
 	ctx context.Context, d *db.DB, in db.Interning, entries []*entry, targets []visit.Target,
 ) (without []*entry, full bool, err error) {

@@ -10,13 +10,13 @@ import (
 	"footfall/record/cache"
 )
 
-// titles collects new titles of pages. Visits do not wait until the titles are written. If the write
-// fails, its titles are dropped.
+// titles collects page titles until they are written to the table titles. Visits do not wait for the
+// write. If a write fails, its titles are dropped.
 type titles struct {
 	clock func() time.Time
 
 	mu   sync.Mutex
-	told map[int64]string // by page
+	told map[int64]string // by page id
 }
 
 const (
@@ -25,15 +25,15 @@ const (
 	titlesMost = 10_000 // maximum number of titles that wait to be written
 )
 
-// votes are the titles that the last visitors of a page have seen, one vote per visitor. A visitor's
+// votes are the titles that the last five visitors of a page have seen, one vote per visitor. A visitor's
 // newer vote replaces the older one. Votes are hashes that do not identify visitors.
 type votes struct {
 	by, of [5]uint64 // hashes of the voters and of their titles, the latest first
 	noted  time.Time // when a title was last noted; the next title is noted at least an hour later
 }
 
-// ballots are the votes on all pages. They are dropped with their generation, so that no vote remains
-// after an erasure.
+// ballots are the votes on all pages. They belong to a generation and are dropped with it, so that no
+// vote remains after an erasure.
 type ballots struct {
 	seed  maphash.Seed
 	pages *cache.Cache[int64, votes]
@@ -43,8 +43,8 @@ func newBallots() *ballots {
 	return &ballots{maphash.MakeSeed(), cache.New[int64, votes](titleBytes, func(int64) int { return titleEntry })}
 }
 
-// cast adds a visitor's vote, and reports whether most of the last visitors, and at least two, agree with
-// this vote.
+// cast adds the vote of the voter by for the title of. Both are hashes. cast reports whether at least two
+// votes, and more than half of all votes, are for this title.
 func (v *votes) cast(by, of uint64) bool {
 	at := 0
 	for at < len(v.by)-1 && v.by[at] != by {
@@ -65,13 +65,13 @@ func (v *votes) cast(by, of uint64) bool {
 	return agree > 1 && 2*agree > all
 }
 
-// saw processes the title that a visitor has seen, or that a trusted caller sent, after the visit was
-// counted.
+// saw processes the title of a visit that was counted or accepted. The visitor votes for the title. If
+// most voters agree, or a trusted caller sent the title, saw notes the title to be written.
 func (t *titles) saw(e *entry, g *generation) {
 	if e.Title == "" || g == nil || e.page.id == 0 || e.other.Page != "" || e.When == Past {
 		return
 	}
-	by, of := maphash.Comparable(g.ballots.seed, e.SeenFrom)|1, maphash.String(g.ballots.seed, e.Title)|1 // 0 is an empty vote
+	by, of := maphash.Comparable(g.ballots.seed, e.SeenFrom)|1, maphash.String(g.ballots.seed, e.Title)|1 // |1, because 0 means no vote
 	g.ballots.pages.Update(e.page.id, func(v votes) votes {
 		agreed := v.cast(by, of)
 		if now := t.clock(); (agreed || e.Vouched) && now.Sub(v.noted) >= time.Hour && t.note(e.page.id, e.Title) {
@@ -91,7 +91,7 @@ func (t *titles) note(page int64, title string) bool {
 	return true
 }
 
-// tell writes the collected titles.
+// tell writes the collected titles to the table titles.
 func (t *titles) tell(ctx context.Context, d *db.DB) error {
 	t.mu.Lock()
 	told := t.told

@@ -21,14 +21,14 @@ const (
 	clockEvery     = time.Minute
 	clockWarnEvery = time.Hour
 	upkeepEvery    = 10 * time.Minute
-	upkeepPatience = time.Minute      // time limit of one round
+	upkeepPatience = time.Minute      // time limit of one run of a task
 	daysAhead      = 8                // how many days in advance partitions are created
-	batchesEvery   = 20 * time.Second // a third of the time after which ids of batches may be deleted
+	batchesEvery   = 20 * time.Second // a third of db.BatchIDsStay, after which ids of batches may be deleted
 	tagsEvery      = time.Second
 )
 
-// upkeep runs the recurring tasks of an instance, which start lists. Any number of instances may run them
-// concurrently.
+// upkeep runs the recurring tasks of an instance. The method start lists these tasks. Any number of
+// instances may run upkeep concurrently.
 type upkeep struct {
 	db       *db.DB
 	here     *here
@@ -40,7 +40,7 @@ type upkeep struct {
 	warned   pause.Seldom[time.Duration]
 	unfolded pause.Seldom[int]
 	oldest   *snapshots
-	left     atomic.Int32 // number of days after today with partitions
+	left     atomic.Int32 // number of consecutive days after today with partitions
 	calm     bool
 	cancel   context.CancelFunc
 	ctx      context.Context // canceled by close
@@ -65,7 +65,6 @@ func newUpkeep(d *db.DB, o Options, h *here, t *titles, m *metrics) *upkeep {
 	}
 }
 
-// task is recurring work.
 type task struct {
 	what  string // its name in the log
 	level slog.Level
@@ -75,7 +74,7 @@ type task struct {
 func (u *upkeep) start() {
 	u.done.Go(func() {
 		for pause.For(u.ctx, tagsEvery) == nil {
-			u.foldTags(context.WithoutCancel(u.ctx)) // a canceled transaction would still hold locks when close runs
+			u.foldTags(context.WithoutCancel(u.ctx)) // the server could still hold the locks of a canceled transaction when close folds
 		}
 	})
 	u.repeat(hereEvery,
@@ -121,12 +120,12 @@ func (u *upkeep) close() {
 	u.done.Wait()
 	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
 	defer cancel()
-	u.foldTags(ctx) // this may be the last running instance
+	u.foldTags(ctx) // fold now: perhaps no other instance is running
 	_ = u.here.tell(ctx, u.db)
 	_ = u.titles.tell(ctx, u.db)
 }
 
-// forgetting returns a task that deletes old rows.
+// forgetting returns a task that calls older to delete old rows. what names these rows in the log.
 func (u *upkeep) forgetting(what string, older func(context.Context) (rows int64, err error)) task {
 	return task{"deleting old " + what, slog.LevelError, func(ctx context.Context) error {
 		rows, err := older(ctx)
@@ -149,8 +148,8 @@ func (u *upkeep) measureClock(ctx context.Context) error {
 	return nil
 }
 
-// mayWarn reports whether to warn about the clock: it is wrong, and there was no warning about a similar
-// difference within the last hour.
+// mayWarn reports whether to log a warning about the clock: the difference exceeds db.ClockMayDiffer, and
+// no similar difference was logged within the last hour.
 func (u *upkeep) mayWarn(ahead time.Duration, now time.Time) bool {
 	if ahead.Abs() <= db.ClockMayDiffer {
 		return false
@@ -177,7 +176,7 @@ func newServerMetrics(m *metrics) serverMetrics {
 }
 
 func (u *upkeep) measureServer(ctx context.Context) error {
-	size, away := math.NaN(), math.NaN() // NaN means unknown; the time of the last daily task stays valid
+	size, away := math.NaN(), math.NaN() // NaN: not measured. The gauge dailyTask keeps its last value, which stays valid
 	defer func() { u.server.size.Set(size); u.server.standbyAway.Set(away) }()
 	standby, err := u.db.Standby(ctx)
 	if err != nil {
@@ -197,8 +196,9 @@ func (u *upkeep) measureServer(ctx context.Context) error {
 	})
 }
 
-// makeDays creates the missing partitions of the days from yesterday to daysAhead. Days are in UTC: every
-// time zone is less than a day away, so the local day is yesterday, today or tomorrow.
+// makeDays creates the missing partitions of the days from yesterday to daysAhead days after today, in
+// UTC. Every time zone is less than a day away from UTC, so its present day is yesterday, today or
+// tomorrow in UTC.
 func (u *upkeep) makeDays(ctx context.Context) error {
 	missing, err := u.missingDays(ctx)
 	if err != nil || len(missing) == 0 {
@@ -246,8 +246,8 @@ func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	return missing, nil
 }
 
-// foldTags adds up the tags of committed batches. Rows that could not be added up stay for the next
-// attempt. Damaged rows are removed.
+// foldTags adds up the tags of committed batches, which are in the table tag_news. If this fails, the
+// rows stay in tag_news for the next attempt. Damaged rows are removed.
 func (u *upkeep) foldTags(ctx context.Context) {
 	if err := u.db.FoldTags(ctx); err != nil && ctx.Err() == nil {
 		if missed, speak := u.unfolded.Next(0, time.Now()); speak {

@@ -21,31 +21,32 @@ import (
 // transactions.
 const busyTries = 20
 
-// entry is an accepted visit. The writer sets its answer or its error before the batch is done.
+// entry is an accepted visit, or a step of a chunk without a visit. A writer sets its answer or its
+// error.
 type entry struct {
 	Visit
 
-	// The following fields are set by generation.lookUp. It runs before the entry is accepted if a
-	// generation exists, to save work in the lane. The writer runs it again if the generation has
-	// changed.
+	// generation.lookUp sets the following fields from the caches. If a generation exists, Record calls
+	// lookUp before the lane accepts the entry, to save work in the lane. The writer calls lookUp again
+	// if the generation has changed.
 	generation *generation
 	site, page entryTarget
-	other      visit.Target // the target (other) that the visit counts for if its app has reached its limit of new pages
-	lacksTags  bool         // the ids of some of its tags are not in the cache
-	unresolved bool         // its visitor may be linked to a person, which resolve finds out
-	person     netip.Addr   // the person that the visit counts for
+	other      visit.Target // the target (other) for which the visit counts, if the app has reached its limit of new pages
+	lacksTags  bool         // some of the visit's tags have no id in the cache
+	unresolved bool         // the visitor may be linked to a person; resolve finds the person
+	person     netip.Addr   // the person for whom the visit counts
 
 	read   tag.Set // the tags that Tags has returned, and the person's tags
-	turned bool    // turnDays has moved it to a later day
+	turned bool    // turnDays has moved the visit to a later day
 
-	repeated bool  // its ID was counted before, as of the last attempt; or it has no visit
-	step     *Step // its step in a chunk; nil: not in a chunk
+	repeated bool  // set by findRepeated: the ID was counted before, or there is no visit
+	step     *Step // the entry's step in a chunk; nil: not in a chunk
 
 	answer visit.Answer
 	err    error
 }
 
-// entryTarget is the cached data about an entry's site or page, and its visitor there.
+// entryTarget is the cached data about an entry's site or page, and about the visitor at this target.
 type entryTarget struct {
 	id           int64 // 0: not in the cache
 	countedToday bool  // the visitor has been counted at the target on the entry's day
@@ -61,7 +62,7 @@ func (e *entry) isPassed() bool { return e.step != nil && e.step.Visit == nil }
 // job holds visits that a writer makes durable. For a lane's live visits without ids, all flags are
 // false.
 type job struct {
-	entries []*entry // without an answer or an error so far
+	entries []*entry // the entries that have no answer or error yet
 	most    int      // how many entries the next transaction may have
 
 	ids        bool // some visits have ids (ids.go)
@@ -104,7 +105,6 @@ func (j *job) fail(entries int, err error) {
 	j.pass(entries)
 }
 
-// failAll fails all remaining entries.
 func (j *job) failAll(err error) { j.fail(len(j.entries), err) }
 
 // without fails the entries for which why returns an error, and reports whether there are any. The
@@ -128,7 +128,7 @@ type writer struct {
 	generation *generation // the caches from which the present batch is made
 	hints      hintPolicy
 	draft      draft
-	learning   sync.WaitGroup // a goroutine that reads the draft of a chunk's last batch
+	learning   sync.WaitGroup // the goroutine of chunkCommitted, which reads the draft
 }
 
 func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
@@ -136,7 +136,7 @@ func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
 }
 
 // write sets every entry's answer or error. It uses no request's context, because a caller who leaves
-// must not cancel the batch for the others.
+// must not cancel the batch for the other callers.
 func (w *writer) write(j *job) {
 	ctx, cancel := w.within(db.WritePatience * w.db.StatementTimeout())
 	defer cancel()
@@ -153,7 +153,7 @@ func (w *writer) write(j *job) {
 		switch fault {
 		case db.FaultNone:
 			j.pass(sent)
-			j.most = min(2*j.most, len(j.entries)) // grows slowly again after the database has refused entries
+			j.most = min(2*j.most, len(j.entries)) // grows step by step after split has reduced it
 			try = 0
 		case db.FaultBusy, db.FaultStale, db.FaultID:
 			if fault == db.FaultStale {
@@ -178,7 +178,7 @@ func (w *writer) write(j *job) {
 			err = errors.Join(err, w.db.MeasureClock(ctx))
 			j.failAll(logged(visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err)))
 		case db.FaultHint:
-			if !w.draft.hinted() { // not a wrong hint, but a fault of the tables
+			if !w.draft.hinted() { // a key was violated although the batch has no hint: the tables are at fault
 				j.split(sent, err)
 				try = 0
 				break
@@ -199,7 +199,7 @@ func (w *writer) write(j *job) {
 }
 
 // attempt sends as many of the first entries as fit into one transaction, and sets their answers if
-// it commits. sent is the number of entries that an error applies to.
+// the transaction commits. sent is the number of these entries. An error applies to all of them.
 func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, err error) {
 	w.learning.Wait()
 	entries := j.entries[:min(j.most, len(j.entries))]
@@ -233,15 +233,16 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 	if j.chunk {
 		w.chunkCommitted(entries)
 	} else {
-		w.draft.learn(w.generation) // before the answers, so that a client's immediate next visit finds its visitor in the memory
+		w.draft.learn(w.generation) // before callers get their answers, so that a client's immediate next visit finds its visitor in the memory
 	}
 	w.hints.committed()
 	w.metrics.countLookUps(&w.draft.lookUps)
 	return sent, b.ID, nil
 }
 
-// ensureIDs looks up the entries in the present generation unless that was done before, finds the
-// persons of their visitors, and gets the ids of missing targets and tags.
+// ensureIDs gets the present generation, and completes the entries before they are sent. It looks up
+// entries from other generations, finds the persons of visitors, marks repeated entries, and gets the
+// ids of missing targets and tags.
 func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err error) {
 	if w.generation, err = w.caches.get(ctx); err != nil {
 		return err
@@ -278,9 +279,10 @@ func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err e
 	return err
 }
 
-// split finds the entries that the database refuses by halving, so that only these fail. If their
-// app was deleted or changed, their error reports this. Otherwise they get an internal error: visits
-// were validated before, so Footfall or the tables are at fault.
+// split handles a batch that the database refuses because of some of its entries. It halves the
+// number of entries per batch until a batch has one entry, so that only refused entries fail. If the
+// app was deleted or changed, the error reports this. Otherwise the entry gets an internal error: its
+// visit was validated before, so Footfall or the tables are at fault.
 func (j *job) split(sent int, err error) {
 	switch {
 	case sent > 1:
@@ -294,7 +296,7 @@ func (j *job) split(sent int, err error) {
 	}
 }
 
-// afterLostCommit handles the sent entries after the connection was lost: their batch may or may not
+// afterLostCommit handles a lost connection: the batch with the first sent entries may or may not
 // have committed.
 func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]byte, try int) {
 	// Another database may respond next: a restored one, or a promoted standby.
@@ -322,9 +324,9 @@ func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]b
 	}
 }
 
-// turnDays moves live entries to their site's last day if that day is later than theirs. This happens
-// if another instance, whose clock is ahead, has started the day. Entries whose caller gave a time
-// keep their day. If it is not the last day, they are late.
+// turnDays handles a batch with a day before its site's last day. This happens if another instance,
+// whose clock is ahead, has started the next day. Live entries move to the site's last day. Entries
+// whose caller passed a time keep their day, and are sent as late if the site has a later day.
 func (w *writer) turnDays(ctx context.Context, j *job, sent int) error {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)
@@ -338,7 +340,7 @@ func (w *writer) turnDays(ctx context.Context, j *job, sent int) error {
 			j.late = true
 		case day <= e.Day:
 		case e.When == Today:
-			e.generation = nil // looked up again, as one that may be late
+			e.generation = nil // so that the entry is looked up again, as Past
 			e.When, j.past, j.late = Past, true, true
 		default:
 			if e.VisitorOn != nil {

@@ -11,8 +11,8 @@ import (
 	"footfall/visit"
 )
 
-// Report is one of the reports. The API serves it under its name, the dashboard offers it for download, and
-// `footfall report` prints the same rows.
+// Report is one of the reports. The API serves a report under its name, the dashboard offers the report for download,
+// and `footfall report` prints the same rows.
 type Report struct {
 	Name    string
 	Takes   []string // parameters, named as Look.Query writes them
@@ -22,12 +22,12 @@ type Report struct {
 	ToNamed bool     // the report lists visitors: only for callers who may see the visitors' identities
 	Read    func(ctx context.Context, from *Reader, l Look) (*Rows, error)
 
-	place func(text string, l *Look) bool // parses After; nil if the report is not paged
+	place func(text string, l *Look) bool // parses the place of the next page into Look.After; nil if the report is not paged
 }
 
-// Look selects the subject of a report: a page or a site of an app, or the whole app, in a range of days. The days
-// in Compared are compared with the days that are Before days earlier; if Before is 0, nothing is compared.
-// Compared starts with the range, except in a chart.
+// Look selects the subject of a report: a page or a site of an app, or the whole app, in a range of days. The days in
+// Compared are compared with the days that are Before days earlier. If Before is 0, nothing is compared. Compared has
+// the same first day as the range, except in a chart.
 type Look struct {
 	App      string
 	Today    int32
@@ -49,8 +49,8 @@ type Look struct {
 	Split       string       // "day": one row per day; name of a tag: one row per value of the tag; "": totals
 	Steps       []string     // steps of a funnel
 	Names       []string     // names of several tags
-	Parts       []string     // parts for Filter
-	Filtered    *Filtered    // parts already read by Filter, or nil
+	Parts       []string     // parts that Filter reads
+	Filtered    *Filtered    // parts that Filter has already read, or nil
 	Day         int32        // the day whose visitors are read
 	Rank        int64        // a visitor's rank; 0: find the visitor by Stored
 	Stored      []netip.Addr // addresses under which a visitor may be stored
@@ -58,7 +58,8 @@ type Look struct {
 	N           int // maximum number of rows; 0: all
 }
 
-// Cursor is the last row of a page of results. The next page starts after it. The zero value is the start of the list.
+// Cursor is the last row of a page of results. The next page starts after this row. The zero value is the start of
+// the list.
 type Cursor struct {
 	Name    string // site, or URI of a page
 	Day     int32
@@ -111,8 +112,8 @@ func (k Report) Whole() bool {
 	return slices.Contains([]string{"pages", "days", "tags", "who-came"}, k.Name)
 }
 
-// ParseCursor parses a place as written in Rows.Next, and stores it in l.After. l holds the other
-// parameters.
+// ParseCursor parses a place that Rows.Next has returned, and stores it in l.After. The other fields of l hold the
+// request's other parameters.
 func (k Report) ParseCursor(text string, l *Look) error {
 	if k.place(text, l) {
 		return nil
@@ -120,7 +121,7 @@ func (k Report) ParseCursor(text string, l *Look) error {
 	return visit.Errorf(visit.Invalid, "after", "it does not fit this order of rows: pass the value of next")
 }
 
-// Query returns the parameters that request a Look.
+// Query returns the URL parameters that request the report k for l.
 func (k Report) Query(l Look) url.Values {
 	q := url.Values{}
 	put := func(name, value string) {

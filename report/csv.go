@@ -75,9 +75,8 @@ func csvText(s string) string {
 	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
-// beginsFormula reports whether a spreadsheet may read s as a formula. It skips white space, as some
-// spreadsheets do. It also recognizes full-width characters, which some spreadsheets treat like their ASCII
-// equivalents.
+// beginsFormula reports whether a spreadsheet may read s as a formula. Like some spreadsheets, it skips white space,
+// and treats full-width characters like their ASCII equivalents.
 func beginsFormula(s string) bool {
 	for _, first := range strings.TrimLeft(s, " \u00a0\u3000") {
 		return strings.ContainsRune("=+-@\t\r\n＝＋－＠", first)

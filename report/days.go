@@ -12,20 +12,20 @@ import (
 	"footfall/visit"
 )
 
-// mostDays limits reports by day to a century.
+// mostDays is the maximum number of days in a report by day: a century.
 const mostDays = 36_525
 
 // Day holds the numbers of a target on a day.
 type Day = DaysBetweenRow
 
-// Days returns the first n days of a range with a target's numbers. It omits days without visits. A target that was
-// never counted has no days.
+// Days returns a target's numbers on the first n days of a range that have visits. A target that was never counted
+// has no days.
 func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) ([]Day, error) {
 	return runQuery(ctx, r, "days", (*Queries).DaysBetween, Look{App: app, Target: target, In: in, N: n})
 }
 
-// DaysWhere is Days for a Look with or without conditions. It reads one day more than l.N, so that the caller
-// can see whether more days follow.
+// DaysWhere is like Days, but also takes conditions (l.Where). It reads up to l.N + 1 days, so that the caller can
+// see whether more days follow.
 func (r *Reader) DaysWhere(ctx context.Context, l Look) ([]Day, error) {
 	if l.N++; len(l.Where) == 0 {
 		return r.Days(ctx, l.App, l.Target, l.In, l.N)
@@ -35,8 +35,8 @@ func (r *Reader) DaysWhere(ctx context.Context, l Look) ([]Day, error) {
 	return convert(rows[:min(l.N, len(rows))], func(f FilterPanelsRow) Day { return Day{f.Day, f.Pv, f.NewVisitors, Unknown} }), err
 }
 
-// FirstDay returns the first day on which a target was counted, including imports and late visits, or 0 if it was never
-// counted.
+// FirstDay returns the first day on which a target was counted, including imported logs and late visits, or 0 if the
+// target was never counted.
 func (r *Reader) FirstDay(ctx context.Context, app, target string) (int32, error) {
 	days, err := r.Days(ctx, app, target, visit.AllDays, 1)
 	if len(days) == 0 {
@@ -48,23 +48,24 @@ func (r *Reader) FirstDay(ctx context.Context, app, target string) (int32, error
 type dayByDay struct {
 	App         string `json:"app"`
 	Target      string `json:"target"`
-	visit.Range        // days
-	Days        days   `json:"days"` // includes days without visits
-	PV          int64  `json:"pv"`   // total of all days
+	visit.Range        // the reported days
+	Days        days   `json:"days"` // also has days without visits
+	PV          int64  `json:"pv"`   // sum of the daily visitors
 	NewVisitors int64  `json:"new_visitors"`
 	Hot         *int64 `json:"hot"` // nil: unknown
 	Uniques            // uniques in the range
 
-	Told historyList `json:"history,omitempty"` // counted elsewhere
+	Told historyList `json:"history,omitempty"` // days counted elsewhere
 
-	all []HistoryDay // all days, including days counted elsewhere; the numbers of a day without a count are Unknown
+	all []HistoryDay // days counted here or elsewhere; other days between them have Unknown numbers
 
 	period  period   // the unit shown in text and drawings
-	periods []Period // set if period is not a day
+	periods []Period // the rows, if period is not a day
 }
 
-// DayByDay reads the days of a target. The target is "" if the app has not counted any. If the range is open, like
-// visit.AllDays, or longer than a century, it is reduced to days that were counted.
+// DayByDay reads the numbers of a target by day. l.Target is "" if the app has not counted any target. An open range,
+// like visit.AllDays, or one longer than a century, is reduced to the days between the first and last day with
+// numbers.
 func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	app, target, in := l.App, l.Target, l.In
 	l.N = mostDays - 1
@@ -123,8 +124,8 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	return a, err
 }
 
-// clipToFirstDay cuts off the days of a range before the first day on which the target's site was counted. It also
-// returns this first day, or 0 if there is none.
+// clipToFirstDay removes the days of a range before the first day on which the target's site was counted. It also
+// returns this first day, or 0 if the site was never counted.
 func (r *Reader) clipToFirstDay(ctx context.Context, app, target string, in visit.Range) (_ visit.Range, first int32, err error) {
 	site, _, _ := strings.Cut(target, "/")
 	first, err = r.FirstDay(ctx, app, site)
@@ -172,7 +173,7 @@ func (a dayByDay) counted(s draw.Style) string {
 		draw.Number(a.PV), draw.Number(a.NewVisitors), a.hot(), a.Uniques)
 }
 
-// days are days whose unknown numbers are omitted in JSON.
+// days writes unknown numbers as null in JSON.
 type days []Day
 
 // MarshalJSON implements json.Marshaler.
@@ -265,7 +266,7 @@ const (
 	monthly period = "month"
 )
 
-// Longer ranges are shown by week or month.
+// Reports show up to mostSingleDays days by day, up to mostWeekDays days by week, and longer ranges by month.
 const (
 	mostSingleDays = 100
 	mostWeekDays   = 100 * 7

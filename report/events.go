@@ -10,18 +10,19 @@ import (
 	"footfall/visit"
 )
 
-// Event is an event with the number of a site's visitors who triggered it, each counted once, and the number of all
-// the site's visitors.
+// Event is an event with two numbers of visitors, who each count once: the visitors of a site who triggered the
+// event, and all visitors of the site.
 type Event struct {
 	Event      string `json:"event"`
 	Visitors   int64  `json:"visitors"`
 	OfVisitors int64  `json:"of_visitors"`
 }
 
-// Events reads the first N events of a site's visitors, on days on which they visited the site.
+// Events reads the l.N events that most visitors of a site triggered, on days on which these visitors visited the
+// site.
 func (r *Reader) Events(ctx context.Context, l Look) (Panel[Event], error) {
 	rows, err := r.filtered(ctx, l, "events")
-	if l.Filtered != nil && len(rows) == 0 { // there are no events, or too many to be read together with other parts
+	if l.Filtered != nil && len(rows) == 0 { // no events, or too many to be read together with other parts
 		l.Filtered = nil
 		rows, err = r.filtered(ctx, l, "events")
 	}
@@ -31,7 +32,7 @@ func (r *Reader) Events(ctx context.Context, l Look) (Panel[Event], error) {
 	}, err
 }
 
-// OnePage is the number of a site's visitors who saw only one page, counted once per day.
+// OnePage is the number of a site's visitors who saw only one page on a day. A visitor counts once for each day.
 type OnePage = PanelOnePageRow
 
 // OnePage reads the number of a site's visitors who saw only one page, in one row.
@@ -65,8 +66,8 @@ func (a *Rows) eventsText(s draw.Style, list []Event) string {
 	}.Text(s)
 }
 
-// Goal is the number of a site's visitors who reached a goal, each counted once, and the number of all the site's
-// visitors. If Value is not "", both numbers are for this day or for this value of a tag.
+// Goal is a goal with two numbers of visitors, who each count once: the visitors of a site who reached the goal, and
+// all visitors of the site. If Value is not "", both numbers are only for this day, or for this value of a tag.
 type Goal = PanelGoalsRow
 
 // Goals reads how many visitors of a site reached each of the app's goals, or only l.Goal.
@@ -74,8 +75,8 @@ func (r *Reader) Goals(ctx context.Context, l Look) (Panel[Goal], error) {
 	return panelOf(ctx, r, "goals", PanelGoals, (*Queries).PanelGoals, l)
 }
 
-// Step is a step of a funnel: the number of a site's visitors who completed it and all previous steps, by the end of a
-// range of days or on the same day.
+// Step is a step of a funnel, with the number of a site's visitors who completed this step and all previous steps.
+// Visitors has those who did so by the end of a range of days, and SameDay those who did so on one day.
 type Step = PanelFunnelRow
 
 // Funnel reads the steps of a funnel for a site's visitors.

@@ -11,22 +11,22 @@ import (
 	"footfall/visit"
 )
 
-// Unknown represents an unknown number. JSON and CSV leave it empty.
+// Unknown represents an unknown number. JSON has null instead, and CSV an empty field.
 const Unknown = -1
 
 // Filtered holds the parts of a report that one statement has read. The report is about the visitors of a site who
 // match conditions, or about all sites of an app together.
 type Filtered struct {
-	Since  int32 // the first day of the range from which on all visitors' tags are recorded; 0: they are recorded on all days
-	Erased int64 // number of days of erased visitors, who are not included in any other number
+	Since  int32 // first day of the range from which the tags of all visitors are recorded; 0: on all days of the range
+	Erased int64 // days of erased visitors, who are not included in any other number
 
 	parts []string
 	rows  []FilterPanelsRow
 }
 
-// Filter reads parts of a report: numbers, days (by l.Period), tags (of l.Names), pages, events, and since. Tags, pages and
-// events have up to l.N rows. The part since sets Since and Erased. If it is requested and Since is not 0, the other parts are
-// not read.
+// Filter reads parts of a report: numbers, days (by l.Period), tags (of l.Names), pages, events, and since. Tags,
+// pages and events have up to l.N rows. The part since sets Since and Erased. If since is requested and Since is not
+// 0, the other parts are not read.
 func (r *Reader) Filter(ctx context.Context, l Look, parts ...string) (*Filtered, error) {
 	l.Parts = parts
 	rows, err := runQuery(ctx, r, "filtered visitors", (*Queries).FilterPanels, l)
@@ -37,8 +37,8 @@ func (r *Reader) Filter(ctx context.Context, l Look, parts ...string) (*Filtered
 	return read, err
 }
 
-// byRows reports whether numbers are computed from rows of visits. This is the case with conditions, and for all
-// sites of an app together.
+// byRows reports whether numbers are computed from rows of visits. This is the case under a filter, and for all sites
+// of an app together.
 func (l Look) byRows() bool { return len(l.Where) > 0 || l.Target == "" }
 
 // filtered returns the rows of a part, from l.Filtered or from the database.
@@ -57,20 +57,20 @@ func (r *Reader) filtered(ctx context.Context, l Look, part string) (rows []Filt
 	return rows, nil
 }
 
-// call returns the SQL statement that reads a part, for use in psql: a call of a function in the schema report.
+// call returns a SQL statement that users can run in psql to read a part: a call of a function in the schema report.
 func (l Look) call(function string, values ...any) string {
 	return "SELECT * FROM report." + function + "(" + strings.Join(convert(values, literal), ", ") + ");"
 }
 
-// conditions returns the conditions as an argument for call.
+// conditions returns the filter's conditions as an argument for call.
 func (l Look) conditions() any {
 	if len(l.Where) == 0 {
-		return "{}" // the type of an empty ARRAY[] is unknown
+		return "{}" // PostgreSQL cannot determine the type of an empty ARRAY[]
 	}
 	return convert(l.Where, visit.StoredCondition)
 }
 
-// numbersWhere is Numbers with a filter.
+// numbersWhere is Numbers with a filter, or for all sites of an app together.
 func (r *Reader) numbersWhere(ctx context.Context, l Look) (p Panel[Numbers], err error) {
 	rows, err := r.filtered(ctx, l, "numbers")
 	p.SQL = l.call("numbers_where", l.App, l.Target, l.In.From, l.In.To, l.conditions())
@@ -91,8 +91,8 @@ func (r *Reader) numbersWhere(ctx context.Context, l Look) (p Panel[Numbers], er
 	return p, err
 }
 
-// viewsOfApp returns the page views of all sites of an app, and the first day of the range on which one of the sites was
-// counted.
+// viewsOfApp returns the page views of all sites of an app. first is the first day of the range. If l.In.From is 0,
+// first is the first day on which a site was counted.
 func (r *Reader) viewsOfApp(ctx context.Context, l Look) (first int32, hot int64, err error) {
 	l.Period, l.In.To = string(monthly), min(l.In.To, visit.DayOf(r.db.Now().AddDate(0, 0, 1), time.UTC))
 	months, err := runQuery(ctx, r, "page views", (*Queries).PanelChart, l)
@@ -107,7 +107,7 @@ func (r *Reader) viewsOfApp(ctx context.Context, l Look) (first int32, hot int64
 	return months[0].FirstDay, hot, err
 }
 
-// chartWhere is Chart with a filter.
+// chartWhere is Chart with a filter, or for all sites of an app together.
 func (r *Reader) chartWhere(ctx context.Context, l Look) (p Panel[Period], err error) {
 	days, err := r.filtered(ctx, l, "days")
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *Reader) tagsWhere(ctx context.Context, l Look) (p Panel[TagValue], err 
 // uniquesWhere is UniquesOf for a site with conditions.
 func (r *Reader) uniquesWhere(ctx context.Context, l Look) (Uniques, error) {
 	read, err := r.Filter(ctx, l, "numbers", "since")
-	if err == nil && read.Since != 0 { // sums of a tag may exist without visitors
+	if err == nil && read.Since != 0 { // the daily sums of a tag may exist for days without rows of visits
 		read, err = r.Filter(ctx, l, "numbers")
 	}
 	if err != nil {
@@ -171,7 +171,7 @@ func (r *Reader) uniquesWhere(ctx context.Context, l Look) (Uniques, error) {
 	return Uniques{Uniques: read.rows[0].Visitors, Exact: true, Erased: read.Erased}, nil
 }
 
-// CheckWhere returns an error if a filter cannot be combined with the rest of the Look.
+// CheckWhere returns an error if l has a filter that cannot be combined with the other fields of l.
 func (l Look) CheckWhere() error {
 	site := cmp.Or(l.Target, strings.Join(l.Targets, ",/"))
 	switch {
@@ -188,7 +188,7 @@ func (l Look) CheckWhere() error {
 	return nil
 }
 
-// Told returns the rows for JSON and CSV, without unknown numbers.
+// Told returns the rows for JSON and CSV. Unknown numbers are replaced by nil.
 func (a *Rows) Told() any {
 	if len(a.Look.Where) == 0 && !slices.Contains([]string{"numbers", "chart", "pages"}, a.Name) {
 		return a.List
@@ -196,7 +196,8 @@ func (a *Rows) Told() any {
 	return withoutUnknown(a.List)
 }
 
-// withoutUnknown converts structs: numbers become pointers, which are nil if the number is Unknown.
+// withoutUnknown converts a slice of structs. Fields of type int64 become pointers, which are nil if the number is
+// Unknown.
 func withoutUnknown(list any) any {
 	of := reflect.ValueOf(list)
 	var fields []reflect.StructField

@@ -10,26 +10,28 @@ import (
 	"footfall/visit"
 )
 
-// HistoryDay holds the numbers of a target on a day that was counted elsewhere by Source, or here if Source is "".
-// Numbers may be Unknown. Only days counted elsewhere have Visits.
+// HistoryDay holds the numbers of a target on a day. Source is the source of an import if the day was counted
+// elsewhere, or "" if it was counted here. Numbers may be Unknown. Only days counted elsewhere have Visits.
 type HistoryDay = HistoryDaysRow
 
-// Told reads at most N days of a target in a range that were counted elsewhere and not here.
+// Told reads the first l.N days of a target in a range that were counted elsewhere. It omits days on which the
+// target's site was also counted here.
 func (r *Reader) Told(ctx context.Context, l Look) ([]HistoryDay, error) {
 	return runQuery(ctx, r, "history", (*Queries).HistoryDays, l)
 }
 
-// HistorySites reads at most n sites of an app that were counted elsewhere and never here.
+// HistorySites reads at most n sites of an app that were counted elsewhere but never here, each with the last day and
+// its source.
 func (r *Reader) HistorySites(ctx context.Context, app string, n int) ([]HistorySitesRow, error) {
 	return runQuery(ctx, r, "sites of history", (*Queries).HistorySites, Look{App: app, N: n})
 }
 
-// HistoryPages reads a site's pages with their numbers that were counted elsewhere in a range.
+// HistoryPages reads the pages of a site that were counted elsewhere in a range, with their numbers from there.
 func (r *Reader) HistoryPages(ctx context.Context, l Look) (Panel[PanelToldPagesRow], error) {
 	return panelOf(ctx, r, "pages of history", PanelToldPages, (*Queries).PanelToldPages, l)
 }
 
-// historyList omits unknown numbers in JSON, like days.
+// historyList writes unknown numbers as null in JSON, like days.
 type historyList []HistoryDay
 
 // MarshalJSON implements json.Marshaler.
@@ -37,8 +39,8 @@ func (d historyList) MarshalJSON() ([]byte, error) {
 	return json.Marshal(withoutUnknown([]HistoryDay(d)))
 }
 
-// mergeHistory merges days counted elsewhere with days counted here. For a day that is in both, the count from elsewhere
-// wins.
+// mergeHistory merges days counted elsewhere with days counted here. If a day is in both lists, the day counted
+// elsewhere wins.
 func mergeHistory(counted []Day, told []HistoryDay) []HistoryDay {
 	here := convert(counted, func(d Day) HistoryDay { return HistoryDay{d.Day, d.Pv, d.NewVisitors, d.Hot, Unknown, ""} })
 	all := append(slices.Clone(told), here...)

@@ -38,7 +38,7 @@ type firstDay struct {
 
 type windowUniques struct {
 	Days        int `json:"days"`
-	visit.Range     // those days
+	visit.Range     // the days of the window
 	Uniques
 }
 
@@ -49,10 +49,11 @@ const (
 
 var overviewWindows = []int{7, 30, 90}
 
-// Overview reads a summary of a target up to a day.
+// Overview reads a summary of a target: all-time totals, the first days, and numbers of the last days up to the day
+// to.
 func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (Answer, error) {
 	a := overview{App: app, Target: target}
-	before := int64(0) // visitors counted elsewhere
+	before := int64(0) // number of visitors counted elsewhere
 	totals, err := r.Totals(ctx, Look{App: app, Target: target})
 	if err != nil {
 		return nil, err
@@ -85,9 +86,9 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 	return a, nil
 }
 
-// firstDays returns a target's first days. The ranks start after the ranks of visitors who were counted elsewhere.
-// If the days' new visitors do not add up to uv, firstDays returns no days: some visitors arrived on an unknown
-// day, perhaps before the first recorded day.
+// firstDays returns a target's first days. The ranks start after the ranks of the visitors who were counted elsewhere
+// (before). If the days' new visitors do not add up to uv, firstDays returns no days. Then some visitors arrived on
+// an unknown day, perhaps before the first recorded day.
 func firstDays(days []Day, before, uv int64) []firstDay {
 	first, sum := []firstDay{}, before
 	for _, day := range days {

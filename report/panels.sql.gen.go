@@ -105,8 +105,9 @@ type PanelChartRow struct {
 }
 
 // The numbers of a page or site by day, week or month, with the visitors of the previous period and the
-// notes about these days: the site's notes, and if allowed, the notes for all sites of the app. -1: no
-// day of the period was counted.
+// notes about these days. Notes are those about the site and, if notes_of_all is true, those about the
+// whole app. The numbers are -1 for a period that ended before the site's first counted day. For all
+// sites of an app together, only hot is known.
 func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]PanelChartRow, error) {
 	rows, err := q.db.Query(ctx, PanelChart,
 		arg.App,
@@ -211,8 +212,8 @@ type PanelFunnelRow struct {
 	SameDay  int64  `json:"same_day"`
 }
 
-// How many visitors of a site completed each step and all earlier ones by the end of a date range, and
-// how many of them completed all on the same day.
+// How many visitors of a site completed each step and all earlier ones by the end of a date range.
+// same_day is how many of them did this on one day.
 func (q *Queries) PanelFunnel(ctx context.Context, arg PanelFunnelParams) ([]PanelFunnelRow, error) {
 	rows, err := q.db.Query(ctx, PanelFunnel,
 		arg.App,
@@ -271,8 +272,8 @@ type PanelGoalsRow struct {
 	OfVisitors int64  `json:"of_visitors"`
 }
 
-// How many visitors of a site reached goals, in total, or by day or by the values of a tag, and the
-// total number of visitors.
+// The number of visitors of a site who reached each goal, and the number of all visitors. The numbers
+// are totals, or by day, or by the values of a tag.
 func (q *Queries) PanelGoals(ctx context.Context, arg PanelGoalsParams) ([]PanelGoalsRow, error) {
 	rows, err := q.db.Query(ctx, PanelGoals,
 		arg.App,
@@ -385,8 +386,8 @@ type PanelNumbersRow struct {
 }
 
 // The first row has the numbers of a page or site in a date range. If a previous period is requested,
-// the last row has its numbers. The row between them has the numbers of the compared days, unless these
-// are all days.
+// the last row has the numbers of that period. If the compared days are not the whole range, a row
+// between them has the numbers of the compared days.
 func (q *Queries) PanelNumbers(ctx context.Context, arg PanelNumbersParams) ([]PanelNumbersRow, error) {
 	rows, err := q.db.Query(ctx, PanelNumbers,
 		arg.App,
@@ -443,8 +444,8 @@ type PanelOnePageRow struct {
 	Unknown int64 `json:"unknown"`
 }
 
-// How many visitors of a site saw only one page, counted per day. unknown is the number of visitors in
-// sums, who may have seen one page or several.
+// How many visitors of a site saw only one page on a day, counting each visitor once a day. unknown
+// counts the visitors who only saw (other) or (deleted), each of which may be several pages.
 func (q *Queries) PanelOnePage(ctx context.Context, arg PanelOnePageParams) ([]PanelOnePageRow, error) {
 	rows, err := q.db.Query(ctx, PanelOnePage,
 		arg.App,
@@ -507,8 +508,9 @@ type PanelPagesRow struct {
 	Title           string `json:"title"`
 }
 
-// The top pages of an app, or of one site, in a date range, and their uniques in the compared days of
-// the range and in the previous period. Pages with equal numbers are in order of page_id.
+// The top pages of an app, or of one site, in a date range. Each page also has its uniques in the
+// compared days of the range and in the previous period. Pages with equal numbers are in order of
+// page_id.
 func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]PanelPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelPages,
 		arg.App,
@@ -709,8 +711,8 @@ type PanelSitesRow struct {
 	FirstDay        int32   `json:"first_day"`
 }
 
-// The sites of an app in a date range, and their uniques in the compared days of the range and in the
-// previous period.
+// The sites of an app in a date range. Each site also has its uniques in the compared days of the range
+// and in the previous period.
 func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]PanelSitesRow, error) {
 	rows, err := q.db.Query(ctx, PanelSites,
 		arg.App,
@@ -838,8 +840,8 @@ type PanelTagsRow struct {
 	Since      int32  `json:"since"`
 }
 
-// The values of a tag for the visitors of a page or site in a date range, in its compared days, and in
-// the previous period. The last row has the visitors without a value.
+// The values of a tag for the visitors of a page or site: in a date range, in the compared days of the
+// range, and in the previous period. The last row has the visitors without a value.
 func (q *Queries) PanelTags(ctx context.Context, arg PanelTagsParams) ([]PanelTagsRow, error) {
 	rows, err := q.db.Query(ctx, PanelTags,
 		arg.App,
@@ -905,8 +907,8 @@ type PanelToldPagesRow struct {
 	Hot int64  `json:"hot"`
 }
 
-// Pages of a site as other tools have counted them in a date range, the most viewed first: the sum of
-// daily visitors, and page views. -1 means unknown.
+// Pages of a site as other tools have counted them in a date range, the most viewed first. pv is the sum
+// of daily visitors, and hot is page views. -1 means unknown.
 func (q *Queries) PanelToldPages(ctx context.Context, arg PanelToldPagesParams) ([]PanelToldPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelToldPages,
 		arg.App,

@@ -30,8 +30,8 @@ type Answer interface {
 	text(s draw.Style) string
 }
 
-// Print writes an answer. Only the format Text uses all fields of s. On a terminal, stored texts are escaped in
-// every format.
+// Print writes an answer. Only the format Text uses all fields of s. On a terminal (s.Width > 0), stored texts are
+// escaped in every format.
 func Print(w io.Writer, a Answer, f Format, s draw.Style) error {
 	if f == Text {
 		_, err := io.WriteString(w, a.text(s))
@@ -83,8 +83,8 @@ func encode(w io.Writer, a Answer, f Format) error {
 	return encoder.Encode(a)
 }
 
-// JSON returns rows as an object with the list, the place of the next page, the fields of a.Of, and the fields of
-// beside.
+// JSON returns the rows as an object. Its members are the list, the place of the next page (next), the fields of
+// a.Of, and the fields of beside.
 func (a *Rows) JSON(beside any) ([]byte, error) {
 	members := []any{map[string]any{a.Name: a.Told()}}
 	if a.One {
@@ -109,12 +109,12 @@ func (a *Rows) JSON(beside any) ([]byte, error) {
 	return append(body, '}'), nil
 }
 
-// requestMembers holds the request's parameters.
+// requestMembers holds the request's parameters that the JSON output repeats.
 type requestMembers struct {
 	App          string `json:"app"`
 	Target       string `json:"target,omitempty"`
 	Site         string `json:"site,omitempty"`
-	*visit.Range        // days
+	*visit.Range        // the requested days
 	By           string `json:"by,omitempty"`
 }
 

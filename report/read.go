@@ -22,7 +22,7 @@ type Reader struct {
 // NewReader returns a Reader for a database.
 func NewReader(d *db.DB) *Reader { return &Reader{db: d} }
 
-// Counted returns a Reader without offsets.
+// Counted returns a Reader that leaves out offsets.
 func (r *Reader) Counted() *Reader { return &Reader{db: r.db, counted: true} }
 
 // Totals reads the all-time numbers of a target in one row. If the target was never counted, there
@@ -37,7 +37,7 @@ func (r *Reader) Totals(ctx context.Context, l Look) (Panel[Totals], error) {
 	return p, err
 }
 
-// ranksBefore returns the offset that is added to a target's ranks.
+// ranksBefore returns the offset that is added to the ranks of a target's visitors.
 func (r *Reader) ranksBefore(ctx context.Context, l Look) (int64, error) {
 	totals, err := r.Totals(ctx, l)
 	if err != nil || len(totals.Rows) == 0 {
@@ -75,7 +75,8 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, e
 	}), err
 }
 
-// FirstPage returns the app's page that was counted first, or nil.
+// FirstPage returns the app's page that was counted first, or nil. If the app has more than 1,000 pages, it is only
+// the first of any 1,000 of them.
 func (r *Reader) FirstPage(ctx context.Context, app string) (*PageFirstRow, error) {
 	rows, err := runQuery(ctx, r, "the first page", (*Queries).PageFirst, Look{App: app})
 	if len(rows) == 0 {
@@ -96,7 +97,7 @@ func (r *Reader) ProvedLast(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// runQuery runs a generated query. what describes it in errors.
+// runQuery runs a generated query with parameters from l. Errors name what the query reads (what).
 func runQuery[Params, Answer any](ctx context.Context, r *Reader, what string,
 	query func(*Queries, context.Context, Params) (Answer, error), l Look,
 ) (answer Answer, err error) {
@@ -115,8 +116,8 @@ func runQuery[Params, Answer any](ctx context.Context, r *Reader, what string,
 }
 
 // translateRefusal translates the error of a database function that refused its arguments. It returns other errors
-// unchanged. Functions called for pages put the field and the text with its values into DETAIL. The server logs
-// DETAIL, so it never contains a visitor.
+// unchanged. Functions that the dashboard calls put the field, and the text with its values, into DETAIL. The server
+// logs DETAIL, so it never contains a visitor.
 func translateRefusal(err error) error {
 	message, detail, is := db.Refused(err)
 	if !is {

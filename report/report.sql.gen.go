@@ -101,8 +101,8 @@ type FilterPanelsRow struct {
 	Pv          int64  `json:"pv"`
 }
 
-// Several parts of a filtered report on a site's visitors, in one pass over their rows. The last row is the part
-// "since". If its day is not 0, it is the only row. -1 means unknown.
+// The requested parts of a filtered report on a site's visitors, in one pass over their rows. The part "since", if
+// requested, is the last row. If its day is not 0, it is the only row. -1 means unknown.
 func (q *Queries) FilterPanels(ctx context.Context, arg FilterPanelsParams) ([]FilterPanelsRow, error) {
 	rows, err := q.db.Query(ctx, FilterPanels,
 		arg.App,
@@ -169,8 +169,8 @@ type FirstMinuteParams struct {
 }
 
 // When the first visitors of a site came on a day, in minutes since midnight (-1: unknown). Only the hour of a visit
-// is stored. The minute is that of the site's creation, if the site was created in this hour of this day. Otherwise
-// it is 0.
+// is stored. If the site was created in this hour of this day, the minute is that of its creation. Otherwise the
+// minute is 0.
 func (q *Queries) FirstMinute(ctx context.Context, arg FirstMinuteParams) (int32, error) {
 	row := q.db.QueryRow(ctx, FirstMinute, arg.App, arg.Target, arg.DayID)
 	var minute int32
@@ -309,8 +309,8 @@ type PageFirstRow struct {
 	At  time.Time `json:"at"`
 }
 
-// The page of an app that was counted first, and when. No row if the app has no pages. For an app with more than
-// 1,000 pages, it is the first of any 1,000 of them.
+// The page of an app that was counted first, and the time when it was created. No row if the app has no pages. For
+// an app with more than 1,000 pages, it is the first of any 1,000 of them.
 func (q *Queries) PageFirst(ctx context.Context, app string) ([]PageFirstRow, error) {
 	rows, err := q.db.Query(ctx, PageFirst, app)
 	if err != nil {
@@ -395,11 +395,13 @@ type PagesAfterRow struct {
 
 // The pages of an app, or of one site, in order of uri, after the uri @after, with their numbers in a date range.
 // Pages without visits in the range are included. A page is listed if its path contains @part, in lower case, or its
-// title contains @find. For the comparison, each page has its uniques in the range from before_from to before_to
-// (before_to 0: none), and its uniques in the first range up to compared_to (0: up to its last day). The index has
-// only the first 200 characters of uris, but their order is that of the whole uris. targets_sums has no uniques if
-// the previous visits of some visitors are unknown. Then report.numbers computes them, because the service may not
-// read the tables that this needs.
+// title contains @find.
+//
+// For the comparison, each page has its uniques in the range from before_from to before_to (before_to 0: no
+// comparison). It also has its uniques in the days of the date range up to compared_to (0: in the whole range). The
+// index contains only the first 200 characters of uris, which are in the same order as the whole uris. targets_sums
+// returns no uniques if the previous visits of some visitors are unknown. Then report.numbers computes the uniques,
+// because the service may not read the tables that this needs.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
@@ -518,7 +520,7 @@ type SitesAfterRow struct {
 
 // The queries of the API and `footfall report` in addition to the panels (panels.sql). Days are numbers like
 // 20190629. A range includes both ends.
-// The sites of an app, in order of name, after a given one.
+// The sites of an app, in order of name, after the name @after.
 func (q *Queries) SitesAfter(ctx context.Context, arg SitesAfterParams) ([]SitesAfterRow, error) {
 	rows, err := q.db.Query(ctx, SitesAfter, arg.App, arg.After, arg.N)
 	if err != nil {
@@ -627,9 +629,9 @@ type UniquesOfRow struct {
 	Erased        int64   `json:"erased"`
 }
 
-// The number of distinct visitors in a date range, and the accuracy of this number. They are the visitors of one
+// The number of distinct visitors in a date range, and the accuracy of this number. Counts the visitors of one
 // target, of at least one of several targets, or of at least one page whose uri starts with a prefix. Several
-// targets need not all exist. No row if the app or a single target does not exist.
+// targets need not all exist. No row if a single target does not exist. Fails if the app does not exist.
 func (q *Queries) UniquesOf(ctx context.Context, arg UniquesOfParams) (UniquesOfRow, error) {
 	row := q.db.QueryRow(ctx, UniquesOf,
 		arg.App,
@@ -683,8 +685,9 @@ type VisitorOfRow struct {
 	Erased   bool       `json:"erased"`
 }
 
-// The visitor with this rank at a target. If addresses are given: the rank and days of the visitor at the target who
-// is stored under the first matching address. No row if the visitor does not exist, or was erased.
+// The visitor with the rank @rank at a target. If @stored is not null: the visitor at the target who is stored under
+// the first matching address of @stored. erased is true if the visitor with the rank was erased. No row if no
+// visitor had the rank, or if no address matches.
 func (q *Queries) VisitorOf(ctx context.Context, arg VisitorOfParams) (VisitorOfRow, error) {
 	row := q.db.QueryRow(ctx, VisitorOf,
 		arg.Stored,

@@ -13,7 +13,7 @@ import (
 	"footfall/visit"
 )
 
-// Rows are a report's result: a list of structs, with their fields as columns.
+// Rows are a report's result: a list of structs, whose fields are the columns.
 type Rows struct {
 	Look Look
 	Name string // key of the list in JSON
@@ -21,12 +21,11 @@ type Rows struct {
 	One  bool   // JSON contains the only row instead of a list
 	Of   any    // a struct with more members for JSON, or nil
 	Next string // place of the next page; "": none
-	// Follow requests the next rows if all rows were requested, but one query cannot read them. Otherwise it
-	// is nil.
+	// Follow requests the next rows. It is nil unless the caller requested all rows and one query could not read them.
 	Follow *Look
 }
 
-// panel makes a report from a method that reads a panel.
+// panel makes the Read function of a Report from a method of Reader that reads a panel.
 func panel[Row any](
 	name string, read func(*Reader, context.Context, Look) (Panel[Row], error),
 ) func(context.Context, *Reader, Look) (*Rows, error) {
@@ -36,7 +35,7 @@ func panel[Row any](
 	}
 }
 
-// listing returns the first l.N rows. If rows has more, and after is not nil, it sets Next.
+// listing returns the first l.N rows. If rows has more than l.N rows, and after is not nil, it sets Next.
 func listing[Row any](l Look, name string, rows []Row, after func(Row) string) *Rows {
 	if rows == nil {
 		rows = []Row{} // an empty list in JSON instead of null
@@ -73,14 +72,14 @@ func parsePageCursor(text string, l *Look) bool {
 	return err == nil && at.encode(l.By) == text && at.Before >= 1 && at.Before <= DeepestTop
 }
 
-// encode encodes a place in a list of top pages. The result is valid only for the sort order by.
+// encode encodes a place in a list of top pages for Rows.Next. The result is valid only for the sort order by.
 func (at Cursor) encode(by string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", by, at.Before, at.Number, at.PageID))
 }
 
-// readPages reads pages in descending order of a number, or in order of URI. Without a limit it returns all pages.
-// They are in order of the number if one query can read them all. Otherwise they are in order of URI, which does
-// not change between queries.
+// readPages reads pages in descending order of a number, or in order of URI. Without a limit it returns all pages: in
+// order of the number if one query can read them all, and otherwise in order of URI, because numbers change between
+// queries.
 func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	switch {
 	case len(l.Where) > 0:
@@ -117,13 +116,13 @@ func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		follow.After.Name = pages[len(pages)-1].URI
 		result.Follow = &follow
 	}
-	if l.Find == "" && l.By != "uri" { // only visited pages, as in the list of top pages above
+	if l.Find == "" && l.By != "uri" { // only visited pages, like the list of top pages above
 		result.List = slices.DeleteFunc(pages, func(p Page) bool { return p.number(l.By) == 0 })
 	}
 	return withoutComparison(result), err
 }
 
-// withoutComparison removes the columns for compared days if there are none.
+// withoutComparison removes the columns about compared days if no days are compared.
 func withoutComparison(result *Rows) *Rows {
 	if result.Look.Before == 0 {
 		result.List = convert(result.List.([]Page), func(p Page) TitledPage { return TitledPage{p.PageBetween, p.Title} })
@@ -167,8 +166,8 @@ func parseDayCursor(text string, l *Look) bool {
 	return err == nil
 }
 
-// parseVisitorCursor parses a day and a visitor. The day is included so that the list stays the same if midnight passes
-// between two pages of results.
+// parseVisitorCursor parses a day and a visitor. The day keeps the list unchanged if midnight passes between two
+// pages of results.
 func parseVisitorCursor(text string, l *Look) bool {
 	began, address, _ := strings.Cut(text, "-")
 	day, wrongDay := visit.ParseDay(began, l.Today)
@@ -234,14 +233,14 @@ type tagMembers struct {
 }
 
 func readChart(ctx context.Context, from *Reader, l Look) (*Rows, error) {
-	if l.In.To > l.Today && l.Today > 0 { // future days would each get a row
+	if l.In.To > l.Today && l.Today > 0 { // otherwise each future day would get a row
 		l.In.To = l.Today
 	}
 	return panel("chart", (*Reader).Chart)(ctx, from, l)
 }
 
 // readGoals reads at most l.N rows of goals, or all rows if l.N is 0. It fails if there are more than DeepestTop
-// rows, because nobody would notice that the last goals are missing.
+// rows, because a reader would not notice that the last goals are missing.
 func readGoals(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	asked := l
 	if l.N == 0 {

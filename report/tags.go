@@ -18,10 +18,11 @@ type Tag struct {
 	Newcomers int64  `json:"newcomers"` // new visitors with this value
 }
 
-// WithoutTag is the last value in Tags. It covers visitors without the tag.
+// WithoutTag is the value of the last row of Tags. This row has the visitors without the tag.
 const WithoutTag = "(none)"
 
-// Tags reads the first N values of a tag for a target's visitors in a range, followed by the visitors without the tag.
+// Tags reads the first l.N values of a tag for a target's visitors in a range. The last row has the visitors without
+// the tag.
 func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 	if l.byRows() {
 		return r.tagsWhere(ctx, l)
@@ -29,12 +30,14 @@ func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, l)
 }
 
-// FirstMinute returns the minute since midnight of a site's first visit on a day, or -1 if it is unknown.
+// FirstMinute returns when a site's first visit on a day happened, in minutes since midnight, or -1 if unknown. Only
+// the hour of a visit is stored, so the minutes of the hour are 0. In the hour in which the site was created, they
+// are those of the creation.
 func (r *Reader) FirstMinute(ctx context.Context, app, site string, day int32) (int32, error) {
 	return runQuery(ctx, r, "the first minute", (*Queries).FirstMinute, Look{App: app, Target: site, Day: day})
 }
 
-// ByTag checks the tag's name, and calls Tags.
+// ByTag is Tags for callers that choose the tag: it first checks the tag's name.
 func (r *Reader) ByTag(ctx context.Context, l Look) (none Panel[TagValue], err error) {
 	listed, err := r.TagNames(ctx, l.App)
 	names := convert(listed, func(t TagName) string { return t.Name })

@@ -28,8 +28,8 @@ type TitledPage struct {
 	Title string `json:"title,omitzero"` // the page's own title; "": unknown
 }
 
-// Page is a page with its uniques in the compared days and in the earlier days. Without a comparison,
-// UniquesCompared is the number for the range.
+// Page is a page with its uniques in the compared days (UniquesCompared) and in the earlier days (UniquesBefore).
+// Without a comparison, UniquesCompared is the number for the range.
 type Page struct {
 	PageBetween
 	UniquesBefore   int64  `json:"uniques_before"`
@@ -44,8 +44,7 @@ func pageOf(p PanelPagesRow) Page {
 	return Page{numbers, p.UniquesBefore, p.UniquesCompared, p.Title, p.PageID}
 }
 
-// TopPages reads the first N pages of an app, or of a site, in a range, sorted by pv, uv (new visitors)
-// or hot.
+// TopPages reads the first l.N pages of an app, or of a site, in a range, sorted by pv, uv (new visitors) or hot.
 func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
 	if len(l.Where) > 0 {
 		return r.pagesWhere(ctx, l)
@@ -65,8 +64,8 @@ func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
 }
 
 // PagesAfter reads n pages in order of URI, starting after l.After. It selects the pages of the app, of the site
-// l.Target, or with the URI prefix l.Prefix. With l.Find, it selects those with this text in their path or title.
-// It includes pages without visits in the range.
+// l.Target, or with the URI prefix l.Prefix. If l.Find is not "", it selects only pages with this text in their path
+// or title. It includes pages without visits in the range.
 func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) {
 	if l.N = n; l.Target != "" {
 		l.Prefix = l.Target + "/"
@@ -106,7 +105,7 @@ func (at Cursor) precedes(p Page, by string) bool {
 	return at.Before == 0 || number < at.Number || number == at.Number && p.id > at.PageID
 }
 
-// number returns the number by which pages are sorted.
+// number returns the number by which pages are sorted: pv, uv or hot.
 func (p PageBetween) number(by string) int64 {
 	return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[by]
 }

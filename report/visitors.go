@@ -29,8 +29,8 @@ type Ranked struct {
 }
 
 // Visitors returns the visitors of a target on a day in order of address, starting after l.After. It returns up to
-// N+1 visitors, so that the caller can see whether more follow, or all visitors if N is 0. It returns no visitor
-// once the day's rows of visits are deleted.
+// l.N + 1 visitors, so that the caller can see whether more follow. If l.N is 0, it returns all visitors. If the
+// day's rows of visits are deleted, it returns no visitor.
 func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 	before := int64(0) // subtracted from ranks
 	if r.counted {
@@ -65,8 +65,9 @@ func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 // visitorsAtOnce is the number of visitors that one query reads.
 const visitorsAtOnce = DeepestTop
 
-// Ranked returns a target's visitor with a rank, or the visitor who is stored under the first known address of
-// l.Stored. If there is no such visitor, it returns ErrNoVisitor or ErrVisitorElsewhere.
+// Ranked returns a target's visitor with the rank l.Rank. Or, if l.Stored is set, it returns the visitor who is
+// stored under the first matching address in l.Stored. If there is no such visitor, it returns ErrNoVisitor or
+// ErrVisitorElsewhere.
 func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	before, err := r.ranksBefore(ctx, l)
 	if err != nil {
@@ -88,7 +89,7 @@ func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	return found, err
 }
 
-// CameOn is the number of visitors of a target on a day. The number is kept for longer than the visitors'
+// CameOn is the number of visitors of a target on a day. This number is kept for longer than the visitors'
 // identities.
 type CameOn struct {
 	Day  int32 `json:"day"`

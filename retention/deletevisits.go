@@ -11,15 +11,15 @@ import (
 const (
 	visitsAtOnce = 5000 // rows per transaction; no visit to be counted waits for the transaction
 
-	// A day is in use while a report reads it. Each attempt to drop it may block counting for up to 100 ms. With
-	// pauses that double, six attempts take longer than any report, which is cancelled after five seconds. If
-	// another reader needs longer, the day stays until the next run.
+	// A partition is in use while a report reads it. Each attempt to drop it may block counting for up to 100 ms. The
+	// pauses between the attempts double. Six attempts take longer than any report, which is cancelled after five
+	// seconds. If another reader needs longer, the partition stays until the next run.
 	dropTries = 6
 	dropPause = 250 * time.Millisecond
 )
 
-// noteKept records from which day on each app keeps its visits, before any visits are deleted. If this fails for an
-// app because the app was paused in the meantime, this run deletes none of its visits.
+// noteKept records from which day on each app keeps its visits, before any visits are deleted. If retention was
+// paused for an app in the meantime, this run deletes no visits of the app.
 func (r *run) noteKept(ctx context.Context) error {
 	return r.eachApp(func(app *keeping) error {
 		if r.dry || app.to == app.FromDay {
@@ -35,9 +35,9 @@ func (r *run) noteKept(ctx context.Context) error {
 	})
 }
 
-// dropDays drops the days that no app keeps. It drops no further day after the first day in use, and returns the
-// error at the end. Queries for visits use all partitions, so the remaining days are in use, too. The next run
-// drops them.
+// dropDays drops the partitions of days that no app keeps. Queries for visits use all partitions. So if a partition
+// is in use, the later partitions are in use, too. dropDays then drops no more partitions, and returns the error at
+// the end. The next run drops the remaining partitions.
 func (r *run) dropDays(ctx context.Context) error {
 	var keep DayIsKeptParams
 	for _, app := range r.apps {
@@ -77,7 +77,8 @@ func (r *run) dropDays(ctx context.Context) error {
 	return busy
 }
 
-// dropDay drops a day and records it in done. It returns false if the day is already gone or must be kept now.
+// dropDay drops the partition of a day, and records the day in r.done. A dry run only records the day. dropDay
+// returns false if the partition is already gone, or if an app keeps the day now.
 func (r *run) dropDay(ctx context.Context, day int32) (dropped bool, err error) {
 	var rows []VisitsOfDayRow
 	var bytes int64
@@ -102,7 +103,7 @@ func (r *run) dropDay(ctx context.Context, day int32) (dropped bool, err error) 
 	return true, nil
 }
 
-// dropPatiently retries while the day is in use.
+// dropPatiently calls DayDrop, and retries while the partition is in use.
 func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 	for try := 1; ; try++ {
 		var dropped bool
@@ -116,8 +117,8 @@ func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 	}
 }
 
-// deleteVisits deletes rows of visits on days that their app no longer keeps, but another app does. It processes
-// one app at a time. If an app was paused in the meantime, the rest of its rows are kept.
+// deleteVisits deletes the visit rows of each app on days that the app no longer keeps, but another app does. If
+// retention was paused for an app in the meantime, the rest of the app's rows stay.
 func (r *run) deleteVisits(ctx context.Context) error {
 	return r.eachApp(func(app *keeping) error { return r.deleteVisitsInApp(ctx, app) })
 }

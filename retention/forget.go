@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	visitorsAtOnce = 2000    // per transaction, which locks their sites
-	visitorsRead   = 200_000 // per query
+	visitorsAtOnce = 2000    // rows per transaction, which locks the sites of these visitors
+	visitorsRead   = 200_000 // rows per query
 
-	// forgetPause is the pause between two of these transactions. Each transaction makes running instances empty
+	// forgetPause is the pause between two transactions of forgetBatch. Each transaction makes running instances empty
 	// their caches and send their batches again. The pause lets these batches succeed before the next transaction.
 	forgetPause = 250 * time.Millisecond
 )
@@ -25,8 +25,8 @@ func (r *run) forget(ctx context.Context) error {
 		if app.ForgetDays == 0 {
 			return nil
 		}
-		// Visitors whose visits are kept must not be forgotten. Late visits may have added such
-		// visitors with early days.
+		// Before is at most app.to, because visitors whose visit rows are kept must not be forgotten. Late visits may have
+		// added visitors whose last day is early, but whose visit rows are kept.
 		f := VisitorsForgotten{App: app.Name, Before: min(daysBefore(r.today, app.ForgetDays), app.to)}
 		err := r.forgetInApp(ctx, app.ID, &f)
 		if f.Visitors > 0 {
@@ -73,8 +73,8 @@ func (r *run) forgetInApp(ctx context.Context, app int32, f *VisitorsForgotten) 
 }
 
 // forgetBatch forgets visitors in transactions that lock their sites briefly. A visitor is forgotten for a site and
-// all its pages in the same transaction. Otherwise a forgotten visitor who returns could be new to a page but not
-// to the site, and uv of the page could exceed uv of the site.
+// all its pages in the same transaction. Otherwise a forgotten visitor who returns could be new to a page but not to
+// the site. Then uv of the page could exceed uv of the site.
 func (r *run) forgetBatch(ctx context.Context, app int32, f *VisitorsForgotten, unseen []VisitorsUnseenRow) error {
 	for len(unseen) > 0 {
 		n := len(unseen)
@@ -111,7 +111,7 @@ func lastWhole(rows []VisitorsUnseenRow, n int) int {
 
 func sameVisitor(a, b VisitorsUnseenRow) bool { return a.SiteID == b.SiteID && a.Ip == b.Ip }
 
-// forgetLogs deletes the lines of imported logs on days that their apps no longer keep.
+// forgetLogs deletes the records of counted log lines on days that their apps no longer keep.
 func (r *run) forgetLogs(ctx context.Context) error {
 	if r.dry {
 		return nil

@@ -68,8 +68,8 @@ SELECT drop_visits_day($1)::boolean AS dropped
 `
 
 // Drops the partition of a closed day. Returns false if the partition does not exist, or if an app
-// keeps visits of the day, for example because the app has just counted some. Fails (FaultBusy)
-// instead of waiting.
+// keeps visits of the day. An app may have just counted some. Fails (FaultBusy) instead of waiting
+// for more than some seconds.
 func (q *Queries) DayDrop(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, dayDrop, day)
 	var dropped bool
@@ -93,8 +93,8 @@ type DayIsKeptParams struct {
 	Day      int32
 }
 
-// Whether any app still keeps its visits of a day. The arrays are one table: apps, and the first
-// day that each keeps.
+// Whether any app still keeps its visits of a day. The arrays are the columns of one table: apps,
+// and the first day that each app keeps.
 func (q *Queries) DayIsKept(ctx context.Context, arg DayIsKeptParams) (bool, error) {
 	row := q.db.QueryRow(ctx, dayIsKept, arg.Apps, arg.FromDays, arg.Day)
 	var kept bool
@@ -135,7 +135,7 @@ type RetentionAppsRow struct {
 	Paused     bool
 }
 
-// Each app's retention settings, and from which day on its visits are kept so far.
+// Each app's retention settings, and the first day whose visits the app keeps so far.
 func (q *Queries) RetentionApps(ctx context.Context) ([]RetentionAppsRow, error) {
 	rows, err := q.db.Query(ctx, retentionApps)
 	if err != nil {
@@ -185,7 +185,8 @@ const retentionNote = `-- name: RetentionNote :exec
 SELECT note_retention($1)
 `
 
-// Records that retention has completed on a day. Fails if the day has not started yet.
+// Records that retention has completed on a day. Fails if the day is more than one day after the
+// present day in the time zone where days begin last.
 func (q *Queries) RetentionNote(ctx context.Context, day int32) error {
 	_, err := q.db.Exec(ctx, retentionNote, day)
 	return err
@@ -201,8 +202,8 @@ type ReturnsPackRow struct {
 	LastPage int64
 }
 
-// Packs some rows of returns on closed days, in order of target from @from_page on. Returns the
-// number of packed rows (0: none are left) and the last target.
+// Packs some rows of open_returns of closed days, in order of target from @from_page on. Returns
+// the number of packed rows (0: none are left) and the last target.
 func (q *Queries) ReturnsPack(ctx context.Context, fromPage int64, n int32) (ReturnsPackRow, error) {
 	row := q.db.QueryRow(ctx, returnsPack, fromPage, n)
 	var i ReturnsPackRow
@@ -270,8 +271,8 @@ type VisitorsForgetParams struct {
 	Ips    []netip.Addr
 }
 
-// Deletes the visitors of the list who have not visited again in the meantime. Both arrays are one
-// table.
+// Deletes the listed visitors, except those who have visited again in the meantime. The arrays are
+// the columns of one table.
 func (q *Queries) VisitorsForget(ctx context.Context, arg VisitorsForgetParams) (int64, error) {
 	row := q.db.QueryRow(ctx, visitorsForget,
 		arg.App,
@@ -308,9 +309,10 @@ type VisitorsUnseenRow struct {
 	Ip     netip.Addr
 }
 
-// The visitors who have not visited a site or its pages since a day, with a row for the site and
-// one for each page, by site and visitor. Visitors with low ranks are first. A row of
-// erased_visitors covers many consecutive ranks, so it is written once for many visitors.
+// Rows of visitors who have not visited a site since the day @before. Each visitor has one row for
+// the site, and one for each visited page. Visitors with low ranks at the site are first. A row of
+// erased_visitors covers 256 consecutive ranks, so in this order it is written once for many
+// visitors.
 func (q *Queries) VisitorsUnseen(ctx context.Context, arg VisitorsUnseenParams) ([]VisitorsUnseenRow, error) {
 	rows, err := q.db.Query(ctx, visitorsUnseen, arg.AppID, arg.Before, arg.N)
 	if err != nil {
@@ -365,7 +367,7 @@ type VisitsDeleteRow struct {
 	LastPage int64
 }
 
-// Deletes some visits of an app on a day that it no longer keeps, by page from @from_page on.
+// Deletes some visits of an app on a day that the app no longer keeps, by page from @from_page on.
 func (q *Queries) VisitsDelete(ctx context.Context, arg VisitsDeleteParams) (VisitsDeleteRow, error) {
 	row := q.db.QueryRow(ctx, visitsDelete,
 		arg.App,
@@ -396,7 +398,7 @@ const visitsKeepFrom = `-- name: VisitsKeepFrom :exec
 SELECT keep_visits_from($1, $2)
 `
 
-// Releases an app's visits of days before this one for deletion.
+// Allows the deletion of an app's visits of days before @day.
 func (q *Queries) VisitsKeepFrom(ctx context.Context, app int32, day int32) error {
 	_, err := q.db.Exec(ctx, visitsKeepFrom, app, day)
 	return err

@@ -1,5 +1,6 @@
-// Package retention runs daily. It closes days that have ended (closedays.go), and deletes rows of visits that no app
-// keeps any more, visitors who have not visited for a long time, and lines of logs. Sums, ranks and daily numbers stay.
+// Package retention has the daily task. The task closes days that have ended (closedays.go). It deletes rows of
+// visits that no app keeps any more, visitors who have not visited for a long time, and lines of logs. Sums, ranks
+// and daily numbers stay.
 package retention
 
 import (
@@ -48,7 +49,7 @@ func NewRetainer(d *db.DB, o Options) *Retainer {
 
 // Done lists the deleted data, or for Plan the data that Run would delete.
 type Done struct {
-	Closed    []int32 // days that got their sketches, which replace the rows of visits for uniques
+	Closed    []int32 // closed days: reports of unique visitors now use sketches instead of visit rows
 	Visits    []VisitsDeleted
 	Dropped   []DayDropped
 	Forgotten []VisitorsForgotten
@@ -67,7 +68,7 @@ type DayDropped struct {
 	Bytes int64
 }
 
-// VisitorsForgotten is the number of (target, visitor) pairs of an app that were forgotten, because the visitor has not
+// VisitorsForgotten is the number of (target, visitor) pairs of an app that were forgotten. These visitors have not
 // visited the site since the day Before.
 type VisitorsForgotten struct {
 	App      string
@@ -78,7 +79,7 @@ type VisitorsForgotten struct {
 // ErrRunning is returned while retention runs in another instance or by a command.
 var ErrRunning = errors.New("retention is already running, in another instance or by a command: try again when it has ended")
 
-// Plan returns what Run would do. It changes nothing.
+// Plan returns the data that Run would delete. It changes nothing.
 func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
 	run := run{Retainer: r, dry: true}
 	err := run.do(ctx)
@@ -107,12 +108,12 @@ func (r *Retainer) runExclusively(ctx context.Context, due bool) (*Done, error) 
 }
 
 const (
-	dailyAfter = 10 * time.Second // after the instance's start, because it has other work then
+	dailyAfter = 10 * time.Second // after the start of an instance, which has other work then
 	dailyTry   = 10 * time.Minute // between checks for the end of a day, and between retries
 )
 
-// Daily runs retention once a day until ctx ends. If several instances share a database, only the first
-// instance that finds it due runs it.
+// Daily runs retention once a day until ctx ends. If several instances share a database, only the first instance that
+// finds retention due runs retention.
 func (r *Retainer) Daily(ctx context.Context) {
 	for wait := dailyAfter; r.pause(ctx, wait) == nil; wait = dailyTry {
 		done, err := r.IfDue(ctx)
@@ -139,15 +140,15 @@ func (r *Retainer) Daily(ctx context.Context) {
 	}
 }
 
-// IfDue calls Run, unless retention has already completed for the last day that has ended in all time zones.
-// Then it returns nil.
+// IfDue runs retention like Run, unless retention has already completed for the last day that has ended in all time
+// zones. If retention has already completed, IfDue returns nil.
 func (r *Retainer) IfDue(ctx context.Context) (done *Done, err error) {
 	is, err := r.isDone(ctx)
 	if is || err != nil {
 		return nil, err
 	}
 	err = r.InTurn(ctx, func() error {
-		if is, err := r.isDone(ctx); is || err != nil { // another instance has run it in the meantime
+		if is, err := r.isDone(ctx); is || err != nil { // another instance has run retention in the meantime
 			return err
 		}
 		done, err = r.runExclusively(ctx, true)
@@ -164,8 +165,9 @@ func (r *Retainer) isDone(ctx context.Context) (is bool, err error) {
 	return is, err
 }
 
-// InTurn runs f while no other process runs retention, or returns ErrRunning. If the connection that holds the lock
-// is lost, a second process may run retention concurrently. This does no harm, because every step can be repeated.
+// InTurn runs f under the lock of retention. If another process holds the lock, it returns ErrRunning. If the
+// connection that holds the lock is lost, a second process may run retention concurrently. This does no harm, because
+// every step can be repeated.
 func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
 	mine, err := r.db.Alone(ctx, db.Retaining, f)
 	if err == nil && !mine {
@@ -177,8 +179,8 @@ func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
 // lateBy is how long after the end of a day its last visits may still be written.
 const lateBy = 10 * time.Minute
 
-// today returns the present day in the westernmost time zone, lateBy ago. So the day before it has ended in
-// all time zones.
+// today returns the date in the westernmost time zone (UTC-12) at the time lateBy ago. So the day before this date
+// has ended in all time zones.
 func (r *Retainer) today() time.Time {
 	return r.clock().UTC().Add(-12*time.Hour - lateBy).Truncate(24 * time.Hour)
 }
@@ -194,11 +196,11 @@ func daysBefore(t time.Time, n int32) int32 { return dayNumber(t.AddDate(0, 0, -
 // run is one run of retention.
 type run struct {
 	*Retainer
-	// today is set by readKept, and stays the same during the run. If it changed at midnight, the run would forget
+	// today is set by readKept, and stays the same during the run. If today changed at midnight, the run would forget
 	// visitors whose visits are kept.
 	today time.Time
 	dry   bool // only count the data to delete
-	due   bool // this is the daily run: if it is repeated on the same day, it does not read visitors again
+	due   bool // this is the daily run: it skips forget if forget has already completed today
 	apps  []keeping
 	days  []int32 // days that have ended and have a partition
 	left  int32   // the first day that could not be dropped because it is in use; 0: none
@@ -211,8 +213,8 @@ type keeping struct {
 	to int32 // the first day whose visits are kept after this run: FromDay or later
 }
 
-// do runs the steps in an order that leaves the tables consistent if the run is interrupted. A day is closed before
-// its rows are deleted. The loss of rows is recorded before the first row is deleted.
+// do runs the steps in an order that leaves the tables consistent if the run is interrupted. closeDays closes a day
+// before the day's rows are deleted. noteKept records the loss of rows before the first row is deleted.
 func (r *run) do(ctx context.Context) error {
 	if err := r.readKept(ctx); err != nil {
 		return err
@@ -231,8 +233,9 @@ func (r *run) do(ctx context.Context) error {
 	return busy
 }
 
-// eachApp calls do for each app that is not paused. If an app has been paused in the meantime, it skips the app in
-// all further steps, and returns the error at the end.
+// eachApp calls do for each app for which retention is not paused. If do fails because retention has been paused for
+// an app in the meantime, all further steps skip the app. eachApp then continues with the other apps, and returns the
+// error at the end.
 func (r *run) eachApp(do func(app *keeping) error) error {
 	var busy error
 	for i := range r.apps {
@@ -264,8 +267,7 @@ func (r *run) readKept(ctx context.Context) error {
 			k := keeping{app, app.FromDay}
 			if app.RetainDays > 0 && !app.Paused {
 				due := daysBefore(r.today, app.RetainDays)
-				// If an app has no visits to delete, its first day stays, because the visits from
-				// this day on are complete.
+				// If an app has no visits to delete, k.to stays at FromDay, because the visits from FromDay on are complete.
 				counted, err := q.AppCountedBetween(ctx, AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
 				if err != nil {
 					return err
@@ -297,7 +299,7 @@ func (r *Retainer) inTx(ctx context.Context, f func(q queries) error) error {
 	return r.db.InTx(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q}) })
 }
 
-// inLongTx runs f in a transaction with a longer statement timeout.
+// inLongTx runs f in a transaction without a statement timeout.
 func (r *Retainer) inLongTx(ctx context.Context, f func(q queries) error) error {
 	return r.inTx(ctx, func(q queries) error {
 		if err := q.EraseBegin(ctx); err != nil {

@@ -9,8 +9,8 @@ import (
 	"footfall/visit"
 )
 
-// shared returns a sentence for each pair of apps that list the same site, Each sentence names the first such site,
-// and the app that counts pages on which no app is specified.
+// shared returns a sentence for each pair of apps whose lists of sites overlap. The sentence names the first site
+// in both lists, and the app that counts pages on which no app is specified.
 func (f *facts) shared() []string {
 	apps := slices.DeleteFunc(slices.Clone(f.lists), func(a db.App) bool { return a.Cell != nil || a.DeletedAt != nil })
 	slices.SortFunc(apps, func(a, b db.App) int { return cmp.Compare(a.ID, b.ID) })

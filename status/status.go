@@ -1,5 +1,5 @@
-// Package status reports the state of the service to an operator, as far as the database can show it: the running
-// instances, the counted and kept data, and warnings.
+// Package status reports the state of the service to an operator, as far as the database can show it. The state
+// includes the running instances, the counted and kept data, and warnings.
 package status
 
 import (
@@ -47,8 +47,8 @@ type Disk struct {
 	Free  int64 `json:"free_bytes"`
 }
 
-// Instance is a running instance. Details of the instance are empty if the database hides another
-// role's sessions.
+// Instance is a running instance. The details are empty if the instance uses another role, and the database
+// hides the sessions of that role.
 type Instance struct {
 	Name    string     `json:"name"`    // application_name of its connections
 	Address string     `json:"address"` // address of its connections; empty over a Unix socket
@@ -63,7 +63,7 @@ type (
 	Table = TableSizesRow
 )
 
-// Visits are the days up to today that have a table of visit rows.
+// Visits are the days up to today that have a partition of the table visits.
 type Visits struct {
 	Days     int   `json:"days"`
 	FirstDay int32 `json:"first_day"`
@@ -85,8 +85,8 @@ type Inbox struct {
 	Aside   int64      `json:"aside"`   // waiting visits of locked apps, which are skipped for now
 }
 
-// Read reads the status. If this program cannot use the schema, it adds a warning and reads no tables. dir is the
-// folder of the server's data if it is on this machine, or "".
+// Read reads the status. If this program cannot use the schema, Read adds a warning and reads no tables. dir is
+// the folder of the server's data, or "" if the server is on another machine.
 func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	if err := d.MeasureClock(ctx); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 // facts are the data from the database.
 type facts struct {
 	now   time.Time     // by the database's clock
-	ahead time.Duration // how far this machine's clock is ahead
+	ahead time.Duration // how far this machine's clock is ahead of the database's
 	disk  *Disk         // nil if the data is on another machine
 
 	server    db.StatusServerRow
@@ -127,21 +127,21 @@ type facts struct {
 	instances []db.StatusInstancesRow
 	snapshots []db.SnapshotHoldersRow // only snapshots that are held for too long
 
-	unreadable error // the tables are not for this program, so the following fields were not read
+	unreadable error // why this program cannot use the tables; if set, the following fields were not read
 	apps       []App
 	tables     []Table
 	daily      db.StatusDailyRow
 	inbox      []db.InboxLookRow
 	days       []int32 // with a partition
 	unclosed   []int32 // partitions that should be closed, but are not
-	missing    []int32 // those of yesterday, today and tomorrow without a partition
+	missing    []int32 // the days among yesterday, today and tomorrow that have no partition
 	nodesAway  []string
 	refused    error // why no batch can be written now
 	webhooks   []WebhooksFailingRow
 	lists      []db.App
 }
 
-// readServer reads the data that need no tables.
+// readServer reads the data that are not in Footfall's tables.
 func (f *facts) readServer(ctx context.Context, q *db.Queries) (err error) {
 	if f.server, err = q.StatusServer(ctx); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (f *facts) status() *Status {
 	}
 	for _, day := range f.days {
 		if day > dayOf(f.now) {
-			break // created ahead
+			break // partitions of later days are created in advance
 		}
 		s.Visits.FirstDay = cmp.Or(s.Visits.FirstDay, day)
 		s.Visits.LastDay = day
@@ -225,9 +225,10 @@ func (f *facts) status() *Status {
 // lastDay is later than every day.
 const lastDay = 99991231
 
-// timeOrNil returns nil for the server's zero time, which is 1970.
+// timeOrNil returns nil for 1970, which queries return instead of null, and for the zero time of a field that
+// was not read.
 func timeOrNil(t time.Time) *time.Time {
-	if t.Unix() <= 0 { // not read
+	if t.Unix() <= 0 {
 		return nil
 	}
 	return &t

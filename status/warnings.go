@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	leastFree        = 1 << 30 // bytes of the disk
+	leastFree        = 1 << 30 // minimum of free bytes on the disk
 	leastFreePercent = 5
 
 	// A day has ended in all time zones twelve hours after its end in UTC. The daily task starts ten minutes later and may take
 	// long.
 	closedWithin = 36 * time.Hour
-	// Ten minutes after the first attempt of the daily task, all instances have tried to run it. If it is not
-	// running then, it has left out some days or apps.
+	// Ten minutes after the first attempt of the daily task, all instances have tried to run the task. If the task is neither
+	// completed nor running then, it has left out some days or apps.
 	triedWithin = 12*time.Hour + 30*time.Minute
 
 	enoughDays = 7 // instances create eight days in advance, but only some minutes after midnight
@@ -45,7 +45,8 @@ func (f *facts) due() (due []int32) {
 	return due
 }
 
-// warnOfDays warns of missing partitions, which running instances create.
+// warnOfDays warns of missing partitions. It does not warn if no instance is running, because only running instances create
+// partitions.
 func (f *facts) warnOfDays(warn func(format string, values ...any)) {
 	if len(f.instances) == 0 {
 		return
@@ -100,8 +101,8 @@ func (f *facts) warnings() []string {
 	f.warnOfDays(warn)
 	const look = "see the service's log, or run `footfall retain`"
 	due := f.due()
-	// A day may also be unclosed because late visits to it arrived after the daily task. The next daily task
-	// closes it.
+	// An unclosed day does not always mean that the daily task has failed. Late visits to the day may have arrived after the
+	// task. The next daily task closes the day.
 	behind := len(due) > 0 && f.daily.DoneOn <= due[len(due)-1]
 	leftOut := f.daily.DoneOn > 0 && f.daily.DoneOn < dayOf(f.now.Add(-triedWithin)) && !f.daily.Running
 	switch {

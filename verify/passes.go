@@ -11,7 +11,7 @@ import (
 	"footfall/db"
 )
 
-// The passes over the tables. Each promise is checked in one of them.
+// The passes over the tables. Each promise is checked in one of the passes.
 const (
 	passTargets = "targets"
 	passSites   = "sites"
@@ -19,7 +19,7 @@ const (
 	passLines   = "lines"
 )
 
-// piece is a part of a pass. It is checked in one snapshot, in which it was also chosen.
+// piece is a part of a pass. The same snapshot is used to choose and to check a piece.
 type piece struct {
 	pass   string
 	weight int64 // approximate number of rows, for the progress; 0 unless pass is passTargets
@@ -28,13 +28,14 @@ type piece struct {
 	proofs ProveParams
 }
 
-// walk returns the pieces of a pass one after another, and then nil. Callers of next hold v.mu.
+// walk divides a pass into pieces. next returns the next piece, and nil after the last piece. Callers of next hold
+// verifier.mu.
 type walk struct {
 	pass string
 	next func(ctx context.Context, q *Queries) (*piece, error)
 }
 
-// next returns the next piece of any pass, or nil after the last one.
+// next returns the next piece of any pass, or nil after the last piece.
 func (v *verifier) next(ctx context.Context, q *Queries) (*piece, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -73,8 +74,8 @@ const (
 	// different sample of sketches.
 	visitsSketched = 1_000_000
 
-	// Most targets have at least this many rows. A piece has at most size/rowsOfTarget targets, and at most
-	// steepest times as many targets as the last piece.
+	// Most targets have at least this many rows. A piece has at most pace.size/rowsOfTarget targets, and at most steepest
+	// times as many targets as the last piece.
 	rowsOfTarget = 10
 )
 
@@ -118,7 +119,7 @@ func (w *targetWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	p := ProveParams{
 		Checks: []string{"targets"}, App: w.App, Low: w.from, High: next.High, Listed: next.Targets, FromDay: scope.FromDay,
 		Seed: w.seed, Sampled: int32(min(1, visitsSketched/float64(max(w.all, 1))) * sampleParts),
-		Whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0, // also checks for rows without a page
+		Whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0, // check the whole range of ids, which also finds rows without a page
 	}
 	if next.High == 0 {
 		w.ended = true
@@ -138,8 +139,9 @@ func (w *targetWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	return &piece{pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), proofs: p}, nil
 }
 
-// addWaiting corrects offenders whose stored number seems too low only because some tags are not yet added to
-// the sums. It adds these tags to the stored numbers, and removes the offenders that are then correct.
+// addWaiting corrects offenders whose stored number seems too low only because some tags are still in tag_news, and
+// not yet added to tag_days. It adds these tags to the stored numbers, and removes the offenders whose numbers are
+// then correct.
 func addWaiting(ctx context.Context, q *Queries, found []ProveRow) (err error) {
 	var waiting map[tagSum]int64
 	for i := range found {
@@ -169,7 +171,7 @@ func addWaiting(ctx context.Context, q *Queries, found []ProveRow) (err error) {
 // hours. Day 0 with tag 0 means the newcomers in all hours of all days.
 type tagSum struct{ target, day, tag int64 }
 
-// tagsWaiting returns the numbers that are waiting to be added to sums.
+// tagsWaiting returns the numbers in tag_news, which are not yet added to tag_days.
 func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	rows, err := q.VerifyTagsWaiting(ctx)
 	if err != nil {
@@ -179,7 +181,7 @@ func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	for i, row := range rows {
 		news[i] = db.TagNews(row)
 	}
-	sums, _ := db.SumTags(news) // damaged rows are never added
+	sums, _ := db.SumTags(news) // ignore the error: unreadable parts of damaged rows are never added
 	hours, err := q.VerifyHoursWaiting(ctx, VerifyHoursWaitingParams(sums))
 	waiting := make(map[tagSum]int64, len(sums.Pages))
 	for i, page := range sums.Pages {
@@ -192,8 +194,8 @@ func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	return waiting, err
 }
 
-// siteWalk walks over the sites that targetWalk has found, in groups. Unless a sample is taken, it then walks over
-// the apps. It walks over each group or app day by day.
+// siteWalk walks over the sites that targetWalk has found, in groups of sites. If all sites are checked, each app is
+// an additional group. A piece is a range of closed days of one group.
 type siteWalk struct {
 	*verifier
 	groups   []ProveParams // some sites, or an app
@@ -244,8 +246,9 @@ func (w *siteWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	return p, nil
 }
 
-// personWalk walks over the two tables of people in order of key, unless a sample is taken. It starts with the table of
-// the previous period, because its rows may be copied to the other table in the meantime.
+// personWalk walks over the two tables of people in order of key. If only a sample of sites is checked, it returns no
+// pieces. It starts with the table of the previous period, because instances may copy rows from this table to the
+// other table during the walk.
 type personWalk struct {
 	*verifier
 	pace    *pace
@@ -272,14 +275,15 @@ func (w *personWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 		return nil, err
 	}
 	w.after = until
-	if until.AppID == 0 { // the rest
+	if until.AppID == 0 { // the piece contains all remaining rows of this period
 		until.AppID, w.periods = math.MaxInt32, w.periods[1:]
 	}
 	p.UntilApp, p.UntilID = until.AppID, until.ID
 	return &piece{pass: passPeople, pace: w.pace, size: size, proofs: p}, nil
 }
 
-// lineWalk walks over the hours of access logs in order of key, unless a sample is taken.
+// lineWalk walks over the rows of log_hours in order of key. If only a sample of sites is checked, it returns no
+// pieces.
 type lineWalk struct {
 	*verifier
 	pace  *pace
@@ -301,7 +305,7 @@ func (w *lineWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 		p.Checks = append(p.Checks, "line days")
 	}
 	w.after = until
-	if until.AppID == 0 { // the rest
+	if until.AppID == 0 { // the piece contains all remaining hours
 		until, w.ended = VerifyNextHourRow{AppID: math.MaxInt32, Hour: math.MaxInt32}, true
 	}
 	p.UntilApp, p.UntilHour = until.AppID, until.Hour

@@ -1,6 +1,6 @@
-// Package verify checks the counted numbers: it checks every promise against the rows while visits are counted. It
-// uses many snapshots of about a second each, because an old snapshot slows counting down. Each piece is checked
-// within a single snapshot.
+// Package verify checks the counted numbers while visits are counted. It compares the tables with Footfall's promises
+// about them (promises.go). It divides the tables into pieces, and checks each piece in its own snapshot. A snapshot
+// lasts about a second, because an old snapshot slows counting down.
 package verify
 
 import (
@@ -19,7 +19,7 @@ import (
 type Options struct {
 	App      string              // only this app; "": all
 	Sample   float64             // percentage of sites to check, each with all its pages; 0: all sites
-	Seed     int64               // selects the sample: another seed, another sample
+	Seed     int64               // selects the sites of the sample: a different seed selects different sites
 	Limit    int                 // maximum offenders listed for each promise; 0: manyAtMost
 	Jobs     int                 // number of parallel connections
 	Within   time.Duration       // approximate duration of a snapshot; 0: one second
@@ -38,7 +38,7 @@ type Proof struct {
 	Promises   []PromiseResult `json:"promises"`
 	Targets    int64           `json:"targets"`
 	Visitors   int64           `json:"visitors"`        // includes erased visitors
-	Erased     int64           `json:"erased_visitors"` // visitors of whose data only the rank is kept
+	Erased     int64           `json:"erased_visitors"` // visitors for whom only the rank is stored
 	Visits     int64           `json:"visits"`          // rows of visits
 	Days       int64           `json:"days"`            // (target, day) pairs
 	OlderDays  int64           `json:"older_days"`      // (target, day) pairs whose rows of visits are not kept
@@ -91,8 +91,8 @@ func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	if o.App == "" && o.Sample == 100 && proof.Violations == 0 && proof.Targets > 0 {
-		// The dashboard shows this time. A failure is ignored: the result is valid even if the user may not write, or
-		// reads from a standby.
+		// Store the time of the check, which the dashboard shows. Ignore a failure: the result is valid even if the user may
+		// not write, or reads from a standby.
 		_ = d.InTx(ctx, func(q *db.Queries) error { return q.ProofNote(ctx) })
 	}
 	return proof, nil
@@ -113,14 +113,15 @@ type verifier struct {
 	all          int64
 }
 
-// result is the result of a measure. held, behind and broken are defined in the queries.
+// result is the result of a measure. held, behind and broken are defined in verify_targets.sql.
 type result struct {
 	held, behind, broken int64
 	offenders            []offence
 	known                time.Duration
 }
 
-// offence is a target with contradicting numbers, as returned by the queries.
+// offence has the numbers that the queries return for a target that breaks a promise. In some measures, target is the
+// negated id of an app.
 type offence struct{ target, day, previous, stored, least, most int64 }
 
 const offenceNumbers = 6
@@ -213,7 +214,7 @@ func (v *verifier) add(p *piece, found []ProveRow, took time.Duration) {
 	v.passed(p.pass)
 }
 
-// tell reports the progress. The caller holds v.mu.
+// tell reports the progress. The caller holds v.mu, unless no other goroutine runs.
 func (v *verifier) tell() {
 	if v.Progress != nil {
 		v.Progress(Step{Done: min(v.done, v.all), Whole: v.all, Elapsed: time.Since(v.began)})
@@ -239,7 +240,6 @@ func (a offence) compare(b offence) int {
 	return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.day, b.day), cmp.Compare(a.previous, b.previous))
 }
 
-// proof assembles the results.
 func (v *verifier) proof() *Proof {
 	p := &Proof{
 		Targets: v.results["order"].held, Visitors: v.results["visitors"].behind, Erased: v.results["erased"].behind,

@@ -189,8 +189,8 @@ type VerifyHoursWaitingRow struct {
 	Newcomers int64
 }
 
-// The numbers of visitors and newcomers that will be added to the hours of some days. The arrays are one
-// table of waiting sums.
+// The numbers of visitors and newcomers that will be added to the hours of some days. The arrays are the
+// columns of one table: sums by tag that are not in tag_days yet.
 func (q *Queries) VerifyHoursWaiting(ctx context.Context, arg VerifyHoursWaitingParams) ([]VerifyHoursWaitingRow, error) {
 	rows, err := q.db.Query(ctx, verifyHoursWaiting,
 		arg.Pages,
@@ -275,7 +275,7 @@ WITH following AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT a.deleted_at IS NULL
                    AND $4::text IN ('', a.name)
-                   AND ($5::integer > 1048575 -- of 1,048,576
+                   AND ($5::integer > 1048575 -- sampled is out of 1,048,576
                         OR (hashtextextended(a.name || ' ' || (SELECT s.uri FROM pages AS s WHERE s.id = coalesce(f.site_id, f.id)), $6::bigint) & 1048575) < $5)
                AS is_asked
     ) AS k
@@ -310,10 +310,11 @@ type VerifyNextRow struct {
 	Sites   []int64
 }
 
-// The next targets from the id @from_id on, in order: as many as have about @size rows in total, but at
-// least one and at most @many. Returns how many targets these are, the last one's id (0: none is left),
-// and the ids of the selected targets and sites. Targets of an app that is being deleted are not selected,
-// because its rows are deleted step by step.
+// Reads the next targets from the id @from_id on: as many as have about @size rows in total, but at least
+// one and at most @many. Returns how many targets these are, and the id of the last one (0: none is left).
+// Also returns the ids of the selected targets and sites: those in the sample, of the app with this name
+// or of all apps. Targets of an app that is being deleted are not selected, because the app's rows are
+// deleted step by step.
 func (q *Queries) VerifyNext(ctx context.Context, arg VerifyNextParams) (VerifyNextRow, error) {
 	row := q.db.QueryRow(ctx, verifyNext,
 		arg.Size,
@@ -408,8 +409,8 @@ type VerifyNextPersonRow struct {
 	ID    netip.Addr
 }
 
-// Skips @skip rows of people after a key, and returns the key of the next row, in the table of one period.
-// app_id is 0 if there is no such row.
+// Skips @skip rows of people after a key, in the table of one period, and returns the key of the next row.
+// app_id is 0 if there is no next row.
 func (q *Queries) VerifyNextPerson(ctx context.Context, arg VerifyNextPersonParams) (VerifyNextPersonRow, error) {
 	row := q.db.QueryRow(ctx, verifyNextPerson,
 		arg.Period,

@@ -24,8 +24,9 @@ var hashes = netip.MustParsePrefix("fd00::/8")
 // IsHash reports whether a visitor is stored as a hash.
 func IsHash(visitor netip.Addr) bool { return hashes.Contains(visitor) }
 
-// NetworkOf returns the visitor that an address counts as: an IPv4 address itself, or the network
-// of ipv6Prefix bits (32 to 128) of an IPv6 address, because one visitor has many IPv6 addresses.
+// NetworkOf returns the visitor that an address counts as. For IPv4, this is the address itself. For
+// IPv6, this is the network of ipv6Prefix bits (32 to 128), because one visitor has many IPv6
+// addresses.
 func NetworkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
 	if ipv6Prefix < 32 || ipv6Prefix > 128 {
 		return netip.Addr{}, fmt.Errorf("IPv6 prefix of %d bits: it must be from 32 to 128", ipv6Prefix)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Range is a range of days, which are numbers like 20190629. It includes both ends.
+// Range is a range of days, which are numbers like 20190629. It includes the days From and To.
 type Range struct {
 	From int32 `json:"from"`
 	To   int32 `json:"to"`
@@ -84,7 +84,7 @@ func daysEarlier(day int32, n int) int32 { return DayOf(DateOf(day).AddDate(0, 0
 
 // DayOf returns the calendar day of a moment in a time zone, as a number like 20190629.
 func DayOf(t time.Time, loc *time.Location) int32 {
-	year, month, day := t.In(loc).Date() // some 20 ns: a cache would gain nothing
+	year, month, day := t.In(loc).Date() // takes about 20 ns, so a cache would gain nothing
 	return int32(year*10000 + int(month)*100 + day)
 }
 

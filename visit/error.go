@@ -13,21 +13,21 @@ type Kind int
 // The kinds of Error.
 const (
 	Invalid     Kind = iota + 1 // a field of the request is wrong
-	NotFound                    // no such app
+	NotFound                    // the requested app, page or other thing does not exist
 	BadKey                      // the key is wrong or missing
-	Forbidden                   // the app does not allow it
-	TooMany                     // not counted: more than the app's limits allow
+	Forbidden                   // the request is not allowed, for example by the app's settings
+	TooMany                     // refused: more requests than a limit allows, for example a limit of the app
 	TooLarge                    // the body is larger than allowed
 	TooSlow                     // the body arrives too slowly
 	Mismatch                    // differs from an earlier request for the same Idempotency-Key or queue
-	Unavailable                 // not counted; try again later
-	// Lost: it is unknown whether the visit was counted, or it was counted and its numbers are unknown. Send the visit again
-	// only with an id, or with the same Idempotency-Key.
+	Unavailable                 // not carried out, so no visit was counted; try again later
+	// Lost means that it is unknown whether the visit was counted, or that the visit was counted but its numbers are unknown.
+	// The caller may send the visit again only with an id, or with the same Idempotency-Key.
 	Lost
 )
 
-// Text is an English sentence with its values. Pages in other languages look up their sentence by the format
-// (web/words).
+// Text is an English sentence with its values. For a page in another language, the format is the key of the translated
+// sentence in web/words.
 type Text struct {
 	Format string // of fmt.Sprintf
 	Values []any  // of the format; an Error among them is written in the language of the sentence
@@ -52,7 +52,7 @@ type Error struct {
 	Parts      []*Error      // several errors of one request, instead of Text
 	RetryAfter time.Duration // with Unavailable and TooMany: when to try again
 	Err        error         // the cause, which is logged but not sent to callers
-	Logged     bool          // it is already in the log
+	Logged     bool          // the error is already in the log
 }
 
 // Errorf makes an Error. field is the wrong field of the request, or "".
@@ -64,7 +64,8 @@ func Errorf(kind Kind, field, format string, args ...any) *Error {
 	return e
 }
 
-// InField returns a copy of an Error for another field.
+// InField returns a copy of an Error for another field. If err is not an Error, InField returns a new Error of the kind
+// Invalid.
 func InField(field string, err error) *Error {
 	e, is := errors.AsType[*Error](err)
 	if !is {

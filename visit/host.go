@@ -14,7 +14,7 @@ import (
 // checking lengths, hyphens and the characters of host names. (appendStandardHost refuses
 // characters that are not allowed in a domain.)
 var targetIDNA = idna.New(
-	idna.MapForLookup(), // first, because it enables checks that the options after it disable
+	idna.MapForLookup(), // first, because it enables checks that the following options disable
 	idna.CheckHyphens(false),
 	idna.CheckJoiners(true),
 	idna.BidiRule(),
@@ -28,8 +28,8 @@ const (
 	hostTooLong = "its host has more characters than any domain name: check its spelling"
 )
 
-// appendTargetHost appends the canonical host. Most hosts are already canonical. isPlainHost
-// detects them, which is faster than converting them and has the same result.
+// appendTargetHost appends the canonical host. Most hosts are already canonical. Detecting these
+// with isPlainHost is faster than converting them, and has the same result.
 func appendTargetHost(out []byte, host string) (canonical []byte, problem string) {
 	if isPlainHost(host) {
 		return append(out, host...), ""
@@ -37,9 +37,10 @@ func appendTargetHost(out []byte, host string) (canonical []byte, problem string
 	return appendStandardHost(out, host)
 }
 
-// isPlainHost reports whether a host is certainly canonical: it has only lower-case letters,
-// digits, "-", "." and "_", no two hyphens in a row (as in Punycode labels), and a last label that
-// starts with a letter, so that it is not a number. Some canonical hosts are not plain.
+// isPlainHost reports whether a host is certainly canonical. A plain host has only lower-case
+// letters, digits, "-", "." and "_". It has no two hyphens in a row, because Punycode labels have
+// these. Its last label starts with a letter, so the label is not a number. Some canonical hosts are
+// not plain.
 func isPlainHost(host string) bool {
 	label := 0
 	for i := 0; i < len(host); i++ {
@@ -78,9 +79,13 @@ func appendStandardHost(out []byte, host string) (canonical []byte, problem stri
 }
 
 // domainToASCII converts a domain to lower-case ASCII. The library accepts some Punycode labels that the standard
-// refuses: empty labels (the library drops them, so that one host would count as another), labels with non-ASCII
-// characters, and labels that decode to text that looks like Punycode again. They are refused here, so that
-// converting the result again does not change it.
+// refuses:
+//
+//   - empty labels, which the library drops, so that one host would count as another host
+//   - labels with non-ASCII characters
+//   - labels that decode to text that looks like Punycode again
+//
+// domainToASCII refuses these labels, so that converting its result again does not change the result.
 func domainToASCII(domain string) (ascii, problem string) {
 	if strings.ContainsFunc(domain, isNotASCII) {
 		if utf8.RuneCountInString(domain) > maxConvertedDomain {
@@ -108,13 +113,13 @@ func domainToASCII(domain string) (ascii, problem string) {
 func isNotASCII(r rune) bool { return r >= utf8.RuneSelf }
 
 // maxConvertedDomain is the maximum length in characters of a domain that is, or becomes, Punycode: twice the limit
-// of DNS. The standard has no limit. But the time of a conversion grows with the square of the length, and one
-// request must not take as long as thousands of normal requests.
+// of DNS. The standard has no limit. But the time of a conversion grows with the square of the length. One request must
+// not take as long as thousands of normal requests.
 const maxConvertedDomain = 512
 
 const (
 	punycodePrefix = "xn--"
-	// hyphens are the characters that UTS 46 maps to "-". A test checks that there are no others.
+	// hyphens are the characters that UTS 46 maps to "-". A test checks that UTS 46 maps no other character to "-".
 	hyphens = "-\ufe63\uff0d"
 )
 
@@ -126,7 +131,7 @@ func isPunycode(domain string) bool {
 		return false
 	}
 	if !strings.Contains(domain, punycodePrefix+punycodePrefix) {
-		return true // only a label with the prefix twice decodes to one with the prefix
+		return true // only a label with the prefix twice decodes to a label with the prefix
 	}
 	decoded, err := targetIDNA.ToUnicode(domain)
 	return err == nil && !hasPunycode(decoded)
@@ -160,8 +165,8 @@ func punycodeWithinIsValid(domain string) bool {
 	return true
 }
 
-// endsInNumber reports whether the standard parses a domain as an IPv4 address, and refuses it if
-// that fails.
+// endsInNumber reports whether the last label of a domain is a number. The URL standard then
+// requires the domain to be an IPv4 address.
 func endsInNumber(domain string) bool {
 	domain = strings.TrimSuffix(domain, ".")
 	last := domain[strings.LastIndexByte(domain, '.')+1:]

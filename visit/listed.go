@@ -22,7 +22,7 @@ func covers(entry, other string) bool {
 
 var listable = regexp.MustCompile(`^([a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:]+\])(:[0-9]+)?$`)
 
-// IsListable reports whether a site in canonical form may be listed: a host of letters, digits, hyphens, underscores
-// and single dots, or an IPv6 address, with or without a port. Other sites can still be counted by an app that accepts
-// any site.
+// IsListable reports whether a site in canonical form may be listed. Its host must consist of letters, digits, hyphens,
+// underscores and single dots, or be an IPv6 address. A port is allowed. An app that accepts any site can still count other
+// sites.
 func IsListable(site string) bool { return listable.MatchString(site) }

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Shown returns a target in readable form: it decodes escapes of non-ASCII letters, and shows a host in Unicode if
-// the host cannot be mistaken for another one. ParseTarget parses the result as the same target.
+// Shown returns a target in readable form. It decodes escapes of non-ASCII letters. It shows a host in Unicode if the
+// host cannot be mistaken for another host. ParseTarget parses the result as the same target.
 //
 // Shown does not decode escapes of ASCII, because a/b and a%2Fb would look alike. It does not decode escapes of
 // invisible characters either, such as controls and marks of direction, or escapes of bytes that are not UTF-8.
@@ -40,8 +40,8 @@ func StoredPart(part string) string {
 	return string(out)
 }
 
-// StoredCondition converts a typed condition of a filter to the form with the stored spelling of its page or event.
-// Escapes of letters are part of the page or event, not of the condition's syntax.
+// StoredCondition converts the page or event in a typed condition of a filter to its stored spelling. Other conditions
+// stay unchanged. The escapes in the result are part of the page or event, not of the condition's syntax.
 func StoredCondition(typed string) string {
 	name, value, _ := strings.Cut(strings.TrimPrefix(typed, "!"), ":")
 	if name != "page" && name != "event" {
@@ -66,7 +66,7 @@ func shownPath(path string) string {
 }
 
 // escapedLetter returns the visible non-ASCII character whose escapes are at the start of text, and the length
-// of these escapes, or 0 if there is none.
+// of these escapes. The length is 0 if text does not start with the escapes of a visible non-ASCII character.
 func escapedLetter(text string) (letter rune, length int) {
 	var bytes [utf8.UTFMax]byte
 	n := 0
@@ -84,7 +84,6 @@ func escapedLetter(text string) (letter rune, length int) {
 	return letter, 3 * size
 }
 
-// isSeen reports whether a character is visible.
 func isSeen(r rune) bool {
 	const blankBraille = '\u2800'
 	return unicode.IsPrint(r) && r != blankBraille && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
@@ -113,7 +112,7 @@ func shownHost(site string) string {
 		return site
 	}
 	labels := strings.Split(strings.TrimSuffix(shown, "."), ".")
-	local := strings.ContainsFunc(labels[len(labels)-1], isNotASCII) // a country's domain in its own script
+	local := strings.ContainsFunc(labels[len(labels)-1], isNotASCII) // a country's top-level domain in its own script
 	for _, label := range labels {
 		if strings.ContainsFunc(label, isNotASCII) && !isUnmistakable(label, local) {
 			return site
@@ -125,10 +124,10 @@ func shownHost(site string) string {
 // writing is a set of scripts whose letters may be mixed in a label.
 type writing struct {
 	scripts []*unicode.RangeTable
-	// alike has letters that look like letters of other scripts. A label of only such letters is taken for a
-	// disguised name, unless its top-level domain is not ASCII.
+	// alike has letters that look like letters of other scripts. A label that has only letters of alike is taken for
+	// a disguised name, unless the top-level domain of the host is not ASCII.
 	alike string
-	// foreign marks scripts whose look-alike letters are not listed here.
+	// foreign means that alike does not list the look-alike letters of the scripts.
 	foreign bool
 }
 
@@ -149,8 +148,8 @@ var writings = []writing{
 	{scripts: []*unicode.RangeTable{unicode.Armenian}, foreign: true},
 }
 
-// plainLatin has the lower-case letters of European languages, except letters that differ from an ASCII letter
-// by less than a mark above or through it, such as the dotless i.
+// plainLatin has the lower-case letters of European languages. It lacks letters that differ from an ASCII letter
+// by less than a mark above or through the letter, such as the dotless i.
 var plainLatin = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 'a', Hi: 'z', Stride: 1}, {Lo: 'ß', Hi: 'ö', Stride: 1}, {Lo: 'ø', Hi: 'ÿ', Stride: 1},
 	{Lo: 'ā', Hi: 'į', Stride: 2}, {Lo: 'ĵ', Hi: 'ķ', Stride: 2}, {Lo: 'ĺ', Hi: 'ľ', Stride: 2},
@@ -160,11 +159,11 @@ var plainLatin = &unicode.RangeTable{R16: []unicode.Range16{
 // longVowel is the Japanese mark ー, which belongs to several scripts.
 var longVowel = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 'ー', Hi: 'ー', Stride: 1}}}
 
-// isUnmistakable reports whether a label uses one writing, with letters that distinguish it from a label in
-// ASCII. local means that its top-level domain is not ASCII either.
+// isUnmistakable reports whether a label uses one writing, with letters that distinguish the label from a label in
+// ASCII. local means that the top-level domain of the host is not ASCII either.
 func isUnmistakable(label string, local bool) bool {
 	return slices.ContainsFunc(writings, func(w writing) bool {
-		own := false // has a letter without a look-alike
+		own := false // the label has a letter without a look-alike
 		for _, r := range label {
 			switch {
 			case '0' <= r && r <= '9', r == '-':

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Target is counted by a visit: its page and the page's site, both in canonical form. Page always starts with Site
-// followed by "/". Both are printable ASCII, and a "%" in Page is always the start of an escaped byte, with upper-case
-// digits.
+// Target is the page that a visit counts, and the page's site, in canonical form. Page always starts with Site followed by
+// "/". Site and Page are printable ASCII. A "%" in Page is always the start of an escaped byte, with upper-case digits.
 type Target struct {
 	Site, Page string
 }
@@ -19,14 +18,14 @@ const targetMaxBytes = 2048
 // Normalize returns the target that a URI counts. keepQuery lists the query parameters that the app
 // keeps, in the app's order. Every error is an *Error about the field "uri".
 //
-// It reads http and https URIs as the WHATWG URL standard does, with these rules of its own:
+// Normalize reads http and https URIs as the WHATWG URL standard does, with these rules of its own:
 //
-//   - A URI begins with "http://" or "https://", in upper or lower case, followed by a host;
-//     "http:host", "http:/host", "http:///host" and "//host" are refused. Spaces around it are
+//   - A URI begins with "http://" or "https://", in upper or lower case, followed by a host.
+//     "http:host", "http:/host", "http:///host" and "//host" are refused. Spaces around the URI are
 //     ignored, as in the standard.
-//   - Control characters (C0, DEL, C1) are refused, while the standard drops some. NUL and invalid
-//     UTF-8 after decoding are refused as well. Both rules apply to the whole URI, because whether it
-//     is countable must not depend on the parts that the app keeps.
+//   - Control characters (C0, DEL, C1) are refused, while the standard drops some of them. NUL and
+//     invalid UTF-8 after decoding are refused as well. These rules apply to the whole URI, because
+//     the parts that the app keeps must not decide whether a URI is countable.
 //   - Escapes of unreserved characters are decoded. Other escapes stay, in upper case, so that %2F
 //     remains different from "/". A "%" that does not begin an escape is written %25,
 //     because it could form an escape with characters that are decoded after it.
@@ -34,8 +33,8 @@ const targetMaxBytes = 2048
 //   - The fragment is left out unless it is a route, which begins with "/" or "!".
 //   - In the paths /(other) and /(deleted) the brackets are escaped, because the pages with these
 //     names hold the sums of other pages.
-//   - The scheme, user-info and the scheme's default port are not part of a target. Another port
-//     is.
+//   - The scheme, user-info and the scheme's default port are not part of a target. Any other port
+//     is part of the target.
 //
 // Normalize is idempotent: the page of a target with a scheme in front gives the same target again.
 // Either scheme works, except for two ports: a site that ends in ":80" needs https, and a site that
@@ -88,7 +87,7 @@ const (
 	DeletedPage = "/(deleted)" // pages that were deleted
 )
 
-// EventSite is the site whose pages are an app's events. No URI has it as its site.
+// EventSite is the site whose pages are an app's events. No URI leads to a page of this site.
 const EventSite = "(events)"
 
 // EventTarget returns the target that an event counts. The name may be followed by a path for the event's object, which
@@ -175,8 +174,8 @@ func appendTargetSite(out []byte, authority, defaultPort string) (site []byte, p
 	return out, ""
 }
 
-// appendTargetPath appends the canonical path. An empty path becomes "/", a backslash is read as a
-// slash, and dot segments are resolved after decoding, so that %2e counts as a dot.
+// appendTargetPath appends the canonical path. An empty path becomes "/", and a backslash is read as
+// a slash. Dot segments are resolved after decoding, so that %2e counts as a dot.
 func appendTargetPath(out []byte, path string) []byte {
 	if path == "" {
 		return append(out, '/')
@@ -239,8 +238,8 @@ func appendTargetQuery(out []byte, query string, keep []string) []byte {
 	return out
 }
 
-// isReserved reports whether a target is an event, or holds the sums of other targets. No URI has such a target, so
-// it is typed as reports show it.
+// isReserved reports whether a target is an event, or holds the sums of other targets. No URI leads to a reserved
+// target, so users type it as reports show it.
 func isReserved(target string) bool {
 	site, path, isPage := strings.Cut(target, "/")
 	sum := "/"+path == OtherPage || "/"+path == DeletedPage

@@ -55,7 +55,7 @@ func classifyTargetBytes() (class [256]uint8) {
 func targetTextProblem(uri string) string {
 	for i := 0; i < len(uri); i++ {
 		if targetByte[uri[i]]&printable == 0 {
-			return targetOddTextProblem(uri) // rare, so it does not slow down this loop
+			return targetOddTextProblem(uri) // rare, and in a function of its own, so that this loop stays fast
 		}
 	}
 	if uri == "" {
@@ -122,8 +122,9 @@ func decodesTo(s, want string) bool {
 	return string(appendDecoded(space[:0], s)) == want
 }
 
-// appendCanonical appends s in its canonical spelling: plain bytes stay, escapes of unreserved
-// characters are decoded, other escapes get upper-case digits, and all other bytes are escaped.
+// appendCanonical appends s in its canonical spelling. Plain bytes stay unchanged. Escapes of
+// unreserved characters are decoded, and other escapes get upper-case digits. All other bytes are
+// escaped.
 func appendCanonical(out []byte, s string, plain uint8) []byte {
 	for i := 0; i < len(s); {
 		run := i

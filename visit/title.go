@@ -9,7 +9,7 @@ import (
 // mostTitle is the maximum size of a stored title in bytes.
 const mostTitle = 200
 
-// Title returns the stored form of a title: one line, shortened if it is long, without invisible characters
+// Title returns the stored form of a title: one line, shortened if the title is long. Invisible characters are removed,
 // such as marks that change the direction of surrounding text. "" means no title.
 func Title(told string) string {
 	if !utf8.ValidString(told) {

@@ -17,9 +17,9 @@ type Answer struct {
 	Site Counts `json:"site"`
 	Page Counts `json:"page"`
 
-	Other    Target  `json:"-"` // the target that the visit was counted for, if it is not the requested one
+	Other    Target  `json:"-"` // the target that the visit was counted for, if it is not the requested target
 	Skipped  Skipped `json:"-"` // why the visit was deliberately not counted
-	Repeated bool    `json:"-"` // the visit was counted before; the numbers are the present ones
+	Repeated bool    `json:"-"` // the visit was counted before; the numbers are current
 	Later    bool    `json:"-"` // the visit will be counted in a moment
 	Untold   bool    `json:"-"` // the caller may not read numbers
 	// NoNumbers means that the visit was counted, now or before, but its numbers are unavailable.

@@ -2,18 +2,18 @@ package web
 
 import "footfall/visit"
 
-// Reader is the person who looks at a page. The name is "" if nobody is signed in.
+// Reader is the person who looks at a page. Name is "" if nobody is signed in.
 type Reader struct {
 	Name   string
 	Owner  bool
 	Leaves bool // can sign out here; false if a proxy signs the reader in
-	// Settings is the path below the root of the settings that the reader may change; "": none.
+	// Settings is the path, below the root, of the settings page that the reader may change; "": none.
 	Settings string
 }
 
 type enterPage struct {
 	frame
-	To      string // where to go after signing in
+	To      string // path to open after signing in
 	Name    string // the typed name, or the account's
 	Problem string // error in the submitted form; "": none
 	First   bool   // no account exists yet
@@ -26,8 +26,8 @@ func SignIn(p Place, to, name string, problem *visit.Error, first bool) Page {
 	return render("enter", enterPage{frame: f, To: to, Name: name, Problem: p.fault(problem), First: first})
 }
 
-// Begin makes the page where a user with a link chooses a password, and a name if the account has none. first is true if it
-// is the first account.
+// Begin makes the page where a user with a link chooses a password. If account is "", the user also chooses a name. first is
+// true for the first account of the service.
 func Begin(p Place, first bool, account, typed string, problem *visit.Error) Page {
 	page := enterPage{frame: frame{Place: p, Title: p.say("begin.title")}, Name: typed, Problem: p.fault(problem), First: first}
 	if page.Named = account != ""; page.Named {

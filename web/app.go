@@ -15,18 +15,19 @@ type appPage struct {
 	Heading heading
 	Range   rangeBar
 	Sites   list
-	One     *targetPage // all sites as one; nil: the app does not have several
-	Reason  string      // why some numbers are unavailable; "": all are available
-	NoTags  string      // why tags are unavailable; "": they are available
-	Cut     bool        // there may be more sites
+	One     *targetPage // the numbers of all sites together; nil: fewer than two sites, or no day to show
+	Reason  string      // why some numbers of One are unavailable; "": all are available
+	NoTags  string      // why One has no tags; "": tags are available, or Reason is set
+	Cut     bool        // the app may have more sites than the list
 	InPages string      // link to the page with the script tag; "": the reader has a shared link
 }
 
-// mostTagged is the maximum number of visits for which the page of all sites shows tags. Counting visitors across sites takes
-// several times as long as reading one site.
+// mostTagged is the maximum number of visits for which the page of all sites shows tags and a comparison. Counting visitors
+// across sites takes several times as long as reading one site.
 const mostTagged = 100_000
 
-// asOne reads all sites as one from visit rows, so that each visitor counts once. Page views and pages are sums.
+// asOne reads the numbers of all sites together. It counts visitors from rows of visits, so that each visitor counts once for
+// all sites. Page views and the list of pages come from daily sums.
 func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetween, page *appPage) (err error) {
 	of, hot, visits := sumsOf(sites)
 	if of < 2 || v.stretch().In == none {
@@ -83,7 +84,8 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 	return d.pages(ctx, v, one)
 }
 
-// readApp reads all sites of an app as one. It includes tags (tagged) if requested and if they are recorded on all days.
+// readApp reads the visitors of all sites of an app together. If tags is true, and tags are recorded on all days, the result
+// includes tags, and tagged is true.
 func (d *Dashboard) readApp(ctx context.Context, v view, tags bool) (read *report.Filtered, tagged bool, err error) {
 	look := v.filterLook()
 	if tags && len(look.Names) > 0 {
@@ -96,7 +98,7 @@ func (d *Dashboard) readApp(ctx context.Context, v view, tags bool) (read *repor
 	return read, false, err
 }
 
-// sumsOf returns the number of sites, and their page views and visits.
+// sumsOf returns the number of sites, and the sums of their page views and visits. Events are not a site and are left out.
 func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
 	for _, s := range sites {
 		if s.Site != visit.EventSite {
@@ -106,9 +108,10 @@ func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
 	return of, hot, visits
 }
 
-// asOneBefore returns the numbers that the range's own numbers are compared with. The first element is left free for the
-// range's own numbers. The next one has the numbers of the compared days, unless these are the whole range. The last one has
-// the numbers of the preceding days. All but the first are missing if they are unavailable or take too long.
+// asOneBefore returns the numbers of other days for the comparison of the range. The first element is empty: the caller
+// stores the range's own numbers there. The next element has the numbers of the compared days, unless these are the whole
+// range. The last element has the numbers of the preceding days. If the comparison is unavailable or takes too long, there is
+// only the first element.
 func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numbers, err error) {
 	look, in := v.look(), v.stretch()
 	if told = make([]report.Numbers, 1); !in.changes() {
@@ -133,7 +136,7 @@ func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numb
 	return told, err
 }
 
-// sitesOf reads the sites of an app, and sets the view's first day to the first day of the oldest site.
+// sitesOf reads the sites of an app. It sets the view's first day (since, began) to the first day of the oldest site.
 func (d *Dashboard) sitesOf(ctx context.Context, v *view) (report.Panel[report.SiteBetween], error) {
 	sites, err := d.reader.SitesBetween(ctx, v.sitesLook())
 	for _, s := range sites.Rows {
@@ -175,12 +178,11 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	return page, err
 }
 
-// compares reports whether the list shows a site's change.
+// compares reports whether the list of sites shows a site's change.
 func (v view) compares(s report.SiteBetween) bool {
 	return countedFrom(s.FirstDay, v.app.Today).of(v.in, v.daysBefore()).changes()
 }
 
-// siteColumns returns the columns of the list of sites.
 func (v view) siteColumns(compared bool) (columns []column) {
 	first := v.with(func(o *view) { o.skip = 0 })
 	for _, c := range []struct{ sort, label, means, class string }{
@@ -203,7 +205,7 @@ func (v view) siteColumns(compared bool) (columns []column) {
 	return columns
 }
 
-// order sorts sites: names ascending, numbers descending. Events are not a site and come last.
+// order compares two sites for sorting: by name ascending, or by a number descending. Events are not a site and come last.
 func (v view) order(a, b report.SiteBetween) int {
 	switch {
 	case a.Site == visit.EventSite:

@@ -1,7 +1,8 @@
 package web
 
-// arrange puts each panel below the shorter of two columns, so that both end at about the same height. Heights are estimated in
-// rows. A browser shows two columns if there is room. Unfolding details does not move a panel to the other column.
+// arrange puts each panel into the shorter of two columns, so that the columns have about the same height. Heights are
+// estimated in rows. A browser shows two columns if there is room. Unfolding details does not move a panel to the other
+// column.
 func (page *targetPage) arrange() {
 	var left, right int
 	side := func(rows int) string {
@@ -28,12 +29,12 @@ func (page *targetPage) arrange() {
 			did.Side = side(len(did.Rows) + panelRows)
 		}
 	}
-	mix, returns, firsts := 1, 1, 1 // 1 each: folded
+	mix, returns, firsts := 1, 1, 1 // heights: a folded panel is one row high
 	if !page.IsSite {
 		mix, returns, firsts = panelRows, len(page.Returns)+panelRows, len(page.Latest)+len(page.Round)+panelRows
 	}
 	page.Sides = map[string]string{"mix": side(mix), "returns": side(returns), "firsts": side(firsts)}
 }
 
-// panelRows is the height of a panel without rows: its title, its head and its foot.
+// panelRows is the height of a panel without rows (title, head and foot), in rows.
 const panelRows = 4

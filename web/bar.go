@@ -11,10 +11,10 @@ import (
 type rangeBar struct {
 	Spans, More    []option // ranges shown directly, and in a menu
 	Chosen         bool     // the range is not in Spans: it is in More, or was typed
-	Compares       []option // empty for all days
+	Compares       []option // comparisons to choose from; empty for all days, and under a filter
 	Earlier, Later string   // links; "": none
-	From, To, Max  string   // values of the form
-	Action         string   // the form's action
+	From, To, Max  string   // days in the form
+	Action         string
 	Keeps          [][2]string
 	Filter         *search // nil: the page has no filter
 	Hint           []string
@@ -44,10 +44,10 @@ func (v view) rangeBar() rangeBar {
 	if later, found := v.beside(1); found {
 		bar.Later = later.link()
 	}
-	if v.span == "all" || len(v.where) > 0 { // without a comparison
+	if v.span == "all" || len(v.where) > 0 { // these views have no comparison
 		return bar
 	}
-	other := "none" // alternative to the shown comparison, for the keyboard
+	other := "none" // the comparison that the keyboard shortcut selects
 	if v.compare == other {
 		other = compares[0]
 	}
@@ -125,7 +125,7 @@ func (v view) heading() heading {
 	return h
 }
 
-// When returns the line below the title: the days, since when there are numbers, and the visitors on the site now.
+// When returns the line below the title: the range, the first day with numbers, and the number of visitors on the site now.
 func (h heading) When() template.HTML {
 	key, since := "parts.when", cmp.Or(h.Filtered, h.Since)
 	if h.Filtered != "" {
@@ -139,7 +139,8 @@ func (h heading) When() template.HTML {
 	return h.l.HTML(key, "days", h.Range, "since", since, "visitors", h.Here)
 }
 
-// beginning returns when counting began. If the page shows only that day, this is a time.
+// beginning returns the day and time when counting started. If alone is true, the page shows only that day, so beginning
+// returns only the time. If the time is unknown, beginning returns only the day.
 func (v view) beginning(alone bool) string {
 	l := v.app.words()
 	day, at := l.LongDay(v.began), fmt.Sprintf("%02d:%02d", v.minute/60, v.minute%60)

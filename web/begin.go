@@ -21,7 +21,7 @@ var zones string
 // Zones returns the time zones to choose from.
 func Zones() []string { return strings.Fields(zones) }
 
-// NewSite has the values of the form for a new site.
+// NewSite holds the values of the form for a new site.
 type NewSite struct {
 	Host, Zone, Visitor string
 	Numbers             bool // the site's pages show numbers
@@ -52,7 +52,8 @@ var visitors = []choice{
 	{"address", "new.address"},
 }
 
-// regionOf returns the name of a region in time zone names; "" is the server's own zone.
+// regionOf returns the translated name of a region in time zone names, such as Europe. The region "" contains only the time
+// zone of the server.
 func regionOf(l *words.Language, name string) string {
 	if name == "" {
 		return l.Say("regions.here")
@@ -78,10 +79,10 @@ func New(p Place, site NewSite, problem *visit.Error) Page {
 	return render("new", page)
 }
 
-// Seen is what an instance has seen of an app's pages before the first counted visit.
+// Seen holds an instance's observations of an app's pages before the first counted visit.
 type Seen struct {
 	Refused string // site of the last visit that was rejected or skipped
-	Why     string // unlisted, listed (since then), origin, or the reason why it was skipped
+	Why     string // unlisted, listed (the site was added after the visit), origin, or the reason why the visit was skipped
 	At      time.Time
 	Loaded  time.Time // when a page last loaded the script; zero: never
 }
@@ -92,15 +93,15 @@ type waitingPage struct {
 	Generators        []choice
 	Seen              Seen
 	First             string // the page that was counted first; "": none yet
-	Numbers           string // link to its numbers
-	At, Loaded        string // times of day
+	Numbers           string // link to the numbers of the first page's site
+	At, Loaded        string // times of day (15:04): of the first visit or Seen.At, and of Seen.Loaded
 	MayChange, Tells  bool
 }
 
 // Sentence returns the HTML of an example sentence, to copy into a page.
 func (page waitingPage) Sentence() string { return rankSentence(page.words()) }
 
-// generators are the common site generators, with the keys of the instructions where to put the script tag.
+// generators are the common site generators, each with the key of its instructions: where to put the script tag.
 var generators = []choice{
 	{"Hugo", "waiting.hugo"},
 	{"Hexo", "waiting.hexo"},
@@ -138,7 +139,8 @@ func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Se
 	return render("waiting", page), nil
 }
 
-// opensAt returns the link to the app's only counted site, or to the list of its sites.
+// opensAt returns the link to the app's only counted site. If there are several sites, or none, it returns the link to the
+// list of sites.
 func (a App) opensAt(sites []report.Site) string {
 	sites = slices.DeleteFunc(sites, func(s report.Site) bool { return s.Site == visit.EventSite || s.Site == visit.OtherSite })
 	if len(sites) != 1 {
@@ -147,7 +149,8 @@ func (a App) opensAt(sites []report.Site) string {
 	return usualView(a, sites[0].Site).link()
 }
 
-// Only returns the link to the numbers of the only app. It is "" if there are several apps, no app, or no numbers for it.
+// Only returns the link to the numbers of the only app in apps. It returns "" if apps has several apps or none, or if the app
+// has no numbers.
 func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
 	if len(apps) != 1 {
 		return "", nil

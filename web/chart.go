@@ -17,7 +17,7 @@ type chart struct {
 	Drawing template.HTML
 	Views   bool // shows page views
 	ByHour  bool // hours of one day, without page views
-	NoHours bool // one day that was imported, so that its hours are unknown
+	NoHours bool // a day counted elsewhere: its hours are unknown
 	Shows   []option
 	By      []option
 	Before  string // the comparison's name; "": none
@@ -26,19 +26,19 @@ type chart struct {
 	Notes   []note
 	Source  source
 
-	Told      []string // for each import: its source and last day
-	ToldViews string   // link to page views, if the imported visitors are unknown; "": they are known
+	Told      []string // sentences, one for each source of imported days in the chart, with its last day
+	ToldViews string   // link to the chart of page views, if the imports have no visitors; "": none
 }
 
 type barRow struct {
 	Label string
-	Link  string // to the bar's days, or to the visitors of the hour; "": none
+	Link  string // link to the view of the bar's days, or of the hour's visitors; "": none
 	report.Period
-	Before string // visitors in the compared days
+	Before string // visitors in the earlier days that the bar is compared with
 	Noted  string
 }
 
-// chartLook returns the chart's report parameters. It compares each bar that can be compared.
+// chartLook returns the chart's report parameters. They compare every bar whose days and earlier days are complete.
 func (v view) chartLook() report.Look {
 	look := v.look()
 	in, by, _ := v.charted()
@@ -66,14 +66,14 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 	if err != nil {
 		return err
 	}
-	if c.ByHour && v.period == "" && c.Bars == nil { // no visit has an hour
+	if c.ByHour && v.period == "" && c.Bars == nil { // no hour of a visit is recorded: show the chart by day
 		*c = chart{}
 		return d.chart(ctx, v.with(func(o *view) { o.period = periods[0] }), page)
 	}
 	l := v.app.words()
 	plot := draw.Plot{Number: l.Number}
 	for _, b := range c.Bars {
-		notes := notesOf(b.Period) // empty for hours
+		notes := notesOf(b.Period) // none for a bar by hour
 		c.Notes = append(c.Notes, notes...)
 		full := l.Say("chart.bar", "days", b.Label, "visitors", visitorsIn(l, b.Visitors), "new", v.number(b.NewVisitors))
 		none := b.Pv == report.Unknown && b.Hot == report.Unknown

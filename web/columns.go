@@ -2,8 +2,9 @@ package web
 
 import "slices"
 
-// pageColumns returns the columns of the list of pages: the usual ones, or all. The name of a column is a link that orders the
-// list by the column, unless the list has only one order. On a single day, visits equal visitors, so one column shows both.
+// pageColumns returns the columns of the list of pages: the usual columns, or all columns. The name of a column is a link
+// that orders the list by the column, unless the list has only one order. On a single day, visits equal visitors, so one
+// column shows both.
 func (v view) pageColumns() (columns []column) {
 	l := v.app.words()
 	brought, some := v.value != "", len(v.where) > 0
@@ -35,8 +36,8 @@ func (v view) pageColumns() (columns []column) {
 	return columns
 }
 
-// pagesHaveOneOrder reports whether the list of pages can only be ordered by visits. This is the case under a filter, and for
-// pages to which a source brought visitors.
+// pagesHaveOneOrder reports whether the list of pages can only be ordered by visits. This is the case under a filter, and if
+// the list has only the pages to which a source brought visitors.
 func (v view) pagesHaveOneOrder() bool { return v.value != "" || len(v.where) > 0 }
 
 // pagesBy returns the number or change by which the list of pages is ordered.
@@ -63,7 +64,8 @@ func (v view) tagColumns() []column {
 	return append(columns, column{Label: v.say("numbers.new"), Means: v.say("means.new"), Class: "n", Sort: "uv"})
 }
 
-// columned returns the link that shows all columns in all lists, or only the usual ones.
+// columned returns the link that shows all columns in all lists. If all columns are shown, the link shows only the usual
+// ones.
 func (v view) columned(panel string) option {
 	if v.moreColumns() {
 		return option{Label: v.say("columns.fewer"), Link: v.with(func(o *view) { o.more, o.by = false, orders[0] }).link() + "#" + panel}

@@ -10,9 +10,10 @@ import (
 	"footfall/web/words"
 )
 
-// counted are the days for which a site and its pages have numbers: from since, the first counted day (0: none), to today. This
-// includes days of imports and of late visits. A day in this range without visits had no visitors. For earlier days, the number
-// of visitors is unknown. The first day and today are incomplete, so whole, the first complete day, is the day after since.
+// counted are the days for which a site and its pages have numbers, from since to today. since is the first day (0: none),
+// and may be a day of an import or of a late visit. The first counted day and today are incomplete. whole is the first
+// complete day. After the first counted day, a day without visits had no visitors. Before since, the number of visitors is
+// unknown.
 type counted struct{ since, whole, today int32 }
 
 func countedFrom(since, today int32) counted { return counted{since, dayAfter(since), today} }
@@ -26,16 +27,16 @@ func dayAfter(day int32) int32 {
 
 // stretch is the part of a date range that can be shown. Each field may be none.
 type stretch struct {
-	In       visit.Range // the counted days in the range
-	Over     visit.Range // the complete ones, without the first day and today, which would distort averages
-	Compared visit.Range // the days in Over whose counterpart in the earlier period is complete, too
+	In       visit.Range // the days of the range from since to today
+	Over     visit.Range // the complete days of In: without the first counted day and today, which would distort averages
+	Compared visit.Range // the days of Over for which the corresponding earlier day is complete, too
 }
 
 // none is an empty range.
 var none visit.Range
 
-// of returns the part of a range that can be shown. It is compared with the days that are back days earlier, or with none if
-// back is 0.
+// of returns the part of the range asked that can be shown. Its days are compared with the days that are back days earlier.
+// If back is 0, no days are compared.
 func (c counted) of(asked visit.Range, back int) (s stretch) {
 	if c.since == 0 {
 		return s
@@ -48,7 +49,7 @@ func (c counted) of(asked visit.Range, back int) (s stretch) {
 	return s
 }
 
-// changes reports whether the range shows a change. All of its complete days must be comparable.
+// changes reports whether the page shows a change for the range. This requires that all complete days can be compared.
 func (s stretch) changes() bool { return s.Compared != none && s.Compared == s.Over }
 
 func within(in, other visit.Range) visit.Range {
@@ -59,7 +60,7 @@ func within(in, other visit.Range) visit.Range {
 	return in
 }
 
-// shortly returns the first day for a narrow column, with the year only if it is not the current one.
+// shortly formats since for a narrow column. The text has a year only if it is not the current year.
 func (c counted) shortly(l *words.Language) string {
 	if c.since/10000 == c.today/10000 {
 		return l.ShortDay(c.since)
@@ -67,8 +68,8 @@ func (c counted) shortly(l *words.Language) string {
 	return l.Dated(c.since)
 }
 
-// before returns the number of visitors in the earlier days that a bar is compared with. If the bar's period is incomplete, it
-// is compared with as many days as the period has complete ones.
+// before returns the number of visitors in the earlier days that a bar is compared with. If the bar's period is incomplete,
+// only its complete days are compared, and the text includes their number.
 func (c counted) before(l *words.Language, p report.Period) string {
 	in := visit.Range{From: p.FirstDay, To: p.LastDay}
 	switch over := c.of(in, 0).Over; {
@@ -80,7 +81,7 @@ func (c counted) before(l *words.Language, p report.Period) string {
 	return number(l, p.VisitorsBefore)
 }
 
-// spark draws the last numbers up to today, as far as they were counted: visitors, or views.
+// spark draws the last numbers, one for each day up to today, without the days before since. things is "visitors" or "views".
 func (c counted) spark(l *words.Language, last []int64, things string) template.HTML {
 	s := c.of(visit.LastDays(len(last), c.today), 0)
 	if s.In == none {

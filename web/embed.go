@@ -19,8 +19,8 @@ type embedPage struct {
 	App          string
 	Line, Pinned string
 	Badge        string       // address of a badge for the first page of a site
-	Public       string       // the app's public numbers
-	Change       string       // link to change them; "": the reader may not
+	Public       string       // the app's setting for public numbers
+	Change       string       // link to change this setting; "": the reader may not change it
 	Site         *report.Site // example site; nil: nothing was counted yet
 }
 
@@ -32,7 +32,7 @@ func (page embedPage) Setting() template.HTML {
 	return page.words().HTML("embed.setting-link", "settings", page.Change)
 }
 
-// placed returns the attributes of an element that shows a number.
+// placed returns the part of an element between its two tag names: attributes that request a number, and "></".
 func placed(name, more string) template.HTML {
 	return template.HTML(`data-footfall="` + name + `"` + more + `></`) //nolint:gosec // both are constants
 }

@@ -12,7 +12,7 @@ import (
 // done has the panels about visitors' actions on the site.
 type done struct {
 	Events *list  // nil: none
-	Goals  *list  // nil: the app has none
+	Goals  *list  // nil: the app has no goals
 	Funnel string // link to the funnel; "": none
 }
 
@@ -48,7 +48,7 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	for _, e := range read.Rows {
 		condition := "event:" + writtenValue(e.Event)
 		page.Range.Hint = append(page.Range.Hint, condition)
-		if v.site != "" && slices.Contains(v.app.Goals, condition) { // the goals panel of this page shows it
+		if v.site != "" && slices.Contains(v.app.Goals, condition) { // the page's goals panel shows this event
 			cut = true
 			continue
 		}
@@ -76,12 +76,13 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	return nil
 }
 
-// onePage is the number of visitors who saw only one page. It is read only on request, because it needs the rows of all pages.
+// onePage is the number of visitors who saw only one page. The number is read only on request, because its query reads the
+// rows of all pages.
 type onePage struct {
 	report.OnePage
-	Ask    string // link that requests it; "": it was requested
+	Ask    string // link that requests the number; "": already requested
 	Share  string
-	Reason string // why it is unavailable; "": it is available
+	Reason string // why the number is unavailable; "": it is available
 	From   source
 }
 
@@ -108,8 +109,8 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 
 const firstEvents = 10
 
-// inTime reads an optional part of a page. If that takes too long or is not possible, it returns the reason to show instead,
-// so that the page does not fail.
+// inTime runs read, which reads an optional part of a page. If read takes longer than d.within, or a filter makes the part
+// unavailable, inTime returns the reason to show instead, and no error. So the rest of the page is still shown.
 func (d *Dashboard) inTime(ctx context.Context, v view, read func(ctx context.Context) error) (reason string, err error) {
 	within, cancel := context.WithTimeout(ctx, d.within)
 	defer cancel()
@@ -119,7 +120,7 @@ func (d *Dashboard) inTime(ctx context.Context, v view, read func(ctx context.Co
 	return v.reasonOf(err)
 }
 
-// reasonOf returns the text of an error that means that numbers are unavailable. It returns other errors unchanged.
+// reasonOf returns the text of an error about the filter, to show it instead of numbers. It returns other errors unchanged.
 func (v view) reasonOf(err error) (string, error) {
 	if fault, is := errors.AsType[*visit.Error](err); is && fault.Kind == visit.Invalid && fault.Field == "where" {
 		return v.app.fault(visit.InField("", fault)), nil

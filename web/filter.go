@@ -12,24 +12,27 @@ import (
 	"footfall/visit/tag"
 )
 
-// A view may be filtered by conditions on visitors (view.where). migrations/report/filters.sql defines their meaning.
+// A view may be filtered by conditions on visitors (view.where). migrations/report/filters.sql defines the meaning of
+// conditions.
 
-// chip shows a condition and links to the view without it.
+// chip shows a condition, with links to change the filter.
 type chip struct {
 	Not           bool
 	Name, Value   string
-	Link, Negated string // without it, and with its opposite
+	Link, Negated string // to the view without the condition, and with the opposite condition
 }
 
 var (
-	// These characters have a meaning in conditions, so they are escaped in values.
+	// special escapes the characters that have a meaning in conditions. If a value contains text that looks like such an escape,
+	// escaped finds it. plain and percent serve to revert both steps.
 	special = strings.NewReplacer("|", "%7C", "*", "%2A", "!", "%21")
 	escaped = regexp.MustCompile(`(?i)%(7C|2A|21|25)`)
 	plain   = strings.NewReplacer("%7C", "|", "%7c", "|", "%2A", "*", "%2a", "*", "%21", "!")
 	percent = regexp.MustCompile(`(?i)%25(7C|2A|21|25)`)
 )
 
-// conditionOf returns the condition that a tag has a value.
+// conditionOf returns the condition that selects visitors with a value of a tag. A few names have another meaning in
+// conditions, so tags with these names get the prefix tag.
 func conditionOf(name, value string) string {
 	if slices.Contains([]string{"page", "event", "new", "returning"}, name) {
 		name = "tag." + name
@@ -49,8 +52,8 @@ func shownValue(written string) string {
 	return strings.ReplaceAll(plain.Replace(percent.ReplaceAllString(written, mark+"$1")), mark, "%")
 }
 
-// readWhere reads the conditions from the query, without duplicates. If the view is about a single page, the conditions apply
-// to the visitors who saw that page.
+// readWhere reads the conditions from the query, without duplicates. If the view has conditions and is about a single page,
+// it becomes a view of the site, with the page as one more condition.
 func (v *view) readWhere(given []string) error {
 	for _, c := range given {
 		if c = visit.StoredCondition(strings.TrimSpace(c)); c != "" && !slices.Contains(v.where, c) {
@@ -76,19 +79,20 @@ func (v *view) readWhere(given []string) error {
 	return nil
 }
 
-// mayBeCondition reports whether a text is safe to pass to the database, which then checks its syntax.
+// mayBeCondition reports whether a text is safe to pass to the database. The database then checks the text's syntax.
 func mayBeCondition(c string) bool {
 	return len(c) <= mostPath && utf8.ValidString(c) && !strings.ContainsRune(c, 0)
 }
 
-// sharesCondition reports whether a reader with a shared link may use a condition. An app's own tags may identify persons, and
-// events belong to the app, not to the site.
+// sharesCondition reports whether a reader with a shared link may use a condition. Conditions on events and on the app's own
+// tags are not allowed. Own tags may identify persons, and events belong to the app, not to the site.
 func (v view) sharesCondition(c string) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(c, "!"), ":")
 	return slices.Contains([]string{"page", "new", "returning"}, name) || slices.Contains(tag.Names, name)
 }
 
-// toggled returns the view with a condition, or without it if it already has that condition.
+// toggled returns the view with the condition c. If the view already has c, toggled removes it. If the view is about a single
+// page, that page becomes a condition, too.
 func (v view) toggled(c string) view {
 	return v.of(v.site, "").with(func(o *view) {
 		o.where = slices.DeleteFunc(slices.Clone(v.where), func(other string) bool { return other == c })
@@ -102,7 +106,6 @@ func (v view) toggled(c string) view {
 	})
 }
 
-// chips returns a chip for each condition.
 func (v view) chips() (chips []chip) {
 	for _, c := range v.where {
 		rest, not := strings.CutPrefix(c, "!")
@@ -137,8 +140,9 @@ func (v view) conditionNames(c string) (name, value string) {
 	return v.tagLabel(strings.TrimPrefix(name, "tag.")), strings.Join(values, v.say("where.or"))
 }
 
-// single reports whether the only condition is that a tag has one of some values. The daily numbers for such a condition are
-// kept for ever.
+// single reports whether the filter has only one condition: that a tag has one of some values. Daily sums for each value of a
+// tag are kept for ever, even when the rows of visits are deleted. single is false for ranges that are too long for a chart
+// by day.
 func (v view) single() bool {
 	if len(v.where) != 1 || v.in.Days() > mostDayBars {
 		return false
@@ -148,8 +152,9 @@ func (v view) single() bool {
 	return ofTag && !slices.Contains(strings.Split(values, "|"), report.WithoutTag)
 }
 
-// readFiltered reads parts of the page in one statement. Days on which the tags of some visitors are not recorded leave the
-// range, unless the filter is a single tag, whose daily sums are kept. If no parts are given, it only finds these days.
+// readFiltered reads the parts of a filtered page in one statement, into v.filtered. If some visitors' tags are not recorded
+// on the first days, it moves v.since to the first day with all tags, and reads again. But if v.single, it reads daily sums
+// for the whole range instead. Without parts, it only sets v.known, v.since and v.erased.
 func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) error {
 	for len(v.where) > 0 && v.since > 0 && v.stretch().In != none {
 		look := v.filterLook()
@@ -179,7 +184,7 @@ func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) 
 	return nil
 }
 
-// partsOf returns the report parts that a page needs, or a list of all rows of a panel.
+// partsOf returns the report parts to read for the page, or for a list of all rows of one panel.
 func (v view) partsOf() []string {
 	switch v.all {
 	case "":
@@ -200,7 +205,8 @@ func (v view) filterLook() report.Look {
 	return look
 }
 
-// keepMore returns since when filters are available, and how to keep data for longer.
+// keepMore returns a sentence about the first day on which filters are available, and about how to keep data for longer. It
+// returns "" if filters are available on all days.
 func (v view) keepMore() string {
 	if v.known == 0 {
 		return ""
@@ -211,7 +217,8 @@ func (v view) keepMore() string {
 // onlySums reports whether only the daily sums of a single tag are available in the range.
 func (v view) onlySums() bool { return v.known > 0 && v.single() }
 
-// brings returns a link to the pages to which the view's single source or campaign brought visitors; "": none.
+// brings returns a link to the pages to which a source or campaign brought visitors. It returns "" if the filter is not
+// exactly one source or campaign.
 func (v view) brings() string {
 	if len(v.where) != 1 {
 		return ""
@@ -223,7 +230,7 @@ func (v view) brings() string {
 	return v.of(v.site, "").with(func(o *view) { o.fromBy, o.value = name, shownValue(written) }).link() + "#pages"
 }
 
-// suggestions returns conditions with values from the page's panels.
+// suggestions returns conditions to suggest for the filter: the values in the page's panels, new and returning.
 func suggestions(panels []*list) (some []string) {
 	for _, p := range panels {
 		for _, r := range p.Rows {

@@ -12,17 +12,18 @@ import (
 // mostSteps is the maximum number of steps in a funnel.
 const mostSteps = 8
 
-// byDay splits a goal by day.
+// byDay is the value of the parameter goal_by that splits a goal's numbers by day.
 const byDay = "day"
 
-// reachedPage shows how many visitors of a site reached a goal, by day or tag, or a funnel.
+// reachedPage shows how many visitors of a site reached a goal, by day or by a tag. Or it shows how many visitors completed
+// each step of a funnel.
 type reachedPage struct {
 	frame
 	Heading heading
 	Range   rangeBar
 	Chips   []chip
 	Back    string
-	Goal    string // readable form; "": it is a funnel
+	Goal    string // the goal in readable form; "": the page shows a funnel
 	Only    string // link to the visitors who reached the goal; "": none
 	By      []option
 	List    list
@@ -33,7 +34,7 @@ type reachedPage struct {
 	Hint    []string // suggested pages and events
 }
 
-// readReached reads the goal or the funnel's steps from the query.
+// readReached reads the goal or the funnel's steps from the query, and whether the number of one-page visitors is requested.
 func (v *view) readReached(q map[string][]string) error {
 	if v.site == "" || v.path != "" {
 		return nil
@@ -86,7 +87,7 @@ func readStep(typed string) string {
 	return visit.StoredCondition(value)
 }
 
-// stepText returns the text for a step's field, without the prefix for a page or event if readStep adds it again.
+// stepText returns the text for a step's field. It omits the prefix page: or event: if readStep would add the same prefix.
 func stepText(step string) string {
 	rest, isNot := strings.CutPrefix(step, "!")
 	for _, prefix := range []string{"page:", "event:"} {
@@ -120,11 +121,11 @@ func goalName(condition string) string {
 	return shownPart(shownValue(value))
 }
 
-// shownPart returns a text that contains paths in readable form.
+// shownPart returns a text with its paths in readable form.
 func shownPart(text string) string { return visit.Shown("/" + text)[1:] }
 
-// goals reads how many visitors of a site reached the app's goals. A shared link to a single site shows no goals and events,
-// because they belong to the app.
+// goals reads how many visitors of a site reached the app's goals. Goals belong to the app, so a shared link to a single site
+// does not show them.
 func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err error) {
 	if v.path != "" || v.ofEvents() || v.onlySums() {
 		return nil
@@ -231,8 +232,8 @@ func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error
 
 const suggestedSteps = 20
 
-// suggestSteps reads the pages of the site and the events of the app as suggestions for steps. A shared link shows no events,
-// because they belong to the app.
+// suggestSteps reads suggestions for steps: the pages of the site and the events of the app. Events belong to the app, so a
+// shared link shows only pages.
 func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage) error {
 	for _, of := range []struct{ site, condition string }{{v.site, "page:/"}, {visit.EventSite, "event:"}} {
 		if of.site == visit.EventSite && v.app.Shared != nil {
@@ -251,7 +252,7 @@ func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage)
 	return nil
 }
 
-// asksReached returns the report and its parameters for a goal or a funnel.
+// asksReached is like asks, for the panels about goals and funnels.
 func (v view) asksReached(panel string, look report.Look) (name string, _ report.Look) {
 	switch {
 	case panel == "goals" && v.goal == "" && !v.funnel && len(v.app.Goals) > 0 && !v.app.ofOneSite():

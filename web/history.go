@@ -11,16 +11,15 @@ import (
 	"footfall/visit"
 )
 
-// told are the imported numbers for days of a range. Visitors are the sum over days. A number that is unknown on some day is
-// report.Unknown.
+// told holds the imported numbers of a range: the number of imported days, and sums over these days. A sum is report.Unknown
+// if the number of any of these days is unknown.
 type told struct {
 	days                 int
 	visitors, fresh, hot int64
 }
 
-// readTold reads the imported numbers for the page: those of the range, and those of the earlier days that the page's chart
-// adds. If numbers were imported for days before the view's first day, the first day moves back. Under a filter, imported
-// numbers are not available.
+// readTold reads the imported numbers for the page. They include the earlier days that the chart adds to a short range. If
+// imported numbers start before v.since, readTold moves v.since back. Under a filter, imported numbers are not available.
 func (d *Dashboard) readTold(ctx context.Context, v *view) (err error) {
 	if v.site == "" || len(v.where) > 0 {
 		return nil
@@ -37,7 +36,7 @@ func (d *Dashboard) readTold(ctx context.Context, v *view) (err error) {
 	return err
 }
 
-// firstTold returns the first imported day; 0: none.
+// firstTold returns the first day with imported numbers of the view's site or page; 0: none.
 func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
 	first, err := d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: visit.AllDays, N: 1})
 	if len(first) == 0 {
@@ -46,8 +45,8 @@ func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
 	return first[0].Day, err
 }
 
-// alone fills the page of a target that was never counted here, or not in these days. page.Never is set if the target was not
-// imported, either.
+// alone fills the page of a target that was not counted here by the end of the range. The page then shows only imported
+// numbers. If the target has no imported numbers either, alone only sets page.Never.
 func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 	first, err := d.firstTold(ctx, v)
 	if page.Never, page.Alone = first == 0, first > 0; page.Never {
@@ -58,7 +57,8 @@ func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
 	return cmp.Or(d.chart(ctx, v, page), d.toldPages(ctx, v, page))
 }
 
-// toldSites adds sites that were only imported, and returns the last imported day of each.
+// toldSites adds the sites that have imported numbers but were never counted here. until has a text for each of these sites:
+// its source and its last imported day.
 func (d *Dashboard) toldSites(ctx context.Context, v view, sites *report.Panel[report.SiteBetween]) (until map[string]string, err error) {
 	told, err := d.reader.HistorySites(ctx, v.app.Name, report.DeepestTop)
 	until = map[string]string{}
@@ -70,7 +70,8 @@ func (d *Dashboard) toldSites(ctx context.Context, v view, sites *report.Panel[r
 	return until, err
 }
 
-// toldPages reads the imported pages of a site: the first ones of a range, or all.
+// toldPages reads the imported numbers of a site's pages in the range. It adds a list of the first pages, or of all pages if
+// v.all is "told".
 func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) error {
 	if v.path != "" || v.toldIn(v.stretch().In).days == 0 {
 		return nil
@@ -107,8 +108,8 @@ func (v view) toldIn(in visit.Range) (t told) {
 	return t
 }
 
-// uncounted reports whether a range has no numbers, neither counted nor imported. The page of all sites is excluded, because
-// it does not read imports.
+// uncounted reports whether a range has neither counted nor imported numbers. It is false for the page of all sites, which
+// does not read imports.
 func (v view) uncounted(in visit.Range) bool {
 	return v.site != "" && (v.began == 0 || in.To < v.began) && v.toldIn(in).days == 0
 }
@@ -132,8 +133,8 @@ func (v view) toldUntil(source string, until int32) string {
 	return l.Say("history.until", "source", l.Of(visit.CountedBy(source)), "day", l.LongDay(until))
 }
 
-// beside adds the imported numbers to the numbers of a range. The number of visitors on several days is then unknown, because
-// imports do not contain who visited on several days.
+// beside adds the imported numbers t to the counted numbers n of a range of days. For more than one day, the number of
+// visitors is then unknown: imports do not record who visited on several days.
 func (t told) beside(n report.Numbers, days int) report.Numbers {
 	if t.days == 0 {
 		return n
@@ -145,7 +146,8 @@ func (t told) beside(n report.Numbers, days int) report.Numbers {
 	return n
 }
 
-// numbers makes the tiles of a range, including imported numbers, which are not compared.
+// numbers sets the page's tiles, from the counted numbers in rows and the imported numbers. Imported numbers are not compared
+// with earlier days.
 func (page *targetPage) numbers(v view, rows []report.Numbers) {
 	told := v.toldIn(v.stretch().In)
 	page.OnlySums = page.OnlySums || told.days > 0
@@ -173,7 +175,7 @@ func (t told) explain(v view, tiles []tile) {
 	}
 }
 
-// told adds imported numbers to a chart, next to its bars and in its table. plotted are the chart's bars as drawn.
+// told adds imported numbers to the chart's table (c.Bars) and to the chart's drawn bars (plotted).
 func (c *chart) told(v view, plotted []draw.PlotBar) {
 	if c.ByHour || len(c.Bars) == 0 {
 		return
@@ -210,7 +212,7 @@ func (c *chart) told(v view, plotted []draw.PlotBar) {
 		n := t.beside(report.Numbers{Uniques: b.Visitors, NewVisitors: b.NewVisitors, Pv: b.Pv, Hot: b.Hot}, in.Days())
 		b.Visitors, b.NewVisitors, b.Hot = n.Uniques, n.NewVisitors, n.Hot
 	}
-	if v.began == 0 || all.To < v.began { // nothing was counted here
+	if v.began == 0 || all.To < v.began { // the whole chart is before the first counted day
 		c.Summary = ""
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 const hoursOfDay = 24
 
-// byHour reports whether the chart shows the hours of a day. Only sites have such a chart.
+// byHour reports whether the chart shows the hours of a day. Only sites have a chart by hour.
 func (v view) byHour() bool { _, by, _ := v.charted(); return by == hourly }
 
 // hours reads the bars of a day's chart by hour. On the current day, only past hours are compared.
@@ -53,7 +53,7 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 		}
 		c.Bars = append(c.Bars, row)
 	}
-	if len(v.where) == 0 { // read only for the notes of the day
+	if len(v.where) == 0 { // this report is read only for the day's notes
 		look := v.look()
 		look.Period, look.Before, look.Compared = periods[0], 0, none
 		day, err := d.reader.Chart(ctx, look)
@@ -74,8 +74,8 @@ func (v view) earlier() string { return v.say("chart.earlier", "count", v.daysBe
 
 func hours(hour int) string { return fmt.Sprintf("%02d:00 – %02d:00", hour, hour+1) }
 
-// hoursSummary describes the visitors of the past hours and the busiest hour. On the current day it also sets the change in
-// the first tile, which compares with the same hours of the earlier day.
+// hoursSummary describes the visitors of the past hours and the busiest hour. On the current day, it also sets the change in
+// the first tile: the visitors so far, compared with the same hours of the earlier day.
 func (page *targetPage) hoursSummary(l *words.Language, over int, unknown int64) (text string) {
 	c := &page.Chart
 	most, now, then := 0, int64(0), int64(0)

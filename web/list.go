@@ -20,9 +20,9 @@ type list struct {
 	Part      part
 	Notes     []template.HTML // below the rows
 	Help      string
-	Links     []option // before the source
+	Links     []option // links above the source
 	From      source
-	Columned  option   // link to more columns, or back
+	Columned  option   // link that shows more columns, or fewer columns again
 	OnePage   *onePage // nil: not for this list
 }
 
@@ -30,10 +30,10 @@ type column struct {
 	Label, Means, Link string
 	Chosen             bool
 	Class              string
-	Sort               string // name of the column's number; rows are sorted by it
+	Sort               string // name of the column's number, by which rows can be sorted
 }
 
-// Order returns the sort direction of the column, or "" if the rows are not sorted by it.
+// Order returns the sort direction of the column, or "" if the rows are not sorted by the column.
 func (c column) Order() string {
 	switch {
 	case !c.Chosen:
@@ -48,7 +48,7 @@ type row struct {
 	Class         string // none or chosen
 	Name, Link    string
 	Stored, Value string // stored forms, as titles of the link and the name
-	Calls, Until  string // next to and below the name
+	Calls, Until  string // texts next to the name and below the name
 	Bar           template.HTML
 	Cells         []cell
 
@@ -61,10 +61,10 @@ type cell struct {
 	Change *change // instead of a text
 }
 
-// Classes returns the classes of the section.
+// Classes returns the CSS classes of the list's section.
 func (l *list) Classes() string { return strings.TrimSpace(l.Class + " " + l.Side) }
 
-// add adds a row with its values, by the names of columns: numbers, changes, text or HTML.
+// add adds a row. values are the row's numbers, changes, texts or HTML, by the Sort of their column.
 func (l *list) add(v view, r row, values map[string]any) {
 	for _, c := range l.Columns[1:] {
 		shown := cell{Class: c.Class, Text: values[c.Sort]}
@@ -84,7 +84,7 @@ func (l *list) note(text string) {
 	l.Notes = append(l.Notes, template.HTML(template.HTMLEscapeString(text)))
 } //nolint:gosec // escaped
 
-// choose marks a row that is selected by the filter.
+// choose returns the row. If chosen is true, the row is marked as selected by the filter.
 func (r row) choose(chosen bool) row {
 	if chosen {
 		r.Class = "chosen"
@@ -95,7 +95,8 @@ func (r row) choose(chosen bool) row {
 // Chosen reports whether the filter selects the row.
 func (r row) Chosen() bool { return r.Class == "chosen" }
 
-// columnsOf returns a column of names and columns of numbers, each given by its name and label.
+// columnsOf returns a column of names, and a column of numbers for each pair in labels: the column's Sort, and the key of its
+// label.
 func (v view) columnsOf(names string, labels ...string) []column {
 	columns := []column{{Label: names}}
 	for i := 0; i < len(labels); i += 2 {

@@ -13,14 +13,14 @@ const (
 	listedRows = 100 // on a page of its own
 )
 
-// part describes the rows that a list shows, with links to more. At most report.DeepestTop rows can be sorted.
+// part describes the rows that a list shows, with links to more rows. At most report.DeepestTop rows can be sorted.
 type part struct {
 	Label       string // "": all rows are shown
 	First, Next string // links; "": none
 	Cut         bool   // there are more rows than can be sorted
 }
 
-// part returns the part of a list of this many rows, after the skipped ones.
+// part returns the part of a list that the page shows, after v.skip skipped rows. rows is the length of the whole list.
 func (v view) part(rows int) (p part) {
 	if v.skip == 0 && rows <= listedRows {
 		return p
@@ -39,7 +39,8 @@ func (v view) part(rows int) (p part) {
 	return p
 }
 
-// toNumbers returns the link from a list of all rows to the page with numbers; "": the page shows numbers.
+// toNumbers returns the link from a list of all rows to the page with numbers. It returns "" if the view is the page with
+// numbers.
 func (v view) toNumbers() string {
 	if v.all == "" {
 		return ""
@@ -47,8 +48,8 @@ func (v view) toNumbers() string {
 	return v.with(func(o *view) { o.all = "" }).link()
 }
 
-// listed returns the pages for the list, in the chosen order: all visited pages or, if there is a search, the pages that match
-// it. all is the number of these pages, but at most DeepestTop + 1.
+// listed returns the rows of the list of pages, in the chosen order: all visited pages, the pages that match a search, or the
+// pages to which a source brought visitors. all is the number of these pages, at most DeepestTop + 1.
 func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[report.Page], all int, err error) {
 	n := firstPages
 	if v.all != "" {
@@ -82,7 +83,7 @@ func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[repo
 	return pages, all, err
 }
 
-// barOf returns the number that the bar of a page shows: that by which the pages are ordered, or the visits.
+// barOf returns the number that a page's bar shows: the number that the list is ordered by, or else the visits.
 func (v view) barOf(p report.Page) int64 {
 	switch v.pagesBy() {
 	case "hot":
@@ -93,7 +94,8 @@ func (v view) barOf(p report.Page) int64 {
 	return p.PV
 }
 
-// asks returns the report and its parameters for a panel's files; "": there is no such panel.
+// asks returns the name of the report for a panel's files, and the report's parameters. The name is "" if the page has no
+// panel of this name.
 func (v view) asks(panel string) (name string, look report.Look) {
 	look = v.look()
 	switch {
@@ -151,7 +153,7 @@ type source struct {
 	SQL       string
 }
 
-// source returns the links to a panel's rows. Under a shared link, they stay below that link.
+// source returns the links to the files with a panel's rows. Under a shared link, these links are below the shared link.
 func (v view) source(panel, sql string) source {
 	name, look := v.asks(panel)
 	if name == "" || v.app.Shared != nil {

@@ -16,8 +16,8 @@ import (
 type Place struct {
 	Root  string          // path below which all pages are; "": /
 	Words *words.Language // nil: English
-	At    *url.URL        // address of the page; nil: it cannot be opened again
-	Kept  bool            // the address selects the language, so links do, too
+	At    *url.URL        // address of the page; nil: the address cannot be opened again
+	Kept  bool            // the address selects the language, so links on the page select it, too
 
 	Reader Reader
 }
@@ -33,7 +33,7 @@ func (p Place) words() *words.Language {
 
 func (p Place) say(key string, places ...any) string { return p.words().Say(key, places...) }
 
-// Lang returns the language for HTML.
+// Lang returns the language for the HTML attribute lang.
 func (p Place) Lang() string { return p.words().Tag }
 
 // fault returns an error as sentences, each on its own line; "" for nil.
@@ -62,7 +62,7 @@ func (p Place) Scripts() string {
 	return string(body)
 }
 
-var scripts sync.Map // by language
+var scripts sync.Map // results of Scripts, by language
 
 // Offered is a language in which the page is available, with its link.
 type Offered struct {
@@ -70,7 +70,7 @@ type Offered struct {
 	Chosen          bool
 }
 
-// Languages returns the languages of the page.
+// Languages returns the languages to choose from. It returns nil if there is only one, or if the page cannot be opened again.
 func (p Place) Languages() (all []Offered) {
 	if p.At == nil || len(words.All()) == 1 {
 		return nil
@@ -84,10 +84,12 @@ func (p Place) Languages() (all []Offered) {
 	return all
 }
 
-// leads matches links and forms in a page. GET forms replace the query of their address by their fields.
+// leads matches links and forms in a page. A form that uses GET replaces the query of its address with its fields, so it
+// needs a field for the language.
 var leads = regexp.MustCompile(` (?:href|action)="(/[^"#]*|\?[^"#]*)|<form (?:class="[a-z]+" )?(?:role="search" )?action="[^"]*">`)
 
-// keep adds the language to all links and forms, if the page's address has it.
+// keep adds the language to the forms of a page, and to the links except those to the API and to files. If the page's address
+// does not select the language, keep adds nothing.
 func (p Place) keep(body []byte) []byte {
 	if !p.Kept {
 		return body

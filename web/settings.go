@@ -12,12 +12,12 @@ type Settings struct {
 	Place
 	Title    string
 	Crumbs   [][2]string // breadcrumbs: names and links
-	Path     string      // address of the forms
+	Path     string      // address to which the forms are sent
 	When     string      // introduction
-	Said     string      // result of a form; "": none
+	Said     string      // message after a form was submitted; "": none
 	Secret   string      // shown only once; "": none
 	Sections []Section
-	More     []Section // folded, unless a form in them has an error or is filled in
+	More     []Section // folded, unless a section is Open or a form has an error
 }
 
 // Section is a part of a settings page.
@@ -26,9 +26,9 @@ type Section struct {
 	Columns         []string
 	Rows            []Row
 	Forms           []Form
-	Pre             string    // preformatted
+	Pre             string    // preformatted text
 	Lead            [2]string // link to a related page, and its text; "": none
-	Open            bool      // a form in it is filled in
+	Open            bool      // a form of the section is already filled in
 }
 
 // Row is a row of a table, with the forms for its actions.
@@ -46,8 +46,8 @@ type Form struct {
 	Button  string
 	Of      string // subject of the button, for screen readers
 	Problem string
-	Folded  string // text of the line that opens it; "": always open
-	Weighty bool   // cannot be undone
+	Folded  string // text of the line that unfolds the form; "": the form is always visible
+	Weighty bool   // the action cannot be undone
 }
 
 // Field is a field of a form. Problem is the error in its submitted value.
@@ -56,7 +56,7 @@ type Field struct {
 	Kind                              string // text, lines, select, beside (a select next to its label), file, radio, checks, check, password
 	Choices                           []Choice
 	Offered                           []string // suggestions for a text
-	Was                               *string  // the shown value, which is submitted, too
+	Was                               *string  // value when the page was made; sent with the form to find the fields that the user changed
 	Optional                          bool
 	Complete                          string // value of autocomplete
 }
@@ -68,7 +68,7 @@ type Choice struct {
 	Chosen bool
 }
 
-// labels replaces names of fields that are unclear on their own.
+// labels has the labels of fields whose names are unclear on their own.
 var labels = map[string]string{
 	"tz": "Time zone", "ipv6-prefix": "IPv6 prefix", "respect-dnt": "Respect Do Not Track", "uri": "Page", "url": "Address", "site": "Host",
 	"access": "Who may count", "visitor": "How visitors are distinguished", "public-counts": "Public numbers",
@@ -137,7 +137,6 @@ func (s *Settings) speak(l *words.Language) {
 	}
 }
 
-// all returns all sections.
 func (s *Settings) all() (all []*Section) {
 	for _, sections := range [][]Section{s.Sections, s.More} {
 		for i := range sections {
@@ -147,14 +146,14 @@ func (s *Settings) all() (all []*Section) {
 	return all
 }
 
-// MoreOpen reports whether a folded section needs attention.
+// MoreOpen reports whether the sections in More must be unfolded: one of them is Open, or a form has an error.
 func (s Settings) MoreOpen() bool {
 	return slices.ContainsFunc(s.More, func(section Section) bool {
 		return section.Open || slices.ContainsFunc(section.Forms, func(f Form) bool { return f.Problem != "" || f.Wrong() })
 	})
 }
 
-// ofWords are columns whose cells are translated.
+// ofWords lists the columns whose cells are translated.
 var ofWords = []string{"Permissions", "Browser", "Counted by", Label("site"), Label("private")}
 
 func speakForms(forms []Form, say func(...*string)) {
@@ -164,7 +163,7 @@ func speakForms(forms []Form, say func(...*string)) {
 		for j := range f.Fields {
 			field := &f.Fields[j]
 			say(&field.Help, &field.Problem)
-			if field.Kind != "beside" { // its label is the name of an app
+			if field.Kind != "beside" { // for this kind, the label is the name of an app
 				say(&field.Label)
 				continue
 			}
@@ -191,7 +190,7 @@ func (f Form) HasFile() bool {
 	return slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Kind == "file" })
 }
 
-// Rows returns the height of a text area.
+// Rows returns the height of a text area, in lines.
 func (f Field) Rows() int { return min(strings.Count(f.Value, "\n")+2, 12) }
 
 // dict makes a map of names and values, for templates that call other templates.

@@ -72,8 +72,9 @@ func yearOf(day int32) visit.Range {
 	return visit.Range{From: day/10000*10000 + 101, To: day/10000*10000 + 1231}
 }
 
-// beside returns the view of the preceding or following range: for a month another month, for a year another year. There is
-// none after today, and none for all days.
+// beside returns the view of the next range (step 1) or of the previous range (step -1). Next to a month is a month, next to
+// a year a year, and otherwise a range of equal length. found is false for all days, and if the range would start after today
+// or before year 1.
 func (v view) beside(step int) (next view, found bool) {
 	if v.span == "all" {
 		return v, false
@@ -100,8 +101,9 @@ func (v view) beside(step int) (next view, found bool) {
 	return next, true
 }
 
-// daysBefore returns how many days before the range the compared range begins. It is a multiple of a week, so that Sundays
-// are compared with Sundays, unless the reader selected the days right before. 0 means no comparison.
+// daysBefore returns how many days the compared range is earlier than the view's range; 0: no comparison. If the reader
+// selected the days right before, it is the length of the range. Otherwise it is a multiple of 7, so that Sundays are
+// compared with Sundays.
 func (v view) daysBefore() int {
 	week := 7
 	if len(v.where) > 0 { // filters are mostly unavailable for the preceding days
@@ -118,15 +120,16 @@ func (v view) daysBefore() int {
 	return (v.in.Days() + week - 1) / week * week
 }
 
-// A range has a bar for each day as long as the bars are distinguishable.
+// By default, a range of up to mostDayBars days has a bar for each day. A range of up to mostWeekBars weeks has a bar for
+// each week. Longer ranges have a bar for each month. So the bars stay distinguishable.
 const (
 	mostDayBars  = 92
 	mostWeekBars = 106
-	chartedDays  = 28 // for ranges of less than fewDays, the chart adds preceding days
+	chartedDays  = 28 // a chart of fewer than fewDays days also shows preceding days: this many days in all
 	fewDays      = 7
 )
 
-// charted returns the range of the chart, its period, and the periods to choose from.
+// charted returns the range of the chart, the period of its bars, and the periods to choose from.
 func (v view) charted() (in visit.Range, period string, may []string) {
 	in = v.stretch().In
 	days := in.Days()

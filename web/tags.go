@@ -13,7 +13,7 @@ import (
 
 const firstTags = 10 // rows of a panel
 
-// titleOf returns the title of a tag's panel. An app's own tag has its name.
+// titleOf returns the title of a tag's panel. For an app's own tag, the title is the tag's name.
 func (v view) titleOf(name string) string {
 	if slices.Contains(tag.Names, name) && name != hourly {
 		return v.say("tags." + name + "-title")
@@ -29,15 +29,15 @@ func (v view) tagLabel(name string) string {
 	return name
 }
 
-// named are conditions and splits with names of their own, apart from built-in tags.
+// named are the conditions and splits that have a translated name but are not built-in tags.
 var named = []string{byDay, "page", "event", "new", "returning"}
 
-// readTags reads the tags of the app's panels.
+// readTags reads the names of the app's tags, by panel.
 func (d *Dashboard) readTags(ctx context.Context, app *App) error {
 	names, err := d.reader.TagNames(ctx, app.Name)
 	app.tags = map[string][]string{}
 	for _, t := range names {
-		panel := "with" // includes the app's own tags
+		panel := "with" // for all other tags, including the app's own
 		if slices.Contains(fromTags, t.Name) {
 			panel = "from"
 		}
@@ -57,8 +57,8 @@ func (a App) usualTag(panel string) string {
 	return ""
 }
 
-// tags returns the tags of a panel, the default first. Sites have all tags. Pages have only source and campaign, and none under
-// a shared link: if a page has one visitor, the tags would reveal that visitor's source.
+// tags returns the tags of a panel, the default first. Sites have all tags. Pages have only source and campaign. Under a
+// shared link, pages have no tags: if a page has one visitor, a tag would reveal that visitor's source.
 func (v view) tags(panel string) (tags []string) {
 	if v.ofEvents() {
 		return nil
@@ -174,7 +174,7 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 	return nil
 }
 
-// noteTags adds notes: since when the tags are recorded, and the maker of the country database.
+// noteTags adds notes below a tag panel: the first day with tags, and the maker of the country database.
 func (v view) noteTags(p *list, chosen string, since int32, hasValues bool) {
 	if since > v.look().In.From && len(v.where) == 0 {
 		p.note(v.say("tags.since", "day", v.app.words().Dated(since)))
@@ -186,8 +186,9 @@ func (v view) noteTags(p *list, chosen string, since int32, hasValues bool) {
 	}
 }
 
-// withNone adds the visits without the tag to its values, if there are such visits or no values. They come last, except for
-// the source, where they are direct visits and sorted like a value.
+// withNone adds the row none, the visits without the tag, to the rows of the tag's values. If there are no such visits, it
+// adds the row only if there are no values. The row comes last, except for the tag source: visits without a source are direct
+// visits, and sorted like a value.
 func (v view) withNone(name string, values []report.TagValue, none report.TagValue) []report.TagValue {
 	if none.Pv == 0 && len(values) > 0 {
 		return values
@@ -220,8 +221,8 @@ func (v view) leadsToPages(name string) bool {
 	return v.app.Shared == nil && tag.IsOfPages(name)
 }
 
-// brought reads the pages of a site to which a source or campaign brought visitors, as far as the pages have numbers of their
-// own.
+// brought reads the pages of a site to which a source or campaign brought visitors. A page that is only counted in a sum of
+// pages is not listed separately.
 func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[report.Page], err error) {
 	_, look := v.asks("tag-pages")
 	read, err := d.reader.TagPages(ctx, look)
@@ -235,7 +236,7 @@ func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[rep
 
 var devices = []string{"desktop", "phone", "tablet"}
 
-// tagName returns a value in readable form.
+// tagName returns a tag's value in readable form.
 func tagName(l *words.Language, name, value string) string {
 	switch {
 	case value == report.WithoutTag && name == tag.Source:
@@ -251,7 +252,7 @@ func tagName(l *words.Language, name, value string) string {
 	case tag.Language:
 		return cmp.Or(l.Tongue(value), value)
 	case tag.Device:
-		if slices.Contains(devices, value) { // callers may send others
+		if slices.Contains(devices, value) { // callers may send other values
 			return l.Say("tags." + value)
 		}
 	}

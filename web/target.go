@@ -19,8 +19,8 @@ type targetPage struct {
 	Heading     heading
 	Range       rangeBar
 	Nobody      bool   // no visit in the range
-	Never       bool   // nor at any time
-	Alone       bool   // imported, but not counted here
+	Never       bool   // no counted or imported visit at any time
+	Alone       bool   // imported on some days, but not counted here by the end of the range
 	Told        *list  // imported pages; nil: none
 	Outside     string // why no day of the range can have numbers; "": some can
 	Tiles       []tile
@@ -28,14 +28,14 @@ type targetPage struct {
 	AllTime     *report.Totals // totals that include offsets; nil: there are no offsets
 	AllTimeFrom source
 	Chips       []chip
-	KeepMore    string // since when tags are recorded, and how to keep more; "": on all days
+	KeepMore    string // a sentence: since when tags are recorded, and how to keep them longer; "": on all days
 	Erased      int64
 	OnlySums    bool   // only the daily sums of a single tag are available
 	Only        string // link to the site, filtered by visitors of this page; "": none
 	InPages     string // link to the page with the script tag; "": not for a site, or the reader has a shared link
 	Who         string // link to the list of visitors; "": the reader may not see it
 	Chart       chart
-	NoteAt      string // link to add a note to the day; "": several days, or the reader may not
+	NoteAt      string // link to add a note to the day; "": several days, or the reader may not change the app
 	Tags        []*list
 	New, Back   int64  // new and returning visitors
 	Pages       *list  // of a site; nil: not listed
@@ -45,7 +45,7 @@ type targetPage struct {
 	OfApp       bool // all sites as one
 	Returns     []report.Returned
 
-	Returned, MostReturned int64 // in total, and in one row
+	Returned, MostReturned int64 // number of returns in total, and in the largest row
 
 	Sides       map[string]string // left or right, if there is room for two columns; "full": across both
 	ReturnsFrom source
@@ -61,7 +61,7 @@ type heading struct {
 	Title        string // the page's own title; "": unknown
 	Open         string // address of the page itself; "": none
 	Range        string // the days, in words
-	Since        string // since when the days were counted; "": all were
+	Since        string // since when days were counted; "": all days of the range were
 	Filtered     string // since when filters are available; "": on all days
 	Compared     string // the comparison, or why there is none; "": not requested
 	Zone         string
@@ -73,14 +73,14 @@ type tile struct {
 	Number      string
 	Change      change
 	Before      string
-	Full        string // the change in numbers, if it differs from Number
+	Full        string // the two compared numbers, if Number is not one of them
 }
 
 type search struct {
 	Part   string // "": no search
 	Action string
 	Keeps  [][2]string
-	All    string // link to the top pages; "": they are shown
+	All    string // link to the list of all pages; "": no search
 }
 
 type option struct {
@@ -89,7 +89,8 @@ type option struct {
 	Key         string // keyboard shortcut; "": none
 }
 
-// outside returns why no day of the range can have numbers, or "" if some can, or if the site was never counted.
+// outside returns why no day of the range can have numbers. It returns "" if some day can have numbers, or if the site was
+// never counted.
 func (v view) outside() string {
 	switch {
 	case v.known > v.app.Today || v.known > 0 && v.stretch().In == none:
@@ -157,7 +158,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	} else if err := d.allTime(ctx, v, page); err != nil {
 		return nil, err
 	}
-	page.numbers(v, numbers.Rows) // the chart by hour adds to the tiles
+	page.numbers(v, numbers.Rows) // first, because the chart by hour changes the tiles
 	for _, part := range parts {
 		if err := part(ctx, v, page); err != nil {
 			return nil, err
@@ -232,7 +233,7 @@ func (v view) pageSearch() *search {
 	return form
 }
 
-// pageRow returns the row of a page. It skips events in the pages of an app.
+// pageRow returns the row of a page. shown is false for events, which the list of all sites' pages omits.
 func (v view) pageRow(p report.Page, most int64) (_ row, shown bool) {
 	site, path := v.site, strings.TrimPrefix(p.URI, v.site)
 	if v.site == "" {
@@ -278,13 +279,13 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 	return nil
 }
 
-// latest are the first visitors of a day, by their ranks.
+// latest is a group of visitors whose first visit was on the same day. Their ranks are the numbers from From to To.
 type latest struct {
 	From, To int64
 	FirstDay int32
 }
 
-// bar and mix draw numbers only, which need no escaping.
+// bar and mix return drawings that contain only numbers, so they need no escaping.
 func bar(class string, part, whole int64) template.HTML {
 	return template.HTML(draw.Share(class, part, whole)) //nolint:gosec // see above
 }

@@ -7,7 +7,8 @@ import (
 	"footfall/report"
 )
 
-// allTime reads the totals for the range of all days, if the totals include offsets.
+// allTime reads the all-time totals, for the range of all days. It sets page.AllTime only if the totals include offsets
+// (numbers counted elsewhere).
 func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error {
 	if v.span != "all" {
 		return nil
@@ -19,9 +20,9 @@ func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error
 	return err
 }
 
-// tiles returns the tiles for a range. rows has one, two or three elements: the numbers of the range, of the part of it that
-// is compared, and of the previous period. A comparison of the whole range has no element for a part. Without a comparison,
-// the range is the only element. On a single day visits equal visitors, so visits have no tile.
+// tiles returns the tiles for a range. rows has one, two or three elements. The first one has the numbers of the range. With
+// a comparison, the last one has the numbers of the previous period. If only a part of the range is compared, the second of
+// three elements has the numbers of this part. On a single day visits equal visitors, so there is no tile for visits.
 func (v view) tiles(rows []report.Numbers) []tile {
 	now := rows[0]
 	one := func(name string, of func(report.Numbers) int64) tile {
@@ -68,7 +69,7 @@ func (v view) tiles(rows []report.Numbers) []tile {
 	return tiles
 }
 
-// head reads the visitors on a site now, or the title of a page.
+// head reads the number of visitors on a site now, or the title of a page.
 func (d *Dashboard) head(ctx context.Context, v view, h *heading) (err error) {
 	if v.path != "" {
 		h.Title, err = d.reader.TitleOf(ctx, v.app.Name, v.target())

@@ -19,34 +19,34 @@ type App struct {
 	Place
 	Name    string
 	Today   int32          // in the app's time zone
-	Hour    int            // current hour there
-	Zone    *time.Location // of the app
+	Hour    int            // current hour in Zone
+	Zone    *time.Location // the app's time zone
 	Closed  bool           // visible only to signed-in users
 	Names   bool           // the reader may see single visitors
-	Several bool           // may have several sites
-	Site    string         // a listed site; "": none
-	Goals   []string       // as conditions
+	Several bool           // the app may have several sites
+	Site    string         // a site in the app's list of sites; "": none
+	Goals   []string       // the app's goals, written as conditions
 	Public  string         // public numbers: off, answers, read, count
 	Shared  *Share         // nil: not opened by a shared link
 
-	// CountriesBy returns the author and licence of the country database; nil: there is none.
+	// CountriesBy returns the author and licence of the country database; nil: there is no database.
 	CountriesBy func() string
 
 	tags        map[string][]string // recorded tags by panel, the default first
 	noCountries bool                // the tag country is recorded, but has no values
 }
 
-// Tells reports whether the app shows numbers to pages.
+// Tells reports whether the app lets its pages show numbers.
 func (a App) Tells() bool { return a.Public != "off" }
 
 // Share describes a shared link.
 type Share struct {
-	Base  string // path of the link, below which its pages are
+	Base  string // path of the link; the link's pages are below this path
 	Site  string // the only visible site; "": all of the app
-	Embed bool   // in a frame of another page
+	Embed bool   // shown in a frame on another site
 }
 
-// home returns the path of the app's pages, and the site that they start with ("": all sites).
+// home returns the path of the app's pages, and the site that this path shows ("": all sites).
 func (a App) home() (path, site string) {
 	if a.Shared != nil {
 		return a.Shared.Base, a.Shared.Site
@@ -57,50 +57,50 @@ func (a App) home() (path, site string) {
 // ofOneSite reports whether a shared link shows only one site of the app.
 func (a App) ofOneSite() bool { return a.Shared != nil && a.Shared.Site != "" }
 
-// view is the complete state of a page. The address contains all of it.
+// view is the state of a page. The page's address contains all of the state that is not read from the database.
 type view struct {
 	app  App
 	site string // "": all sites of the app
-	path string // of a page, with its slash; "": the site
+	path string // path of a page, with a slash in front; "": the view is about the site
 
 	span    string      // name of the range; "": typed days
-	in      visit.Range // up to today if span is "all"
-	since   int32       // first day with numbers; 0: none, or not read
-	began   int32       // first counted day; 0: none
-	minute  int32       // of that day, since midnight; -1: unknown, or the day is not in the range
+	in      visit.Range // days of the range; if span is "all", all days up to today
+	since   int32       // first day with counted or imported numbers; 0: none, or not read
+	began   int32       // first day counted by Footfall; 0: none
+	minute  int32       // first counted minute of the day v.began; -1: unknown, or the range does not include that day
 	compare string
-	chart   string // contents of the chart
-	period  string // period of its bars; "": depends on the range
-	by      string // order of pages: a number, or the change, which also sorts tag values
+	chart   string // numbers in the chart: visitors or views
+	period  string // period of the chart's bars; "": depends on the range
+	by      string // order of pages: a number or the change. Tag values are also sorted by change.
 	more    bool   // lists show all columns
 	sort    string // order of sites
 	find    string // part of paths or titles to search pages for; "": none
 	who     bool   // shows the list of visitors
-	after   string // position in that list; "": start
+	after   string // position in the list of visitors; "": start
 	all     string // panel whose rows are all shown; "": none
 	skip    int    // rows to skip in a list
-	fromBy  string // tag of the first panel
-	withBy  string // tag of the second panel
+	fromBy  string // tag of the panel "from"
+	withBy  string // tag of the panel "with"
 	goal    string // goal whose page is shown; "": none
-	goalBy  string // day or a tag
+	goalBy  string // split of the goal's numbers: day, or a tag
 	funnel  bool   // shows the funnel
 	steps   []string
-	fields  int    // number of fields for steps
+	fields  int    // number of input fields for the steps
 	onePage bool   // shows how many visitors saw only one page
-	value   string // of fromBy: lists only the pages to which it brought visitors; "": all
+	value   string // value of the tag fromBy; lists only pages to which this value brought visitors; "": all pages
 
 	told   []report.HistoryDay // imported days
 	where  []string            // conditions that filter the visitors; none: all visitors
-	known  int32               // first day with complete tags; 0: all days
-	erased int64               // days of erased visitors, which are missing in the numbers
+	known  int32               // first day from which the tags of all visitors are recorded; 0: on all days
+	erased int64               // days of erased visitors, which are not in the numbers
 
-	filtered *report.Filtered // the filtered numbers; nil: none
+	filtered *report.Filtered // the filtered numbers; nil: the view has no filter, or they are not read
 }
 
-// hourly is the period of a day's chart, and the tag that it shows.
+// hourly is the period of a chart with a bar for each hour of a day. The tag with the visit's hour has the same name.
 const hourly = "hour"
 
-const byChange = "change" // relative, the highest first
+const byChange = "change" // order by relative change, the highest first
 
 // Values of query parameters, the default first.
 var (
@@ -112,12 +112,13 @@ var (
 	fromTags = []string{"source", "campaign", "country", "language"}
 )
 
-// usualView returns the view with which a site, or an app (""), opens.
+// usualView returns the view that a site opens with. The site "" means all sites of the app.
 func usualView(a App, site string) view {
 	return view{app: a, site: site, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}
 }
 
-// readWho reads whether the list of visitors is requested, and the position in it.
+// readWho reads whether the list of visitors is requested, and the position in this list. It fails if the reader may not see
+// single visitors.
 func (v *view) readWho(q url.Values) error {
 	if v.who = q.Has("who") && v.site != ""; !v.who {
 		return nil
@@ -195,7 +196,8 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	return v, err
 }
 
-// checkValue checks the parameter value, which lists the pages to which a tag's value brought visitors.
+// checkValue checks the query parameter value. This parameter limits the list of pages to those to which a tag's value
+// brought visitors.
 func (v view) checkValue() error {
 	switch {
 	case v.app.Shared != nil:
@@ -209,11 +211,11 @@ func (v view) checkValue() error {
 	return nil
 }
 
-// ofEvents reports whether the view shows events, or one event. They are stored as pages of a pseudo-site, but pages describe
-// them in other words: an event cannot be opened, and has no source.
+// ofEvents reports whether the view shows events, or one event. Events are stored as pages of a pseudo-site, but the
+// dashboard uses other words for them: an event cannot be opened, and has no source.
 func (v view) ofEvents() bool { return v.site == visit.EventSite }
 
-// nameOf returns the name of a site or a page.
+// nameOf returns the readable name of a site, a page or an event.
 func (v view) nameOf(uri string) string {
 	name := visit.Shown(uri)
 	if event, is := strings.CutPrefix(name, visit.EventSite); is {
@@ -222,7 +224,7 @@ func (v view) nameOf(uri string) string {
 	return name
 }
 
-// pageName returns the name of a page in the list of its site.
+// pageName returns the name of a page without its site.
 func (v view) pageName(uri string) string {
 	return strings.TrimPrefix(v.nameOf(uri), visit.Shown(v.site))
 }
@@ -230,8 +232,9 @@ func (v view) pageName(uri string) string {
 // target returns the page or site of the view; "" for all sites of an app.
 func (v view) target() string { return v.site + v.path }
 
-// address returns the URL of the site or page. Schemes are not recorded: a host with a port is most likely a local machine,
-// so it gets http. It returns "" for events, for sums of several pages, and within a frame on that site.
+// address returns the URL of the site or page. Schemes are not recorded, so address guesses: a host with a port is most
+// likely a local machine and gets http, unless the port ends in 443. It returns "" for events, for sums of several sites or
+// pages, and within a frame.
 func (v view) address() string {
 	at, err := url.Parse("//" + v.site)
 	framed := v.app.Shared != nil && v.app.Shared.Embed
@@ -249,7 +252,8 @@ func (v view) address() string {
 // stretch returns the part of the range that can be shown.
 func (v view) stretch() stretch { return v.counted().of(v.in, v.daysBefore()) }
 
-// counted returns the days that can be shown. Under a filter they may begin later than the site.
+// counted returns the days that can be shown. Under a filter, they start with the first day on which the tags of all visitors
+// are recorded.
 func (v view) counted() counted {
 	return counted{v.since, max(v.since, dayAfter(cmp.Or(v.began, v.app.Today))), v.app.Today}
 }
@@ -274,7 +278,8 @@ func (v view) look() report.Look {
 	return look
 }
 
-// sitesLook returns the report parameters for the list of sites, each of which has its own first day.
+// sitesLook returns the report parameters for the list of sites. Each site has its own first day, so the compared days do not
+// depend on the view's first day.
 func (v view) sitesLook() report.Look {
 	look, back := v.look(), v.daysBefore()
 	if over := countedFrom(firstDay, v.app.Today).of(v.in, back).Over; back > 0 && over != none {
@@ -343,7 +348,7 @@ func (v view) link(more ...string) string {
 	return path + "?" + strings.Join(query, "&")
 }
 
-// flags returns the parameters without a value.
+// flags returns the names of the query parameters that have no value.
 func (v view) flags() (flags []string) {
 	for _, flag := range []struct {
 		name string
@@ -361,7 +366,8 @@ func (v view) with(change func(*view)) view {
 	return v
 }
 
-// of returns the view of another site or page in the same range.
+// of returns the view of another site or page in the same range, without the filter. If path is "", the view is about the
+// site.
 func (v view) of(site, path string) view {
 	return v.with(func(o *view) {
 		o.site, o.path, o.find, o.who, o.after, o.all, o.skip, o.value = site, path, "", false, "", "", 0, ""
@@ -369,7 +375,8 @@ func (v view) of(site, path string) view {
 	})
 }
 
-// keeps returns hidden fields for a form that changes the parameters in but, and keeps the other parameters.
+// keeps returns the hidden fields of a form. They repeat the view's query parameters, without the parameters named in but:
+// the form sets those itself.
 func (v view) keeps(but ...string) (fields [][2]string) {
 	at, _ := url.Parse(v.link()) // always valid
 	query := at.Query()
@@ -384,6 +391,6 @@ func (v view) keeps(but ...string) (fields [][2]string) {
 }
 
 const (
-	mostPath = 2048 // bytes; the limit of a target
+	mostPath = 2048 // bytes; no stored target is longer
 	mostFind = 200  // bytes
 )

@@ -1,7 +1,7 @@
-// Package web makes the dashboard's pages from reports. It knows neither who may see them nor how requests are answered.
+// Package web makes the dashboard's pages from reports. Package handler handles the requests and checks who may see a page.
 //
-// The address of a page contains all of its state (view.go), so that every view can be linked to and works without scripts.
-// Pages are templates. There is one style sheet (style.css) and one script (dash.js). Package report/draw draws the charts.
+// The address of a page contains the page's whole state (view.go). So every view has a link and works without scripts. Every
+// page is a template. There is one style sheet (style.css) and one script (dash.js). Package report/draw draws the charts.
 package web
 
 import (
@@ -32,14 +32,15 @@ var (
 	script []byte
 )
 
-// Policy is the Content-Security-Policy of all pages: everything is loaded from the service itself, and inline scripts and
-// styles are forbidden.
+// Policy is the Content-Security-Policy of pages that other sites may not show in frames. Browsers load everything from the
+// service itself, and ignore inline scripts and styles.
 const Policy = rules + "'none'"
 
 const rules = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors "
 
-// PolicyIn returns the Policy for a page that other sites may show in frames. *.host in sites permits all subdomains of a host.
+// PolicyIn returns the Policy for a page that these sites may show in frames. The site *.host stands for all subdomains of
+// host.
 func PolicyIn(sites []string) string {
 	named := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return !namesSource.MatchString(site) })
 	if len(named) == 0 {
@@ -48,7 +49,7 @@ func PolicyIn(sites []string) string {
 	return rules + strings.Join(named, " ")
 }
 
-// namesSource matches sites that can be named in a policy. Other host names may contain characters that end a rule.
+// namesSource matches sites that a policy can name. Other host names may contain characters that end a rule of the policy.
 var namesSource = regexp.MustCompile(`^(\*\.)?[a-z0-9._-]+(:[0-9]+)?$`)
 
 // Page is a page, or a file that pages use.
@@ -58,10 +59,10 @@ type Page struct {
 	Language string // "": none
 }
 
-// Files are the files of the pages and robots.txt, by path.
+// Files are robots.txt and the files that pages load, by path.
 var Files = map[string]Page{
 	"/dash/style.css": {Type: "text/css; charset=utf-8", Body: style},
-	"/dash/dash.js":   {Type: "text/javascript; charset=utf-8", Body: script}, // enhancements, which pages do not need
+	"/dash/dash.js":   {Type: "text/javascript; charset=utf-8", Body: script}, // optional: pages also work without scripts
 	"/dash/icon.svg":  {Type: "image/svg+xml", Body: icon},
 	"/favicon.ico":    {Type: "image/svg+xml", Body: icon},
 	"/robots.txt":     {Type: "text/plain; charset=utf-8", Body: []byte("User-agent: *\nDisallow: /\n")},
@@ -70,14 +71,14 @@ var Files = map[string]Page{
 // Dashboard makes pages from reports.
 type Dashboard struct {
 	reader *report.Reader
-	within time.Duration // limit for a panel that reads visit rows
+	within time.Duration // time limit for each panel that reads rows of visits
 }
 
-// NewDashboard returns a Dashboard that reads from r. A panel that takes longer than within is left out of the page, with a
-// note.
+// NewDashboard returns a Dashboard that reads from r. If a panel takes longer than within, the page shows a note instead of
+// the panel's rows.
 func NewDashboard(r *report.Reader, within time.Duration) *Dashboard { return &Dashboard{r, within} }
 
-// pageNames are the templates of pages.
+// pageNames are the names of the page templates, without .html.
 var pageNames = []string{
 	"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "new", "waiting", "settings", "proof", "problem",
 }
@@ -101,7 +102,7 @@ func functions(l *words.Language) template.FuncMap {
 	}
 }
 
-// isolated wraps a name from visits or users, whose letters may run in the other direction.
+// isolated wraps a name in <bdi>, because its letters may run from right to left. Names are from visits or users.
 func isolated(name string) template.HTML {
 	return template.HTML("<bdi>" + template.HTMLEscapeString(name) + "</bdi>") //nolint:gosec // escaped
 }
@@ -111,10 +112,10 @@ type frame struct {
 	Title  string
 	Crumbs []crumb
 	Home   string // link to the start page; "": none
-	Live   bool   // changes with the next visit
-	Embed  bool   // in a frame of another page
+	Live   bool   // the next visit changes the page, so dash.js reloads it
+	Embed  bool   // shown in a frame on another site
 
-	entering bool // the sign-in page itself
+	entering bool // this is the sign-in page
 }
 
 // SignIn reports whether the page links to the sign-in page.
@@ -124,7 +125,7 @@ func (f frame) SignIn() bool {
 
 type crumb struct{ Name, Stored, Link string }
 
-// render panics if a template does not fit its data. Tests find such errors.
+// render fills the template with this name. It panics if the template does not fit the data. Tests find such errors.
 func render(name string, data interface{ place() Place }) Page {
 	var out bytes.Buffer
 	p := data.place()
@@ -134,8 +135,8 @@ func render(name string, data interface{ place() Place }) Page {
 	return Page{Type: "text/html; charset=utf-8", Body: p.keep(out.Bytes()), Language: p.words().Tag}
 }
 
-// in returns the templates in a language. They are parsed for the first page, so that commands without pages start faster. It
-// panics if a template does not parse, which fails every test.
+// in returns the page templates in a language. It parses the templates when the first page is made, so that commands without
+// pages start faster. It panics if a template does not parse, which fails every test.
 func in(l *words.Language) map[string]*template.Template {
 	if made, is := translated.Load(l); is {
 		return made.(map[string]*template.Template)
@@ -165,10 +166,11 @@ func in(l *words.Language) map[string]*template.Template {
 	return pages
 }
 
-// still matches texts without placeholders, which are inserted when a template is parsed.
+// still matches a template's calls for texts without placeholders. in replaces these calls by the texts before it parses a
+// template.
 var still = regexp.MustCompile(`\{\{(th?) "([a-z0-9.-]+)"\}\}`)
 
-var translated sync.Map // pages by language
+var translated sync.Map // the results of in, by language
 
 type plainPage struct {
 	frame
@@ -177,11 +179,11 @@ type plainPage struct {
 
 type proofPage struct {
 	frame
-	Proved *time.Time // nil: unknown
+	Proved *time.Time // time of the last recomputation; nil: unknown
 	Last   template.HTML
 }
 
-// Proof makes the page about the recomputation of numbers. at is the time of the last recomputation, or zero if it is unknown.
+// Proof makes the page about the recomputation of numbers. at is the time of the last recomputation, or zero if unknown.
 func Proof(p Place, at time.Time) Page {
 	page := proofPage{frame: frame{Place: p, Title: p.say("layout.recomputed"), Home: p.Root + "/"}}
 	if !at.IsZero() {
@@ -193,15 +195,15 @@ func Proof(p Place, at time.Time) Page {
 	return render("proof", page)
 }
 
-// Problem makes the page of an error. home is its link to the start page; "": none.
+// Problem makes the page of an error. home is the page's link to the start page; "": none.
 func Problem(p Place, title string, err *visit.Error, home string) Page {
-	p.At = nil // the address may be the error
+	p.At = nil // no links to other languages: opening the address again may fail again
 	f := frame{Place: p, Title: p.words().Of(title), Home: home}
 	return render("problem", plainPage{frame: f, Problem: p.fault(err)})
 }
 
-// Asked returns the report and its parameters for a file of a panel. link is the address of the report in the API, or of the
-// file under a shared link. It is "" if the format is unknown.
+// Asked returns the report, and the report's parameters, for a file with a panel's rows. q names the panel and the format.
+// link is the address of this file: in the API, or below a shared link. link is "" if the format is unknown.
 func (d *Dashboard) Asked(
 	ctx context.Context, app App, site string, q url.Values,
 ) (kind report.Report, look report.Look, link string, err error) {
@@ -226,7 +228,8 @@ func (d *Dashboard) Asked(
 	return report.Named(name), look, map[string]string{"csv": from.CSV, "json": from.JSON}[q.Get("format")], nil
 }
 
-// view reads the state from the page's address.
+// view returns the state of the page with this address. For a site, it also reads the first counted day and the imported
+// numbers.
 func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values) (v view, err error) {
 	if site == "" {
 		if err := d.readTags(ctx, &app); err != nil {
@@ -255,7 +258,8 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 	return v, err
 }
 
-// Target makes the page of a site or of a page.
+// Target makes the page of a site, or of a page of the site. q may select another view of the site: visitors, a goal or a
+// funnel.
 func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Values) (Page, error) {
 	v, err := d.view(ctx, app, site, q)
 	if err != nil {

@@ -17,7 +17,7 @@ type whoPage struct {
 	Back    string
 	Rows    []whoRow
 	Nobody  string // key of the text if there are no rows
-	Gone    bool   // visitors of the first days are no longer kept
+	Gone    bool   // visitors of the range's first days are no longer kept
 	Hashes  bool   // some visitors are hashes of addresses
 	First   string
 	More    string // links; "": none
@@ -46,7 +46,8 @@ func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
 	first := v.with(func(o *view) { o.after = "" })
 	source := first.source("who", came.SQL)
 	begins := v.look().In.From
-	if v.span == "all" { // of the page, not of the site, so as not to reveal how long others are kept
+	// The first day of the page, not of the site: the site's first day would reveal how long visitors of other pages are kept.
+	if v.span == "all" {
 		if begins, err = d.reader.FirstDay(ctx, v.app.Name, v.target()); err != nil {
 			return Page{}, err
 		}

@@ -13,7 +13,7 @@ import (
 	"footfall/web/words"
 )
 
-// number returns a number, or a dash if it is unknown.
+// number formats a number, or returns a dash if it is report.Unknown.
 func number(l *words.Language, n int64) string {
 	if n == report.Unknown {
 		return "–"
@@ -24,9 +24,9 @@ func number(l *words.Language, n int64) string {
 type change struct {
 	Way  string // up, down or same; "": no comparison
 	Text string
-	// FromNothing is set if the earlier number was 0.
+	// FromNothing is set if the earlier number was 0 and the present number is not.
 	FromNothing bool
-	Times       string // how many times as many, if that takes the place of a percentage; "": it does not
+	Times       string // factor, if the text is a factor instead of a percentage; "": none
 }
 
 func changeOf(l *words.Language, now, before int64, compared bool) change {
@@ -102,8 +102,8 @@ func barName(l *words.Language, p report.Period, by string) string {
 	return l.ShortDay(p.FirstDay)
 }
 
-// wholeOnes returns the periods that the chart's summary uses: complete periods without the first counted day and today.
-// Truncated weeks and months are left out, unless fewer than two periods or no visitors would remain.
+// wholeOnes returns the periods that the chart's summary uses: complete periods after the first counted day and before today.
+// Weeks and months that the range cuts are left out, unless fewer than two periods or no visitors would remain.
 func wholeOnes(bars []report.Period, by string, c counted) []report.Period {
 	over := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool { return p.LastDay >= c.today || p.FirstDay < c.whole })
 	whole := slices.DeleteFunc(slices.Clone(over), func(p report.Period) bool {
@@ -161,7 +161,7 @@ func chartSummary(l *words.Language, all []report.Period, by string, c counted) 
 	return text + l.Say("sentences.gap") + trend(l, halves)
 }
 
-// trend describes a chart's trend. It is level if the halves differ by less than a twentieth.
+// trend describes a chart's trend. The trend is level if the two halves of the chart differ by less than a twentieth.
 func trend(l *words.Language, halves [2]int64) string {
 	level := 20*max(halves[1]-halves[0], halves[0]-halves[1]) < halves[0]
 	switch c := changeOf(l, halves[1], halves[0], true); {
@@ -198,7 +198,8 @@ func viewsSummary(l *words.Language, bars []report.Period, by string) string {
 // visitorsIn returns a number of visitors in words.
 func visitorsIn(l *words.Language, n int64) string { return l.Say("counts.visitors", "count", n) }
 
-// average returns the average visitors per day, rounded to an integer unless it is less than 10.
+// average returns the average visitors per bar of the chart, in words. It is rounded to an integer, or to two digits if it is
+// less than 10.
 func average(l *words.Language, visited, days int64) string {
 	if whole := (visited + days/2) / days; whole >= 10 {
 		return visitorsIn(l, whole)
@@ -207,7 +208,7 @@ func average(l *words.Language, visited, days int64) string {
 	return l.Say("counts.visitors", "count", few)
 }
 
-// spanOfDays returns the days after which visitors returned.
+// spanOfDays returns, in words, the number of days after which visitors returned.
 func spanOfDays(l *words.Language, r report.Returned) string {
 	switch {
 	case r.FromDays == 1:
@@ -220,7 +221,7 @@ func spanOfDays(l *words.Language, r report.Returned) string {
 	return l.Say("days.span", "first", fmt.Sprint(r.FromDays), "last", fmt.Sprint(r.ToDays))
 }
 
-// sentence returns an error's text with a capital and a full stop.
+// sentence returns a text as a sentence: with a capital letter and a full stop.
 func sentence(l *words.Language, text string) string {
 	if text == "" {
 		return ""

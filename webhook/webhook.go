@@ -35,7 +35,7 @@ const (
 	notedWithin = 10 * time.Second // to store the result after a call
 	restsAtMost = time.Hour
 	mostHeaders = 64 << 10 // bytes of a response; its body is not read
-	longestURL  = 2048     // the table checks it, too
+	longestURL  = 2048     // bytes; the table webhooks checks this limit, too
 )
 
 // Options of NewSender. The zero value of a field selects its default.
@@ -77,8 +77,8 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// due looks for round numbers, and takes the due call of each webhook. If this instance is killed, another instance retries the
-// call after the call's timeout.
+// due looks for round numbers, and takes the due call of each webhook. If this instance is killed during a call, another
+// instance retries the call after s.within + notedWithin.
 func (s *Sender) due(ctx context.Context) (due []WebhooksTryRow, err error) {
 	err = s.write(ctx, func(ctx context.Context, q *Queries) error {
 		if err := q.RoundNumbersSee(ctx); err != nil || s.key == nil {
@@ -90,7 +90,7 @@ func (s *Sender) due(ctx context.Context) (due []WebhooksTryRow, err error) {
 	return due, err
 }
 
-// write runs f with the timeout of a statement, even if ctx has ended.
+// write runs f in a transaction within the statement timeout, even if ctx has ended.
 func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *Queries) error) error {
 	within, cancel := s.db.InTime(context.WithoutCancel(ctx))
 	defer cancel()
@@ -153,14 +153,14 @@ func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, pr
 	return visit.Textf("The test call was accepted (%d).", status)
 }
 
-// call makes one call. Any status 2xx means that it was accepted.
+// call makes one call. With any status 2xx, the receiver has accepted the call.
 func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.within,
 		visit.Errorf(visit.Unavailable, "", "its receiver did not respond within %v", s.within))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Url, strings.NewReader(w.Body))
 	if err != nil {
-		return 0, errors.New("its URL cannot be called: remove it") // without the URL, which may be secret
+		return 0, errors.New("its URL cannot be called: remove it") // the error leaves out the URL, which may be secret
 	}
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	request.Header = http.Header{
@@ -176,7 +176,7 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err er
 	} else if of, is := errors.AsType[*visit.Error](err); is {
 		return 0, of
 	} else if err != nil {
-		return 0, fmt.Errorf("%.200s", err.Error()) // it may quote the whole response
+		return 0, fmt.Errorf("%.200s", err.Error()) // err may quote the whole response
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode/100 != 2 {

@@ -17,7 +17,7 @@ WHERE EXISTS (SELECT FROM webhooks)
 
 // Webhook calls that wait to be sent.
 // Adds webhook calls for the round numbers that visitors have reached since the last time. While
-// webhooks is empty, the call of the function is not even planned.
+// webhooks is empty, the function is not called, so its body is not even planned.
 func (q *Queries) RoundNumbersSee(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, roundNumbersSee)
 	return err
@@ -59,7 +59,8 @@ type WebhookTakenParams struct {
 	Body   string
 }
 
-// Removes the call that a receiver has accepted, if it is still the first.
+// Removes the call that a receiver has accepted, if it is still the first waiting call of the
+// webhook.
 func (q *Queries) WebhookTaken(ctx context.Context, arg WebhookTakenParams) error {
 	_, err := q.db.Exec(ctx, webhookTaken, arg.Answer, arg.ID, arg.Body)
 	return err
@@ -81,8 +82,8 @@ type WebhooksTryRow struct {
 	Call    string
 }
 
-// Returns the first waiting call of each webhook whose next attempt is due. For this number of
-// seconds, no other instance sends the call.
+// Returns the first waiting call of each webhook whose next attempt is due. No other instance sends
+// these calls during the next @seconds seconds.
 func (q *Queries) WebhooksTry(ctx context.Context, seconds float64) ([]WebhooksTryRow, error) {
 	rows, err := q.db.Query(ctx, webhooksTry, seconds)
 	if err != nil {

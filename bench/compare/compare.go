@@ -46,8 +46,8 @@ func (o Options) Check() (f bench.Faults) {
 // mostPerSecond is the number of visits prepared per second and processor for HTTP: more than any contender can count.
 const mostPerSecond = 200_000
 
-// visitsOf returns the number of visits to prepare per workload. Over HTTP, sending stops when the duration is
-// over, so some of them may not be sent.
+// visitsOf returns the number of visits to prepare per workload. Over HTTP, sending stops when the duration has
+// ended, so some of the visits may not be sent.
 func visitsOf(o Options) int {
 	if o.HTTP {
 		return int(mostPerSecond * o.Duration.Seconds() * float64(runtime.GOMAXPROCS(0)))
@@ -115,8 +115,8 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	return c.report, c.report.untrue()
 }
 
-// copyFor creates a database for a contender: an empty one, or a copy of its program's template, which is created on
-// first use.
+// copyFor creates a database for a contender. A literal contender gets an empty database. Any other contender gets a copy
+// of the template for its program. The first call for a program creates the template.
 func (c *comparison) copyFor(ctx context.Context, of contender) (address string, err error) {
 	if of.literal {
 		return c.server.Database(ctx, "")
@@ -176,9 +176,9 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 
 // standing is the content of a contender's tables after a run.
 type standing struct {
-	sums     map[string]load.Sums // by uri; ranks are also by uri
-	ranks    map[string]map[netip.Addr]int64
-	unproven int64 // sums that contradict the contender's own rows
+	sums     map[string]load.Sums            // by uri
+	ranks    map[string]map[netip.Addr]int64 // by uri and visitor
+	unproven int64                           // sums that contradict the contender's own rows
 }
 
 func newStanding() standing {
@@ -207,7 +207,7 @@ func judge(sent []load.Arrival, s standing) Errors {
 	for uri, got := range s.sums { // ranks without a visitor
 		v.Ranks += max(got.UV-int64(len(s.ranks[uri])), 0)
 	}
-	for uri, ranks := range s.ranks { // each must be unique and in 1..uv
+	for uri, ranks := range s.ranks { // each rank must be unique and in 1..uv
 		taken := make(map[int64]bool, len(ranks))
 		for _, rank := range ranks {
 			if rank < 1 || rank > s.sums[uri].UV || taken[rank] {

@@ -37,7 +37,7 @@ const (
 	old      = "old"
 )
 
-// Default memory of the helpers in `footfall serve`.
+// Default memory of the filter, and of the memory of recent visitors, in `footfall serve`.
 const (
 	filterMemory = 256 << 20
 	memoryBytes  = 64 << 20
@@ -68,8 +68,8 @@ func literally(name, about string, way literal.Way) contender {
 	}
 }
 
-// service returns a contender that is Footfall itself. Over HTTP a trusted proxy names the visitors, so that the
-// browser's headers are used.
+// service returns a contender that is Footfall itself. Over HTTP, requests look like requests of a trusted proxy, which
+// names the visitor. Footfall then uses the browser's headers.
 func service(name, about string, filter bool, memory int64) contender {
 	onOff, both := "off", memory
 	if filter {

@@ -42,8 +42,8 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, add
 	return m, f[bench.MetricAsked], sent, err
 }
 
-// ends returns headers and queries for requests. The service needs time to read them, as with real requests. All
-// requests name a browser and a language. Half of the requests name a referrer, mostly from a few sites.
+// ends returns headers and queries for requests. The service needs time to read headers and queries, as with real
+// requests. All requests name a browser and a language. Half of the requests name a referrer, mostly from a few sites.
 func ends() (all []load.End) {
 	languages := []string{"en-US,en;q=0.9", "de-DE,de;q=0.9,en;q=0.8", "zh-CN,zh;q=0.9"}
 	sources := rand.NewZipf(rand.New(rand.NewPCG(1, 1)), 1.5, 1, 99) //nolint:gosec // the same in every run

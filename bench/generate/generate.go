@@ -226,13 +226,13 @@ func WriteLog(w io.Writer, set Set) error {
 // Behavior of the generated visitors. Returning visitors are drawn from earlier visits, so that a few visitors
 // visit often, and most visitors rarely.
 const (
-	inSession = 0.5 // share of return visits that follow a visit of the last minutes; the others follow one of the last week
+	inSession = 0.5 // share of return visits that follow a visit of the last minutes; other return visits follow one of the last week
 	samePage  = 0.3 // share of return visits to the same page
 	sameSite  = 0.55
 	weekendOf = 0.7 // visits on a Saturday or Sunday, relative to other days
 	pageSkew  = 1.1 // page n of a site is visited in proportion to 1/n^pageSkew
 	siteSkew  = 1.05
-	ipv6Share = 4 // one of this many visitors has an IPv6 network, the others have an IPv4 address
+	ipv6Share = 4 // one of this many visitors has an IPv6 network, and all other visitors have an IPv4 address
 )
 
 // sections are the first parts of paths.
@@ -340,7 +340,7 @@ func (c *drawnVisits) anyPage() int32 { return c.pageOf(int(c.site.Uint64())) } 
 
 func (c *drawnVisits) pageOf(site int) int32 { return c.pages[site][c.popular[site].Uint64()] }
 
-// nextPage returns the page that a visitor of the page before visits next.
+// nextPage returns the page that a visitor visits after the page before.
 func (c *drawnVisits) nextPage(before int32) int32 {
 	switch luck := c.random.Float64(); {
 	case luck < samePage:
@@ -351,7 +351,8 @@ func (c *drawnVisits) nextPage(before int32) int32 {
 	return c.anyPage()
 }
 
-// visit returns the page, or replaces it by an unvisited one, so that every page is visited at least once in the end.
+// visit returns page, or an unvisited page instead, so that every page is visited at least once in the end. left is the
+// number of visits that remain.
 func (c *drawnVisits) visit(page int32, left int) int32 {
 	if c.unvisited > 0 && c.random.IntN(left) < c.unvisited {
 		for c.visited[c.order[0]] {

@@ -1,9 +1,9 @@
 // Package literal counts visits without batches: each visit is a transaction, on tables with the uri in every key.
 // It is the reference for Footfall, and is only used in benchmarks.
 //
-// Each way uses as few statements as possible: every statement handles the page and the site. Baseline is exact. The
-// naive ways are wrong under concurrency: two concurrent first visits of one visitor both find no row, and both
-// increase uv and pv. One of the two ranks then never belongs to a visitor.
+// Each Way uses as few statements as possible: every statement handles the page and the site. Baseline is exact. The
+// naive ways are wrong under concurrency. If one visitor makes two first visits at once, both transactions find no row,
+// and both increase uv and pv. One of the two ranks then never belongs to a visitor.
 package literal
 
 import (
@@ -90,7 +90,7 @@ func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	return s, nil
 }
 
-// Close closes all connections. It waits until none is in use.
+// Close closes all connections. It waits until no connection is in use.
 func (s *Store) Close() { s.pool.Close() }
 
 // Figures returns the existence queries, under the name of the service's metric. An insert that conflicts with an
@@ -119,7 +119,7 @@ func (s *Store) Visit(ctx context.Context, r counter.Request) (a visit.Answer, e
 
 // one is a visit to count.
 type one struct {
-	uris    []string // the site before its page: all visits lock in this order, so they cannot deadlock
+	uris    []string // the site before its page: all visits lock rows in this order, so they cannot deadlock
 	visitor netip.Addr
 	day     int32
 }
@@ -138,7 +138,7 @@ func (s *Store) countByConflict(ctx context.Context, v one, counts map[string]vi
 	b.Queue(VisitCount, v.visitor, v.day, v.uris).Query(func(rows pgx.Rows) error {
 		judged, err := pgx.CollectRows(rows, pgx.RowToStructByPos[VisitCountRow])
 		for _, j := range judged {
-			s.asked.Add(numberOf(!j.FirstToday) + numberOf(!j.Newcomer)) // conflicts
+			s.asked.Add(numberOf(!j.FirstToday) + numberOf(!j.Newcomer)) // each conflict counts as an existence query
 			counts[j.Uri] = visit.Counts{PV: j.Pv, UV: j.Uv, Rank: j.Rank, Hot: j.Hot}
 		}
 		return err
@@ -173,7 +173,7 @@ func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit
 			if err != nil {
 				return err
 			}
-			s.asked.Add(int64(len(days.Uris)) - added) // conflicts
+			s.asked.Add(int64(len(days.Uris)) - added) // each conflict counts as an existence query
 		}
 		sums, err := q.CountersAdd(ctx, sum)
 		for _, sum := range sums {
@@ -188,7 +188,7 @@ func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit
 			return err
 		}
 		added, err := q.VisitorsAdd(ctx, newcomers)
-		s.asked.Add(int64(len(newcomers.Uris)) - added) // conflicts
+		s.asked.Add(int64(len(newcomers.Uris)) - added) // each conflict counts as an existence query
 		return err
 	})
 	if err == nil && s.known != nil {

@@ -17,9 +17,9 @@ import (
 	"footfall/pause"
 )
 
-// Together runs items 0, 1, 2 … on several clients. Each client takes the next item when it has finished one. It
-// returns when all items are done, after the first error, or when ctx ends. begin creates the function with which a
-// client processes items. begin's ctx ends when Together returns. A client stops when its function returns io.EOF.
+// Together runs items 0, 1, 2 … on several clients. Each client takes the next item when it has finished its item.
+// Together returns when all items are done, after the first error, or when ctx ends. begin creates the function with which
+// a client processes items. begin's ctx ends when Together returns. A client stops when its function returns io.EOF.
 func Together(ctx context.Context, clients, all int, begin func(ctx context.Context) func(n int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -123,7 +123,7 @@ func VisitRequest(url, app, page, query, headers string) []byte {
 }
 
 // Visits sends a sequence of visits for the duration d, one after the other on each connection. The requests use
-// the ends in turn. A proxy header names the visitors. Visits also returns the visits that were sent.
+// the ends in turn. The header X-Forwarded-For names the visitors. Visits also returns the visits that were answered.
 func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, connections int, d time.Duration) (Measure, []Arrival, error) {
 	s := Clients{URL: url, Requests: len(sequence), Connections: connections, For: d, Request: func(n int) []byte {
 		end := ends[n%len(ends)]

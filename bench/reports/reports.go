@@ -59,7 +59,7 @@ func (r *Report) note(format string, of ...any) {
 // asking is the state of one call of Run. Only one goroutine uses it.
 type asking struct {
 	Options
-	app, address string                  // of the database
+	app, address string                  // the app in the database, and the URL of the database
 	came         []tables.VisitsOfDayRow // rows of visits of one day, so that a page is drawn as often as it was visited
 	sites        []string
 	report       *Report
@@ -118,7 +118,7 @@ func (r *asking) prepare(ctx context.Context) error {
 }
 
 // beside runs f on a new service while visits arrive at a steady rate, and reports the latencies of these visits. Half
-// of them are by visitors of the page, a quarter by visitors of another page, and a quarter by new visitors.
+// of the visits are by visitors of the page, a quarter by visitors of any page, and a quarter by new visitors.
 func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Process) error) (err error) {
 	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
 		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
@@ -131,7 +131,7 @@ func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Proces
 		return err
 	}
 	s := &load.Clients{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512,
-		// so many that hardly any request waits for another one
+		// 512 connections are so many that hardly any request waits for a free connection
 		Request: func(n int) []byte {
 			v := r.came[rand.IntN(len(r.came))] //nolint:gosec // not secret, here and below
 			ip := v.Ip.String()
@@ -228,7 +228,7 @@ const (
 )
 
 // measureDashboards counts visits without other load, and with open dashboards. Each dashboard shows the last 30 days
-// of a site. They are opened one after the other, so that their requests are spread.
+// of a site. The dashboards are opened one after the other, so that their requests are spread.
 func (r *asking) measureDashboards(ctx context.Context) error {
 	long := time.Second * time.Duration(min(r.Runs, 30))
 	took, errs := make([][]time.Duration, openDashboards), make([]error, openDashboards)

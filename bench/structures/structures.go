@@ -1,5 +1,5 @@
 // Package structures compares data structures for checking whether a key was seen before: a hash set, Bloom
-// filters, and a bitmap of hashes, with the keys ip_0, ip_1, … ip_(n-1). Each key is checked once before it is
+// filters, and a bitmap of hashes. The keys are ip_0, ip_1, … ip_(n-1). Each key is checked once before it is
 // added, so every hit is a false positive.
 package structures
 
@@ -187,9 +187,9 @@ func referenceFilter(hashes uint) func(keys, bits int) (structure, error) {
 }
 
 // articleFilter is the Bloom filter from the article with the original test, including its hashes: four 31-bit
-// functions. Two of them are the same function with different suffixes of the key, and another one reads only half
-// of its input. A key's four bits are therefore not independent, and the filter is wrong three times as often as
-// with four good hashes.
+// functions. Two of the functions are the same function with different suffixes of the key, and a third function reads
+// only half of its input. A key's four bits are therefore not independent, and the filter is wrong three times as often
+// as a filter with four good hashes.
 type articleFilter struct {
 	bits []uint64
 	size uint32

@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"reflect"
 	"syscall"
-	_ "time/tzdata" // apps have time zones
+	_ "time/tzdata" // embeds the time zones, which apps need
 
 	"github.com/alecthomas/kong"
 
@@ -24,7 +24,6 @@ import (
 	"footfall/db"
 )
 
-// commandLine declares all commands and flags.
 type commandLine struct {
 	Compare    compareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. This is the default of bench, with the same flags."`
 	Generate   generateCmd   `cmd:"" help:"Fill tables with an app of generated visits, to try reports and checks."`
@@ -32,20 +31,20 @@ type commandLine struct {
 	Structures structuresCmd `cmd:"" help:"Compare data structures for checking whether a key was seen: hash set, Bloom filters, bitmap."`
 }
 
-// command is implemented by each command. An optional method Check returns all faults of the flags before the command
-// runs.
+// command is implemented by each command. A command can also have a method Check, which returns all faults of its flags.
+// run calls Check before the command.
 type command interface {
 	run(ctx context.Context, p *program) error
 }
 
-// program is the environment of a command.
+// program holds the streams that a command writes to.
 type program struct{ stdout, stderr io.Writer }
 
 const exitWell, exitFailed, exitUsage = 0, 1, 2
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills the process
+	context.AfterFunc(ctx, stop) // restores the default handling: a second signal kills the process
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -92,7 +91,7 @@ func (p *program) complain(code int, faults ...error) int {
 
 func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
 
-// publish prints a report if it is complete, that is, if err is nil or bench.ErrUntrue. It returns err.
+// publish prints the report if err is nil or bench.ErrUntrue: only then is the report complete. It returns err.
 func (p *program) publish(report interface{ Print(io.Writer) }, err error) error {
 	if err == nil || errors.Is(err, bench.ErrUntrue) {
 		report.Print(p.stdout)

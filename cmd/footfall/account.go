@@ -50,7 +50,7 @@ func (r rights) rights() account.Rights {
 	for _, app := range r.Look {
 		given.Apps[app] = account.Look
 	}
-	for _, app := range r.Change { // the right to change an app includes the right to look at it
+	for _, app := range r.Change { // replaces account.Look, because the right to change an app includes the right to look at it
 		given.Apps[app] = account.Change
 	}
 	for _, app := range r.Hide {
@@ -59,10 +59,11 @@ func (r rights) rights() account.Rights {
 	return given
 }
 
-// startLink returns the address for creating the first account.
+// startLink returns the address for creating the first account, or for choosing an account's password. The token determines
+// which.
 func startLink(publicURL, token string) string { return publicURL + "/start/" + token }
 
-// one opens all accounts, and finds the account that the command names.
+// one finds the account that the command names. all gives access to every account in d.
 func (c *accountArg) one(ctx context.Context, d *db.DB) (all *account.Accounts, one account.Entry, err error) {
 	all = account.Open(d)
 	one, err = all.Find(ctx, c.Account)
@@ -105,7 +106,7 @@ func (c *accountLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	return c.printLink(p, c.PublicURL, token, err)
 }
 
-// printLink prints a link and its purpose.
+// printLink prints the link to standard output, and its purpose to standard error.
 func (c *accountArg) printLink(p *program, publicURL, token string, err error) error {
 	if err == nil {
 		fmt.Fprintf(p.stderr, "The first person who opens this link, up to %s, chooses the password of %s. Keep it: "+
@@ -147,7 +148,7 @@ func (*accountListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 		})
 }
 
-// may lists the apps for which an account has one of the rights.
+// may lists the apps for which account e has at least one of the rights. An owner has all rights.
 func may(e account.Entry, one ...account.Right) string {
 	if e.Owner {
 		return "everything"

@@ -56,15 +56,15 @@ func (u *publicURL) check(g globals) faults {
 	return f
 }
 
-// find sets the URL if the flag was not given. It uses the address of the last service started on this machine, or the default
-// address if there is none.
+// find sets PublicURL if the flag is missing. It uses the address of the service that was started last on this machine. If no
+// service is running here, it uses the default address of serve.
 func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 	if u.PublicURL != "" {
 		return nil
 	}
 	instances, err := a.Instances(ctx)
 	u.PublicURL = servedAt("127.0.0.1:8080")
-	host, _ := os.Hostname() // without a name, the instances' names do not contain one either
+	host, _ := os.Hostname() // if this machine has no host name, the names of its instances contain none either
 	for _, i := range instances {
 		if at := addressOf(i.Name, host); at != "" {
 			u.PublicURL = servedAt(at)
@@ -73,7 +73,7 @@ func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 	return err
 }
 
-// settings returns the typed settings. A list that is only "" becomes an empty list.
+// settings returns the settings from the flags. For a list, an empty text selects the empty list, as in --site "".
 func (c *appSetCmd) settings() app.Settings {
 	s := c.Settings
 	for _, list := range []*[]string{&s.Sites, &s.KeepQuery, &s.Ignore, &s.Goals} {
@@ -232,7 +232,7 @@ func orZero[T any](p *T) (value T) {
 
 func listed(names []string) string { return cmp.Or(strings.Join(names, ","), "-") }
 
-// run deletes an app after the user has typed its name.
+// run deletes an app. Without --yes, the user must type the app's name first.
 func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	if err := c.ask(p, fmt.Sprintf("All numbers of app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
 		return err
@@ -259,7 +259,7 @@ func (c *changesCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 const tellsBrowsers = "From now on, instances of 0.1.0 count nothing in this database and answer 503, because they cannot " +
 	"distinguish browsers of one address."
 
-// keeps describes what an app stores about its visitors.
+// keeps maps each value of --visitor to a text about the stored data.
 var keeps = map[string]string{
 	"address": "It stores its visitors' addresses.",
 	"id":      "It stores no ids of its visitors, only hashes of them, keyed with the secret.",
@@ -269,7 +269,7 @@ var keeps = map[string]string{
 	"daily": "It stores no addresses, only hashes of them, keyed with the secret and with a key that changes each day.",
 }
 
-// tells describes the numbers that an app shows without a key.
+// tells maps each value of --public-counts to a text about the numbers that callers without a key can read.
 var tells = map[string]string{
 	app.PublicOff: "Nobody can read its numbers without a key. With answers, its pages can show them; with read, " +
 		"badges can, too.",

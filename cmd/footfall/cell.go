@@ -141,13 +141,13 @@ func (*cellListCmd) run(ctx context.Context, p *program, cluster *cells.Cluster)
 	return printRows(p.stdout, err, "CELL\tURL", all, func(l cells.Look) []any { return []any{l.Name, l.URL} })
 }
 
-// cellMetrics reports at each scrape the node and the state of a cell.
+// cellMetrics reads the state of a cell at each scrape. Its metrics have a label with the node of the cell.
 type cellMetrics struct{ d *db.DB }
 
-// Describe sends nothing: Collect determines the names.
+// Describe sends no descriptions: Collect creates them at each scrape.
 func (cellMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends only the metric up if the node does not respond.
+// Collect sends only footfall_cell_up if the cell's state cannot be read.
 func (m cellMetrics) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := m.d.InTime(context.Background())
 	defer cancel()
@@ -213,7 +213,7 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 		c.App, c.To, refused)
 }
 
-// openTables opens a database with the tables of this version.
+// openTables opens the database at url. It fails unless the schema matches this version of footfall.
 func (p *program) openTables(ctx context.Context, url string) (*db.DB, error) {
 	d, err := db.Open(ctx, url, db.Options{Log: p.log})
 	if err != nil {
@@ -226,12 +226,13 @@ func (p *program) openTables(ctx context.Context, url string) (*db.DB, error) {
 	return d, nil
 }
 
-// source returns the database that contains the app, or the remaining rows of an app that is being moved.
+// source opens the databases in urls and returns the one that contains the app, or from which a move of the app is unfinished.
+// Without such a database, it returns one that records that the app is in the cell c.To.
 func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) (of *db.DB, err error) {
 	for _, url := range urls {
 		d, failed := p.openTables(ctx, url)
 		if failed != nil {
-			if url != p.DatabaseURL || url == c.From { // the home database may not have the tables
+			if url != p.DatabaseURL || url == c.From { // the database of --database-url may have no tables of Footfall
 				err = errors.Join(err, failed)
 			}
 			continue
@@ -260,7 +261,8 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 	return of, err
 }
 
-// lead points the app's name to the cell, in the database from which serve --cells starts.
+// lead points the app's name to the cell c.To, in the home database, which serve --cells opens first. If this database cannot be
+// opened with the current schema, lead does nothing: it assumes that no service starts from this database.
 func (c *cellMoveAppCmd) lead(ctx context.Context, p *program) error {
 	home, err := p.openTables(ctx, p.DatabaseURL)
 	if err != nil {

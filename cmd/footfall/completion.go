@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completionScripts make a shell call this program for completions. If the program offers none, for example for a flag's value,
-// the scripts complete file names.
+// completionScripts contains a script for each shell. The script calls `footfall completion words`. If this prints no
+// completions, for example for a flag's value, the script completes file names.
 var completionScripts = map[string]string{
 	"bash": `_footfall() {
   local IFS=$'\n'
@@ -72,7 +72,7 @@ func complete(to io.Writer, words []string) {
 	last := words[len(words)-1]
 	node, value := new(typed).newParser(everybodysData, io.Discard, io.Discard).Model.Node, false
 	for _, word := range words[:len(words)-1] {
-		if value || word == "=" { // bash passes it as a separate word
+		if value || word == "=" { // bash passes = as a separate word
 			value = word == "="
 			continue
 		}
@@ -103,7 +103,7 @@ func complete(to io.Writer, words []string) {
 	}
 }
 
-// everybodysData describes the default of --data for all users, in the manual page.
+// everybodysData is shown as the default of --data in the manual page, which is the same for all users.
 const everybodysData = "/var/lib/footfall for root, footfall in ~/.local/share for others"
 
 // writeManual writes the manual page in roff, the format of man.

@@ -46,7 +46,7 @@ func (c *consumeQueueCmd) run(ctx context.Context, p *program) error {
 			if admin != nil {
 				_, server := handler.Servers(handler.Options{Log: p.log, Metrics: registry, Cells: routing.One(&routing.Cell{Counter: counting})})
 				defer func() { _ = server.Close() }()
-				go func() { // until server is closed
+				go func() { // runs until server is closed
 					if err := server.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
 						p.log.Error("the admin address is no longer served", "error", err)
 					}

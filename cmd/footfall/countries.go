@@ -22,7 +22,8 @@ type countriesFlag struct {
 	Countries string `env:"FOOTFALL_COUNTRIES" placeholder:"FILE|off"`
 }
 
-// openCountries reads the file of countries and watches it until ctx ends. It returns nil if there is no file.
+// openCountries reads the file with the countries of addresses, and reads it again after each change until ctx ends. It returns
+// nil for off, or if the default file is missing or unreadable.
 func (c countriesFlag) openCountries(ctx context.Context, log *slog.Logger) (*country.Countries, error) {
 	path := c.Countries
 	switch path {

@@ -20,7 +20,7 @@ import (
 // embedded reports whether the embedded server is used.
 func (g globals) embedded() bool { return g.DatabaseURL == "" }
 
-// checkDatabase returns the faults of the flags that select the database.
+// checkDatabase returns the faults of the global flags for the database and the secret.
 func (g globals) checkDatabase() (f faults) {
 	if g.SecretFile != "" {
 		_, err := g.secret()
@@ -46,7 +46,7 @@ func (p *program) server() embedded.Config {
 	return embedded.Config{Dir: p.Data, MustExist: !p.makesData, BinDir: p.PostgresBin, Log: p.log}
 }
 
-// ofDatabase adds the name of the flag to an error about the location of the database.
+// ofDatabase adds the name of the flag, --data or --database-url, to an error about the location of the database.
 func (p *program) ofDatabase(err error) error {
 	folder, inFolder := errors.AsType[*embedded.DirError](err)
 	switch {
@@ -61,7 +61,8 @@ func (p *program) ofDatabase(err error) error {
 	return err
 }
 
-// withURL runs f with the database's URL. It starts the embedded server while f runs, unless it is already running.
+// withURL runs f with the database's URL. If the embedded server is selected but not running, withURL starts it, and stops it
+// after f.
 func (p *program) withURL(ctx context.Context, f func(url string) error) (err error) {
 	if !p.embedded() {
 		return p.ofDatabase(f(p.DatabaseURL))
@@ -74,7 +75,7 @@ func (p *program) withURL(ctx context.Context, f func(url string) error) (err er
 	return f(url)
 }
 
-// withDatabase runs f on the database with any schema version.
+// withDatabase runs f on the database, without checking the version of the schema.
 func (p *program) withDatabase(ctx context.Context, o db.Options, f func(d *db.DB) error) error {
 	o.Log, o.RequireStandby = cmp.Or(o.Log, p.log), p.NeedStandby
 	return p.withURL(ctx, func(url string) error {
@@ -99,8 +100,8 @@ func (p *program) withDatabase(ctx context.Context, o db.Options, f func(d *db.D
 // schemaCheck returns an error if a database's schema is not up to date.
 type schemaCheck func(*db.DB, context.Context) error
 
-// withTables runs f on a database with the current schema. It migrates an embedded database, but only checks others,
-// because they may be serving an older version of footfall.
+// withTables runs f on a database with the current schema. It migrates an embedded database. It only checks other databases,
+// because instances of an older version may be using them.
 func (p *program) withTables(ctx context.Context, o db.Options, check schemaCheck, f func(d *db.DB) error) error {
 	return p.withDatabase(ctx, o, func(d *db.DB) (err error) {
 		if p.embedded() {
@@ -115,7 +116,7 @@ func (p *program) withTables(ctx context.Context, o db.Options, check schemaChec
 	})
 }
 
-// countWithin is how long imports and consumers wait for a database that is unavailable, at the start and later.
+// countWithin is how long imports and consumers wait at their start for a database that is unavailable.
 const countWithin = 10 * time.Minute
 
 // awaitDatabase waits for a database that may be starting or failing over.
@@ -145,7 +146,7 @@ const (
 	besideMemory = 8 << 20
 )
 
-// withCounter runs f with a counter of its own, independent of the service's.
+// withCounter runs f with a new counter, which is independent of the counters of running services.
 func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.Options, f func(c *counter.Counter) error) error {
 	return p.withTables(ctx, db.Options{Writers: record.Connections(), Log: o.Log}, (*db.DB).CheckSchema, func(d *db.DB) error {
 		secret, err := p.secret()

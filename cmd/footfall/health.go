@@ -31,7 +31,7 @@ func (c *healthCmd) run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// askService returns an error with the reason if the service at an address does not respond to a path with 200.
+// askService requests path from the service at address. It returns an error with the reason unless the status is 200.
 func askService(ctx context.Context, address, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()
@@ -54,8 +54,8 @@ func askService(ctx context.Context, address, path string) error {
 	return nil
 }
 
-// reachable returns the address for calling a service that listens on address. If it listens on all addresses, this is
-// the loopback.
+// reachable returns the address for calling a service that listens on address. For a service that listens on all addresses,
+// reachable returns the loopback address.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -67,11 +67,11 @@ func reachable(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// published is the variable in which the compose file passes the published address of a container's port. It cannot be
-// determined inside the container.
+// published is the variable in which the compose file passes the published address of a container's port. A program inside the
+// container cannot find out this address.
 const published = "FOOTFALL_PUBLISHED"
 
-// servedAt returns the URL under which users of this machine reach a service that listens on address.
+// servedAt returns the URL under which users on this machine reach a service that listens on address.
 func servedAt(address string) string {
 	return "http://" + reachable(cmp.Or(os.Getenv(published), address))
 }

@@ -79,8 +79,8 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// opened opens a file ("-": standard input). It copies a pipe to a temporary file, because the database would cancel a
-// transaction that waits for slow input.
+// opened opens a file, or standard input for "-". It copies standard input and pipes to a temporary file, because the database
+// would cancel a transaction that waits for slow input.
 func (p *program) opened(name string) (*os.File, error) {
 	from := p.stdin
 	if name != standardOutput {
@@ -97,7 +97,6 @@ func (p *program) opened(name string) (*os.File, error) {
 	return spooled(from)
 }
 
-// print prints the result of an import.
 func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.HistoryDone) error {
 	for _, fault := range h.Faults {
 		fmt.Fprintln(p.stdout, "left out: "+fault.Message())

@@ -49,8 +49,8 @@ type importFilesCmd struct {
 	after time.Time
 }
 
-// afterCounted is a value that --after accepted instead of a time up to 0.2, for windows of a log. It is still accepted, but
-// has no effect.
+// afterCounted is a value of --after in place of a time. Versions up to 0.2 needed it for files with only the last lines of a
+// log. It is still accepted, but has no effect.
 const afterCounted = "counted"
 
 const (
@@ -104,7 +104,7 @@ func (f *faults) day(flag, text string, today int32) int32 {
 }
 
 // importMemory is the memory above which an import frees unused memory more often. An import of ten million lines of one hour
-// stays below it.
+// stays below this limit.
 const importMemory = 192 << 20
 
 // importGarbage is the garbage, in percent of the used memory, that an import collects at once while it is below importMemory.
@@ -116,9 +116,9 @@ func (c *importFilesCmd) run(ctx context.Context, p *program) error {
 		debug.SetGCPercent(importGarbage)
 	}
 	log := p.log
-	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // do not log the counter's filter at the info level
+	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // hides the messages of the counter's filter, which have the level info
 		quiet.LogLevel = "warn"
-		log, _ = quiet.logger(p.stderr) // p.log was created from the same flags
+		log, _ = quiet.logger(p.stderr) // no faults, because p.log was created from the same flags
 	}
 	return p.withCounter(ctx, c.countriesFlag, record.Options{Log: log},
 		func(counting *counter.Counter) error { return c.runOn(ctx, p, counting) })
@@ -165,13 +165,13 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 	return err
 }
 
-// showProgress repeatedly prints a progress line if standard error is a terminal. The returned function stops it.
+// showProgress repeatedly prints a progress line if standard error is a terminal. The returned function stops the printing.
 func showProgress(p *program, line func(now time.Time) string) (end func()) {
 	if !isTerminal(p.stderr) {
 		return func() {}
 	}
 	ticker, stop, stopped := time.NewTicker(progressStep), make(chan struct{}), make(chan struct{})
-	go func() { // until the returned function is called
+	go func() { // runs until the returned function is called
 		defer close(stopped)
 		for {
 			select {

@@ -16,13 +16,13 @@ type keeper struct {
 	err    error              // the error of the last stop; written by keep, valid after ended is closed
 }
 
-// startKeeper returns when the server accepts connections. The caller must call stop.
+// startKeeper starts the server and returns when the server accepts connections. The caller must call stop.
 func startKeeper(ctx context.Context, config embedded.Config) (*keeper, error) {
 	server, err := embedded.Start(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	// The server must be stopped after everything that uses it, not when ctx ends.
+	// running does not end with ctx: stop ends it, after everything that uses the server has stopped.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k := &keeper{url: server.URL(), config: config, cancel: cancel, ended: make(chan struct{})}
 	go k.keep(running, server)
@@ -50,7 +50,7 @@ func (k *keeper) keep(running context.Context, server *embedded.Server) {
 	}
 }
 
-// again starts a server, and retries until one is running. It returns nil when the context running ends.
+// again starts the server, and retries until a start succeeds. It returns nil when the context running ends.
 func (k *keeper) again(running context.Context) *embedded.Server {
 	for {
 		server, err := embedded.Start(running, k.config)
@@ -62,7 +62,7 @@ func (k *keeper) again(running context.Context) *embedded.Server {
 			return nil
 		}
 		k.config.Log.Error("the database server could not be started; trying again", "error", err)
-		_ = pause.For(running, tryEvery) // if running has ended, the next try fails
+		_ = pause.For(running, tryEvery) // if the context running has ended, the next start fails
 	}
 }
 

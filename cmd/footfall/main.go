@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	_ "time/tzdata" // apps need time zones, and an image without an operating system has no files of them
+	_ "time/tzdata" // embeds the time zones of apps: an image without an operating system has no zone files
 
 	"github.com/alecthomas/kong"
 
@@ -32,7 +32,6 @@ const (
 	exitWarned  = 4 // status has warnings
 )
 
-// commandLine declares all commands and flags.
 type commandLine struct {
 	globals
 
@@ -170,7 +169,7 @@ type globals struct {
 	LogFormat   string `env:"FOOTFALL_LOG_FORMAT" default:"text"`
 }
 
-// program is the environment of a command.
+// program is passed to every command: the global flags, the log and the standard streams.
 type program struct {
 	globals
 	log    *slog.Logger
@@ -178,8 +177,8 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 
-	// makesData allows creating the embedded cluster. Only some commands set it: with a mistyped folder, all others
-	// must fail instead of showing an empty database.
+	// makesData allows the command to create the embedded cluster. Only some commands set it. All others fail if the
+	// folder has no cluster, so that a mistyped --data does not show an empty database.
 	makesData bool
 }
 
@@ -188,29 +187,28 @@ type command interface {
 	run(ctx context.Context, p *program) error
 }
 
-// on is implemented by commands that receive an opened T: a database with the current schema (*db.DB), an Admin of such a
-// database (*admin.Admin), or the cluster of a coordinator (*cells.Cluster).
+// on is implemented by commands that need an opened T. execute opens the T and passes it to run:
+//   - *db.DB: a database with the current schema
+//   - *admin.Admin: an Admin for a database with the current schema
+//   - *cells.Cluster: the cluster whose coordinator --database-url names
 type on[T any] interface {
 	run(ctx context.Context, p *program, it T) error
 }
 
-// checked is implemented by commands that check their own flags: check returns all faults before the command runs. Of other
-// commands, only the global flags are checked, because the other faults are found by the database.
+// checked is implemented by commands that check their flags themselves. check returns all faults, before the command runs.
+// For other commands, only the global flags are checked: the database finds the remaining faults.
 type checked interface {
 	check(g globals) faults
 }
 
-// faults are all faults of a command line.
 type faults []error
 
-// add adds err unless it is nil.
 func (f *faults) add(err error) {
 	if err != nil {
 		*f = append(*f, err)
 	}
 }
 
-// when adds a fault if wrong is true.
 func (f *faults) when(wrong bool, format string, values ...any) {
 	if wrong {
 		*f = append(*f, fmt.Errorf(format, values...))
@@ -224,7 +222,7 @@ func main() {
 	os.Exit(code)
 }
 
-// interruptible returns a context that the first SIGINT or SIGTERM cancels. The second one exits the process at once.
+// interruptible returns a context that the first SIGINT or SIGTERM cancels. The second signal ends the process at once.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -261,14 +259,14 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return line.exitCode(p, p.execute(ctx, line.selected))
 }
 
-// execute runs a command.
+// execute opens the database or the cluster that the command needs, and runs the command.
 func (p *program) execute(ctx context.Context, selected any) error {
 	switch does := selected.(type) {
 	case on[*db.DB]:
 		return p.withTables(ctx, db.Options{}, (*db.DB).CheckSchema, func(d *db.DB) error { return does.run(ctx, p, d) })
 	case on[*admin.Admin]:
 		return p.withAdmin(ctx, func(a *admin.Admin) error { return does.run(ctx, p, a) })
-	case on[*cells.Cluster]: // ofDatabase is not used: an error already names its node, which may not be the coordinator
+	case on[*cells.Cluster]: // without ofDatabase: an error of a cluster names its node, which may not be in --database-url
 		cluster, err := cells.OpenCluster(p.DatabaseURL, db.Options{Log: p.log})
 		if err != nil {
 			return err
@@ -278,12 +276,11 @@ func (p *program) execute(ctx context.Context, selected any) error {
 	return selected.(command).run(ctx, p)
 }
 
-// childExit is the exit code of an interactive child process, which has already printed its errors.
+// childExit is the error if a child process (psql) has failed with this exit code. The child has already printed its errors.
 type childExit int
 
 func (e childExit) Error() string { return fmt.Sprintf("it exited with code %d", int(e)) }
 
-// errNothingChecked is returned by verify if nothing was counted for the selected app and sites.
 var errNothingChecked = errors.New("verify: nothing was counted for the selected app and sites, so nothing was checked")
 
 // exitCode prints the error and returns its exit code.
@@ -312,7 +309,7 @@ func (t *typed) exitCode(p *program, err error) int {
 	return exitFailed
 }
 
-// complain prints each fault on a line of its own.
+// complain prints the faults to stderr. Each line starts with the name of the program.
 func (t *typed) complain(stderr io.Writer, faults ...error) {
 	for _, fault := range faults {
 		for line := range strings.Lines(db.Sentence(fault)) {
@@ -344,8 +341,8 @@ func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
 	return nil, f
 }
 
-// defaultData returns the data directory: root's for a system service, or the user's own. It is empty for a user
-// without a home directory.
+// defaultData returns the default of --data: for root, the folder of the system service; for others, a folder of the user.
+// It returns "" for a user without a home directory.
 func defaultData() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/footfall"
@@ -370,7 +367,7 @@ func (c *helpCmd) run(_ context.Context, p *program) error {
 	if c.Man {
 		return writeManual(p.stdout)
 	}
-	// Kong exits after it has shown the help. It returns an error if the words before --help are not a command.
+	// If the words are a command, Kong prints the command's help and exits the process. Otherwise readLine returns faults.
 	line := readLine(append(slices.Clone(c.Command), "--help"), p.stdout, p.stderr)
 	if len(line.faults) > 0 {
 		return visit.Errorf(visit.Invalid, "", "%v", line.faults[0])

@@ -87,7 +87,7 @@ func (c *offsetListCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 // writeOffsets writes the offsets that were set by hand, in the format of offset import.
 func writeOffsets(to io.Writer, list []admin.Offset) error {
 	w := csv.NewWriter(to)
-	_ = w.Write([]string{"uri", "hot", "uv", "pv"}) // w.Error reports it
+	_ = w.Write([]string{"uri", "hot", "uv", "pv"}) // w.Error reports a failed write
 	for _, o := range list {
 		if hand := o.ByHand(); hand.Hot > 0 || o.Hot == 0 {
 			o = hand

@@ -25,7 +25,7 @@ type psqlCmd struct {
 // psqlGrace is how long psql may take to exit after this program was asked to stop.
 const psqlGrace = 5 * time.Second
 
-// check refuses Footfall's flags after the first flag of psql. Otherwise they would be passed to psql.
+// check refuses flags of Footfall after the first flag of psql, because kong passes them to psql. After --, it refuses none.
 func (c *psqlCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	if len(c.Args) > 0 && c.Args[0] == "--" {
@@ -65,7 +65,7 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 		child.Env = append(os.Environ(), "PGOPTIONS="+options)
 		child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 		child.WaitDelay = psqlGrace
-		// Ignores Ctrl-C, which the terminal sends to both programs: it is meant for psql, where it cancels a statement.
+		// The terminal sends Ctrl-C to this program and to psql. This program ignores it: in psql, Ctrl-C cancels a statement.
 		signal.Reset(os.Interrupt)
 		ignored := make(chan os.Signal, 1)
 		signal.Notify(ignored, os.Interrupt)
@@ -78,8 +78,8 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// psqlTarget splits a URL into a URL for psql and the session settings for PGOPTIONS. The driver accepts both in its URL, and
-// also its own pool settings, which psqlTarget removes.
+// psqlTarget returns the URL for psql and the value of PGOPTIONS. It moves session settings (options=…) from the URL to
+// PGOPTIONS, and removes the settings that only the Go driver accepts.
 func psqlTarget(database, options string, settings []string) (target, pgoptions string) {
 	parts := strings.Fields(options)
 	parsed, err := url.Parse(database)
@@ -103,7 +103,7 @@ func psqlTarget(database, options string, settings []string) (target, pgoptions 
 	return database, strings.Join(parts, " ")
 }
 
-// findPsql looks for psql next to the server's programs, and then on the PATH, where Debian installs it.
+// findPsql looks for psql next to PostgreSQL's server programs, and then on the PATH, where Debian installs psql.
 func findPsql(explicit string) (string, error) {
 	folder, err := embedded.Find(explicit)
 	if err == nil {

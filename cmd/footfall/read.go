@@ -18,16 +18,16 @@ import (
 	"footfall/db/cells"
 )
 
-// typed is a parsed command line, with all its faults and those of the environment.
+// typed is a parsed command line, including the environment variables that it uses, and all faults.
 type typed struct {
 	commandLine
 	selected any  // the command, or nil if none could be read
 	misread  bool // some words could not be parsed
 	faults   faults
-	unknown  []string          // variables in the environment that start with FOOTFALL_, but that no flag reads
-	declared []string          // all variables that flags read
-	given    map[string]string // flag (--data) → the variable that gave its value
-	flags    []string          // of the command
+	unknown  []string          // variables in the environment that start with FOOTFALL_, but are read by no flag
+	declared []string          // names of all variables that flags read
+	given    map[string]string // flag, like --data → the variable that set it
+	flags    []string          // names of the flags that the command accepts, without dashes
 }
 
 // readLine reads arguments and environment. It reports all faults, not only the first.
@@ -58,7 +58,7 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 	}
 	if node := parsed.Selected(); node != nil {
 		switch found := node.Target.Addr().Interface().(type) {
-		case command, on[*db.DB], on[*admin.Admin], on[*cells.Cluster]: // a node that only has subcommands is none of these
+		case command, on[*db.DB], on[*admin.Admin], on[*cells.Cluster]: // a node that only groups subcommands has none of these types
 			t.selected = found
 		}
 	}
@@ -120,7 +120,7 @@ func othersName(name, value string) bool {
 		strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
-// warnings returns a line for each unknown variable, with the most similar existing one.
+// warnings returns a line for each unknown variable. The line suggests a variable that flags read, if one has a similar name.
 func (t *typed) warnings() (lines []string) {
 	for _, name := range t.unknown {
 		line := name + " is set in the environment, and nothing reads it: `footfall serve --help` lists the names"
@@ -133,10 +133,11 @@ func (t *typed) warnings() (lines []string) {
 	return lines
 }
 
-// alike is the maximum distance between an unknown name and a suggestion.
+// alike is the maximum distance between an unknown name and a suggested name.
 const alike = 3
 
-// check runs the command's own check. It drops faults of flags that already have one.
+// check runs the command's own check, or checkDatabase if the command has none. It leaves out a fault of a flag that already
+// has a fault.
 func (t *typed) check() {
 	if t.selected == nil {
 		return
@@ -156,8 +157,8 @@ func (t *typed) check() {
 
 var flagName = regexp.MustCompile(`--[a-z0-9][a-z0-9-]*`)
 
-// named replaces a flag by its variable if the environment set it. Errors from elsewhere start with a field name, which
-// may be a flag.
+// named replaces each flag in text by its environment variable, if the variable set the flag. Errors from other packages start
+// with a field, and if this is the name of a flag, named adds the dashes first.
 func (t *typed) named(text string) string {
 	if field, _, _ := strings.Cut(text, ":"); slices.Contains(t.flags, field) {
 		text = "--" + text
@@ -198,7 +199,7 @@ type tolerant struct {
 	fault error
 }
 
-// tolerate gives a tolerant mapper to every flag below a node, and collects the flags' variables.
+// tolerate gives a tolerant mapper to every flag below root, and collects the environment variables of these flags in declared.
 func (t *typed) tolerate(root *kong.Node) error {
 	return kong.Visit(root, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
@@ -212,7 +213,7 @@ func (t *typed) tolerate(root *kong.Node) error {
 // takenForFlag matches kong's error about a value that looks like a flag.
 var takenForFlag = regexp.MustCompile(`value but got (".*") \((?:short|long) flag\)$`)
 
-// Decode reads a value. It leaves the target unchanged if the value is invalid.
+// Decode reads a value into target. If the value is invalid, it leaves target unchanged, records the error, and returns nil.
 func (m *tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err := m.Mapper.Decode(ctx, target); err != nil && m.fault == nil {
 		if next := takenForFlag.FindStringSubmatch(err.Error()); next != nil {
@@ -253,8 +254,8 @@ func readHelp(text string) map[string]string {
 	return help
 }
 
-// nameOfHelp returns the name of the help text for a flag or argument of a command. If the command has none, it uses the text
-// of its nearest parent that has one.
+// nameOfHelp returns the key in help for a flag or argument of a command. If help has no text under the command, the key
+// belongs to the nearest parent command with a text.
 func nameOfHelp(help map[string]string, command, flag string) string {
 	for {
 		name := strings.TrimSpace(command + " " + flag)

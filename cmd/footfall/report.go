@@ -127,7 +127,7 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 			return nil, visit.Errorf(visit.Invalid, "from", "%s is in the future: today is %s",
 				visit.DayText(in.From), visit.DayText(a.today))
 		}
-		if in.To != visit.AllDays.To { // a range without an end ends on the last counted day
+		if in.To != visit.AllDays.To { // an open range stays open, because DayByDay ends it on the last counted day
 			in.To = min(in.To, a.today)
 		}
 		target, err := c.target(ctx, a)

@@ -22,7 +22,6 @@ type reportFlags struct {
 	ASCII bool   `name:"ascii"`
 }
 
-// format returns the output format.
 func (c *reportFlags) format() report.Format {
 	switch {
 	case c.JSON:
@@ -41,7 +40,7 @@ type rangeFlags struct {
 
 var allDays = rangeFlags{From: "all"}
 
-// check returns the faults of the days that can be found without the current day of the app.
+// check finds the faults of --from and --to that do not depend on the app's current day.
 func (f *rangeFlags) check(g globals) faults {
 	all := g.checkDatabase()
 	all.day("--to", f.To, visit.AllDays.To)
@@ -50,7 +49,7 @@ func (f *rangeFlags) check(g globals) faults {
 	return all
 }
 
-// whereFlags are the flags of reports that can be filtered by conditions for a site's visitors.
+// whereFlags are the flags of reports that can be limited by conditions for a site's visitors.
 type whereFlags struct {
 	Where []string `sep:"none" placeholder:"CONDITION"`
 }
@@ -75,7 +74,7 @@ type siteFlags struct {
 	Site string `arg:"" optional:"" name:"site"`
 }
 
-// most checks the maximum number of rows.
+// most adds a fault to f if -n is out of range. of names the rows.
 func (m mostFlag) most(f faults, of string) faults {
 	f.when(m.N < 1 || m.N > report.DeepestTop, "-n: %d %s cannot be listed: write a number from 1 to %d", m.N, of, report.DeepestTop)
 	return f
@@ -89,10 +88,10 @@ type appReport struct {
 	today int32 // in the app's time zone
 }
 
-// withApp runs f with the app of a report, and prints the answer of f unless it is nil. about is the typed page or site, or "".
-// It helps to find the app if none is named.
+// withApp runs f with the app of a report, and prints the answer of f unless the answer is nil. about is the typed page or
+// site, or "". If --app is missing, withApp finds the app by this page or site.
 func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f func(a appReport) (report.Answer, error)) error {
-	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // footfall_report may run this check
+	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // the role footfall_report may run CheckReports
 		secret, err := p.secret()
 		if err != nil {
 			return err
@@ -117,7 +116,7 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f f
 	})
 }
 
-// withTarget is withApp for a report on a page or site. It respects --no-offsets.
+// withTarget calls withApp for a report on one page or site. With --no-offsets, f reads numbers without offsets.
 func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a appReport, target string) (report.Answer, error)) error {
 	return c.withApp(ctx, p, c.Target, func(a appReport) (report.Answer, error) {
 		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
@@ -131,7 +130,7 @@ func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a appRe
 	})
 }
 
-// rows reads a report of the app in a range of days.
+// rows reads the report of this name for the app and a range of days.
 func (a appReport) rows(ctx context.Context, name string, days rangeFlags, look report.Look) (report.Answer, error) {
 	var err error
 	if look.In, err = visit.ParseRange(days.From, days.To, a.today); err != nil {
@@ -144,8 +143,8 @@ func (a appReport) rows(ctx context.Context, name string, days rangeFlags, look 
 	return report.Named(name).Read(ctx, a.Reader, look)
 }
 
-// site returns the named site, or else the app's only site, or "" if nothing was counted yet. If the app has several
-// sites, the error contains do as the remedy.
+// site returns the site in named, or else the app's only site, or "" if nothing was counted yet. If the app has several
+// sites, site returns an error with the text of do as the remedy.
 func (a appReport) site(ctx context.Context, named, do string) (string, error) {
 	if named != "" {
 		return visit.ParseSite(named)
@@ -173,7 +172,7 @@ func (a appReport) site(ctx context.Context, named, do string) (string, error) {
 		a.app.Name, do, strings.Join(names, ", "))
 }
 
-// print reads a report of a site and prints it.
+// print reads the report of this name for a site, and prints the report.
 func (c *siteFlags) print(ctx context.Context, p *program, name string, look report.Look) error {
 	return c.withApp(ctx, p, c.Site, func(a appReport) (_ report.Answer, err error) {
 		if look.Target, err = a.site(ctx, c.Site, "name one of them"); err != nil {
@@ -184,7 +183,7 @@ func (c *siteFlags) print(ctx context.Context, p *program, name string, look rep
 	})
 }
 
-// dayOr returns a day that was already validated, or today if the text is empty.
+// dayOr parses a day that check has already validated. It returns today if text is empty.
 func dayOr(text string, today int32) int32 {
 	if day, err := visit.ParseDay(text, today); err == nil {
 		return day
@@ -192,8 +191,8 @@ func dayOr(text string, today int32) int32 {
 	return today
 }
 
-// siteIn returns the site of a typed page or site. It returns "" if the text is invalid, which is reported where it is
-// parsed.
+// siteIn returns the site of a typed page or site. It returns "" for an invalid text: the report parses the text again, and
+// returns the error then.
 func siteIn(typed string) string {
 	target, _ := visit.ParseTarget(typed, nil)
 	site, _, _ := strings.Cut(target, "/")

@@ -17,8 +17,8 @@ import (
 // the database.
 const secretFile = "secret"
 
-// secret reads the secret that hashes visitors. It creates a missing secret for the embedded database. For others it
-// returns nil if --secret-file is not given.
+// secret reads the secret that keys the hashes of visitors. Without --secret-file, the embedded database has its own secret,
+// which is created if it is missing. For another database without --secret-file, secret returns nil.
 func (g globals) secret() (app.Secret, error) {
 	path := g.SecretFile
 	if path == "" {
@@ -43,8 +43,8 @@ func (g globals) secret() (app.Secret, error) {
 	return text, nil
 }
 
-// makeSecret creates the secret's file if it does not exist. The file is never visible incomplete: all later hashes
-// depend on it.
+// makeSecret creates the secret's file if it does not exist. It writes a temporary file first, so that other processes never
+// read an incomplete secret: all later hashes depend on the secret.
 func makeSecret(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -63,7 +63,7 @@ func makeSecret(path string) error {
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	// Link fails if another command has created the file in the meantime. Then its secret is used.
+	// Link fails if another command has created the file in the meantime. Then the other command's secret is used.
 	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -91,7 +91,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
 		Accounts: accounts, SignInHeader: c.SignInHeader, Zone: machineZone(localtime), Cells: all,
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About, Help: readHelp(helpText)}
-	failed := make(chan error, 2) // one for each server
+	failed := make(chan error, 2) // has room for one error of each server
 	service, operators := handler.Servers(options)
 	serveListener(public, service, failed)
 	if private != nil {
@@ -110,8 +110,8 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	return err
 }
 
-// runAlongside runs retention once a day and sends webhooks until end is called. Without a secret to sign with, calls of
-// webhooks stay in the queue.
+// runAlongside starts two tasks, which run until end is called: retention once a day, and sending the calls of webhooks.
+// Without a secret, calls cannot be signed and stay in the queue.
 func runAlongside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -157,7 +157,7 @@ func describeDisk(registry prometheus.Registerer, dir string) {
 	gauge("footfall_data_disk_bytes", "Size", func(d *status.Disk) int64 { return d.Bytes })
 }
 
-// orInterrupted drops an error caused by a request to stop.
+// orInterrupted returns nil if ctx has ended, because a request to stop has then caused err. Otherwise it returns err.
 func orInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -187,7 +187,8 @@ func listen(flag, address string) (net.Listener, error) {
 	return nil, fmt.Errorf("%s: %w: %s", flag, err, hint)
 }
 
-// startDatabase returns the URL of the database, and a function that stops the server if it is the embedded one.
+// startDatabase starts the embedded server if no other database is selected. It returns the URL of the database. stop stops the
+// embedded server, and does nothing for another database.
 func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, stop func() error, err error) {
 	if !p.embedded() {
 		return p.DatabaseURL, func() error { return nil }, nil
@@ -200,9 +201,9 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	return k.url, k.stop, nil
 }
 
-// prepare waits for the database, unless it is a cell, which has just responded. It migrates the schema or checks it.
-// On a new embedded server it creates the demo app. Other servers do not get one, because they may be reachable by
-// strangers from the start.
+// prepare waits for the database, unless the database is a cell: a cell has just responded. prepare then migrates or checks
+// the schema. It adds the demo app to a new embedded database. Other databases get no demo app, because strangers may be able
+// to reach their services from the start.
 func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell string) error {
 	if cell == "" {
 		if err := p.awaitDatabase(ctx, d, connectWithin); err != nil {
@@ -217,7 +218,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	if c.Migrate {
 		applied, err = d.MigrateUp(ctx)
 	}
-	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // with the current schema, a cell needs no coordinator
+	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // a cell that has the current schema needs no coordinator
 		if away {
 			p.log.Warn("--migrate: the schema was not migrated, because that needs the coordinator", "error", db.Sentence(err))
 		}
@@ -245,8 +246,8 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	return nil
 }
 
-// warnOfApps warns if there are no apps, or if the app that --busuanzi names is missing. It also warns about open apps, for
-// which anyone can count visits in the name of any visitor.
+// warnOfApps warns about open apps, for which anyone can count visits in the name of any visitor. Without --cells, it also
+// warns if there is no app, or if the app that --busuanzi names does not exist.
 func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 	if len(apps) == 0 && c.Cells == "" {
 		p.log.Warn("there is no app yet, so nothing is counted: " + p.typed("app add NAME --site YOUR-SITE") + " adds one")
@@ -266,8 +267,8 @@ func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 	}
 }
 
-// announce logs the addresses of the service. While there is no account, it prints a link for creating the first one.
-// Each start generates a new link.
+// announce logs the addresses of the service, and starts to notify systemd. If the dashboard is on and there is no account
+// yet, it also prints a link for creating the first account. Each start generates a new link.
 func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, operators net.Listener, accounts *account.Accounts) {
 	where := []any{"address", public.String()}
 	if operators != nil {
@@ -287,7 +288,7 @@ func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, op
 	}
 }
 
-// serveListener serves requests until the server is shut down. If it fails, it sends the error to failed.
+// serveListener serves requests in a goroutine until the server is shut down. If the server fails, its error is sent to failed.
 func serveListener(l net.Listener, server *http.Server, failed chan<- error) {
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

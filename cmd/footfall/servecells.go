@@ -24,7 +24,7 @@ import (
 
 // opening holds the parameters for opening a database of the service.
 type opening struct {
-	cell      string // name of the cell
+	cell      string // name of the cell; "" for the service's own database
 	metrics   prometheus.Registerer
 	countries *country.Countries
 	options   db.Options
@@ -32,7 +32,7 @@ type opening struct {
 	slots     *admin.Slots
 }
 
-// openAll opens the service's database and its cells. Closing the results closes the databases.
+// openAll opens the service's own database and, with --cells, the cells. Closing the returned Cells closes all databases.
 func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o opening) (*routing.Cells, *account.Accounts, error) {
 	if p.embedded() {
 		describeDisk(o.metrics, p.Data)
@@ -66,7 +66,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 		Open: func(ctx context.Context, name string, all int) (*routing.Cell, error) {
 			o := o
 			o.cell, o.shares = name, int64(all)+1
-			// Without this limit, a service of many cells would keep many idle sessions.
+			// Idle sessions are closed after a minute. Otherwise a service with many cells would keep many of them.
 			cell, _, err := c.openOf(ctx, p, finding.url(name)+"&pool_max_conn_idle_time=1m", o)
 			return cell, err
 		}})
@@ -76,7 +76,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 	return all, openAccounts(p, d), err
 }
 
-// openAccounts opens the accounts in a database. Their cookies are signed with the service's secret.
+// openAccounts opens the accounts in d. A key from the service's secret signs the cookies of known browsers.
 func openAccounts(p *program, d *db.DB) *account.Accounts {
 	secret, _ := p.secret()
 	return account.Open(d).SignDevices(secret.DeviceKey())
@@ -94,7 +94,7 @@ type finding struct {
 
 	mu     sync.Mutex
 	urls   map[string]string    // URLs of the cells that were found last, by name
-	others map[string]time.Time // databases that have the name of a cell but are none, with the time of the check
+	others map[string]time.Time // databases that are named like a cell but are not cells, with the time of the last check
 }
 
 func (f *finding) url(name string) string {
@@ -128,7 +128,8 @@ func (f *finding) find(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// reach returns an error if a cell does not respond.
+// reach returns an error if a cell does not respond. If the database is not a cell, the error is routing.ErrNoCell, and find
+// leaves out the name until a later check finds a cell.
 func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 	d, err := db.Open(ctx, f.url(name), o)
 	if err != nil {
@@ -136,7 +137,7 @@ func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 	}
 	defer d.Close()
 	if err = d.Ping(ctx); errors.Is(err, db.ErrNoCell) {
-		if is, failed := f.cluster.IsCell(ctx, name); failed == nil && !is { // else only the node lacks requirements
+		if is, failed := f.cluster.IsCell(ctx, name); failed == nil && !is { // else it may be a cell whose node lacks the schema
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.others[name] = time.Now()
@@ -146,7 +147,8 @@ func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 	return err
 }
 
-// openOf calls open for one of several databases. The database's metrics and log entries are labeled with its name.
+// openOf calls open for one of the databases of a service with cells. The label cell of metrics and log entries is the name of
+// the cell. Metrics and log entries of the service's own database do not have this label.
 func (c *serveCmd) openOf(ctx context.Context, p *program, url string, o opening) (*routing.Cell, *db.DB, error) {
 	all, own := prometheus.WrapRegistererWith(prometheus.Labels{"cell": o.cell}, o.metrics), &ownMetrics{}
 	registry := prometheus.NewRegistry()
@@ -166,13 +168,13 @@ func (c *serveCmd) openOf(ctx context.Context, p *program, url string, o opening
 	return cell, d, nil
 }
 
-// ownMetrics are the metrics of one of several databases. Because they cannot be unregistered, they drop their registry when
-// the database is closed.
+// ownMetrics are the metrics of one database of a service with cells. Prometheus cannot unregister them. Therefore, closing the
+// database sets registry to nil, and Collect sends no metrics from then on.
 type ownMetrics struct {
 	registry atomic.Pointer[prometheus.Registry]
 }
 
-// Describe sends nothing, so that a cell can be registered again.
+// Describe sends no descriptions, so that the metrics of a cell can be registered again when the cell is opened again.
 func (*ownMetrics) Describe(chan<- *prometheus.Desc) {}
 
 func (m *ownMetrics) Collect(to chan<- prometheus.Metric) {

@@ -77,7 +77,7 @@ func (c *serveCmd) check(g globals) faults {
 	return f
 }
 
-// publicPath matches the path of a public URL. Cookies have the same path.
+// publicPath matches a valid path of a public URL. The path is also the path of cookies.
 var publicPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
 
 // checkPublicURL validates the public URL of a service.
@@ -91,8 +91,8 @@ func checkPublicURL(text string) error {
 	return nil
 }
 
-// shares returns the size of the filter of all visitors, and of the memory of recent visitors, for one of several databases.
-// The service's memory is divided equally among them.
+// shares returns two sizes for one database: of the filter of all visitors, and of the memory of recent visitors. among is the
+// number of databases, which have equal shares of --memory.
 func (c *serveCmd) shares(among int64) (filter, memory int64) {
 	all := c.memory / among
 	switch c.Filter {

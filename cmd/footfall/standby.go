@@ -27,7 +27,7 @@ func (c *standbyRequireCmd) run(ctx context.Context, p *program, d *db.DB) error
 }
 
 // sayStandby requires a standby for all writers of the database if this service was started with --require-standby. Otherwise
-// it logs whether one is already required.
+// it logs a message if the tables already require a standby.
 func (p *program) sayStandby(ctx context.Context, d *db.DB) error {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()

@@ -46,7 +46,7 @@ func (c *statusCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// statusText returns a function with which a page gets the output of status.
+// statusText returns a function that returns the output of `footfall status` as text, for a page of the service.
 func (p *program) statusText(d *db.DB) func(context.Context) (string, error) {
 	dir := ""
 	if p.embedded() {
@@ -145,7 +145,7 @@ func dayText(day int32) string {
 	return fmt.Sprint(day)
 }
 
-// kept describes how long an app keeps its rows of visits, the first day, and whether an import has paused deletion.
+// kept describes how long an app keeps its visit rows, the first day with rows, and whether an import pauses their deletion.
 func kept(a status.App) string {
 	how := "for ever"
 	if a.RetainDays > 0 {

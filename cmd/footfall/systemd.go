@@ -9,9 +9,13 @@ import (
 	"time"
 )
 
-// notifySystemd notifies systemd if a unit of Type=notify has started the program: that the service is ready, that it is alive
-// (if a watchdog is configured), and, when ctx ends, that it is stopping. The watchdog only checks whether the service responds
-// at address, not whether it can count: a restart would not help if the database is unavailable.
+// notifySystemd sends the state of the service to systemd, if a unit of Type=notify has started the program:
+//   - the service is ready
+//   - the service is alive, if a watchdog is configured
+//   - the service is stopping, when ctx ends
+//
+// For the watchdog, it checks only that the service responds at address, not that the service can count: a restart would not
+// help if the database is unavailable.
 func notifySystemd(ctx context.Context, address string, log *slog.Logger) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {

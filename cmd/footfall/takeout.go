@@ -27,8 +27,8 @@ type (
 	}
 )
 
-// mostTyped is the maximum size of a zip file on standard input. The input is copied to a file before loading, because the
-// directory of a zip file is at its end.
+// mostTyped is the maximum size of an input that spooled copies to a temporary file. app load needs the copy, because the
+// directory of a zip file is at the end of the file.
 const mostTyped = 64 << 30
 
 // run writes an app to standard output or to a file. If writing fails, it removes the file.
@@ -99,8 +99,8 @@ func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	return err
 }
 
-// spooled copies a pipe to a temporary file. The file is already deleted, so it disappears when it is closed or the
-// program is killed.
+// spooled copies an input to a temporary file. It removes the file's name at once, so that the file disappears when it is
+// closed or the program is killed.
 func spooled(from io.Reader) (*os.File, error) {
 	file, err := os.CreateTemp("", "footfall-*")
 	if err != nil {

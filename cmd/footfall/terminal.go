@@ -72,7 +72,6 @@ func (p *program) printChange(err error, says string, values ...any) error {
 	return err
 }
 
-// writeJSON writes a value as indented JSON.
 func writeJSON(out io.Writer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")

@@ -63,7 +63,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	return c.tell(p.stdout, proof)
 }
 
-// tell prints the results. It returns an error if a promise is broken.
+// tell prints the results. It returns an error if a promise is broken, or if nothing was checked.
 func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 	if c.JSON {
 		if err := writeJSON(out, proof); err != nil {

@@ -28,10 +28,9 @@ func versionText() string {
 	return fmt.Sprintf("footfall %s (commit %s, %s)", version, commit(), runtime.Version())
 }
 
-// builtFrom is the commit that was built, in builds without .git, such as the Dockerfile's. It is set by the linker.
+// builtFrom is the commit of this build. The linker sets it in builds without .git, such as the Dockerfile's.
 var builtFrom string
 
-// commit returns the commit of this build.
 func commit() string {
 	if built, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range built.Settings {

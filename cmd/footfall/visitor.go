@@ -50,7 +50,7 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 	if err := countAccepted(ctx, p, a, c.App); err != nil {
 		return err
 	}
-	if !c.Yes { // with --yes nothing is listed, because that takes as long as erasing
+	if !c.Yes { // with --yes, ShowVisitor is left out, because it takes as long as erasing
 		stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
 		if err != nil {
 			return err
@@ -116,7 +116,8 @@ func deleting(page admin.Page) (asks, says string) {
 	return asks, says
 }
 
-// countAccepted counts visits waiting in the inbox before data is deleted.
+// countAccepted counts the app's visits that wait in the inbox. Commands call it before they delete data, so that no visit
+// leaves the inbox after its page or site is deleted.
 func countAccepted(ctx context.Context, p *program, a *admin.Admin, app string) error {
 	visits, err := a.CountAccepted(ctx, app)
 	if visits > 0 && err == nil {

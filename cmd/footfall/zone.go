@@ -13,8 +13,8 @@ const utc = "UTC"
 // localtime is the path of a link to the file of the machine's time zone.
 const localtime = "/etc/localtime"
 
-// machineZone returns the name of this machine's time zone: from TZ, or from the target of localtime. It returns UTC if
-// neither is a name that the database accepts, for example in a container.
+// machineZone returns the name of this machine's time zone: from TZ or, if TZ is not set, from the target of localtime. It
+// returns UTC if this is not the name of a time zone, for example in a container.
 func machineZone(localtime string) string {
 	zone, set := os.LookupEnv("TZ")
 	if !set {

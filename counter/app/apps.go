@@ -109,11 +109,11 @@ func (a *App) CheckTags(given tag.Set) error {
 type Register struct {
 	Apps   map[string]*App      // by name
 	Cells  map[string]string    // app name → the cell that holds the app
-	Began  map[string]time.Time // app name → when the app was added in its cell; without names whose time is not recorded
+	Began  map[string]time.Time // app name → when the app was added in its cell; has no entry if the time is not recorded
 	keys   map[[sha256.Size]byte]*Key
 	shares map[[sha256.Size]byte]Share
-	// shown caches valid keys by the text that requests send. Hashing a key takes as long as all other checks together.
-	// The cache has at most one entry for each key.
+	// shown caches valid keys by the text that requests send, because hashing this text takes as long as all other checks
+	// together. The cache has at most one entry for each key.
 	shown sync.Map // string → *Key
 }
 
@@ -129,16 +129,16 @@ func (r *Register) Key(shown string) *Key {
 	return key
 }
 
-// Directory holds all apps and keys of the database in memory. While it watches the database, a command that changes an
-// app or a key waits until the directory has the change. While it does not watch, it holds nothing and every request
-// reads the database.
+// Directory holds all apps and keys of the database in memory. While the directory watches the database, a command that changes
+// an app or a key waits until the directory has the change. While the directory does not watch, it holds nothing, and every
+// request reads the database.
 type Directory struct {
 	db     *db.DB
 	log    *slog.Logger
 	secret Secret
 	held   atomic.Pointer[Register] // nil while the directory does not watch; written only by the watching goroutine
-	// offsets are the offsets read last. They are read again only after a change, even while the directory does not
-	// watch.
+	// offsets are the offsets that were read last. They are read again only after they have changed, even while the directory does
+	// not watch.
 	offsets atomic.Pointer[offsets]
 	cancel  context.CancelFunc
 	done    sync.WaitGroup // the watching goroutine, stopped by cancel
@@ -164,7 +164,7 @@ func Open(ctx context.Context, d *db.DB, log *slog.Logger, secret Secret) (*Dire
 	}
 }
 
-// Close stops watching.
+// Close stops watching the database.
 func (dir *Directory) Close() {
 	dir.cancel()
 	dir.done.Wait()
@@ -177,7 +177,7 @@ const (
 	watchPauseMax = 5 * time.Second
 )
 
-// watch keeps the apps up to date until ctx ends. It sends its first success or failure to first.
+// watch keeps the apps up to date until ctx ends. It sends the result of its first attempt to first.
 func (dir *Directory) watch(ctx context.Context, first chan<- error) {
 	for again := watchPause; ctx.Err() == nil; again = min(2*again, watchPauseMax) {
 		cached := dir.offsets.Load()
@@ -202,7 +202,7 @@ func (dir *Directory) watch(ctx context.Context, first chan<- error) {
 func sendFirst(first chan<- error, err error) {
 	select {
 	case first <- err:
-	default: // already sent
+	default: // the first result was already sent
 	}
 }
 
@@ -288,14 +288,15 @@ func NoApp(name string) error {
 	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` shows all apps", name)
 }
 
-// Default limits for visitors that no trusted caller vouches for. They are far above human use and far below a
-// program's.
+// Default limits for visitors that no trusted caller vouches for. They are far above what a human does, and far below what a
+// program can do.
 const (
 	usualRequests = 600   // a minute from one address; even an office behind one address clicks less
 	usualNewPages = 2_000 // a day: at worst 3 GB a year (docs/decisions/0011-limits.md)
 )
 
-// chooseLimit returns the limit for a request, 0 for no limit. A limit that the app sets also applies to trusted callers.
+// chooseLimit returns the limit for a request, 0 for no limit. A limit that the app sets (chosen) applies to all callers. The
+// default limit (usual) applies only to untrusted callers.
 func chooseLimit(chosen *int32, usual int64, untrusted bool) int64 {
 	switch {
 	case chosen != nil:

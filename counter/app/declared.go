@@ -87,7 +87,7 @@ func (s *Setting) Column() string {
 	return strings.ReplaceAll(s.Name, "-", "_")
 }
 
-// ToJSON returns an app as JSON shows it.
+// ToJSON returns the name and the settings of an app as members of a JSON object.
 func ToJSON(row *db.App) map[string]any {
 	members := map[string]any{"name": row.Name}
 	for _, s := range AllSettings {
@@ -96,7 +96,7 @@ func ToJSON(row *db.App) map[string]any {
 	return members
 }
 
-// Text returns an app's value as the user types it, a list with one entry per line.
+// Text returns the setting's value in row as a user types it. A list has one entry per line.
 func (s *Setting) Text(row *db.App) string {
 	if list, is := s.value(row).([]string); is {
 		return strings.Join(list, "\n")
@@ -104,7 +104,7 @@ func (s *Setting) Text(row *db.App) string {
 	return fmt.Sprint(s.value(row))
 }
 
-// Parse sets the setting to the typed values: one value, or the entries of a list.
+// Parse sets the setting in to from the typed text: one value, or the entries of a list.
 func (s *Setting) Parse(to *Settings, typed []string) error {
 	if !s.Many && len(typed) != 1 {
 		return visit.Errorf(visit.Invalid, s.Name, "it takes a single value: give it once")

@@ -94,7 +94,7 @@ type Share struct {
 	LastDay int32
 }
 
-// newShares returns the shares of existing apps.
+// newShares returns the shares of existing apps, by the hash of the link's token.
 func newShares(rows []db.SharesOpenRow, apps map[string]*App) map[[sha256.Size]byte]Share {
 	byNumber := make(map[int32]*App, len(apps))
 	for _, a := range apps {

@@ -120,7 +120,7 @@ func notPut(err error) error {
 	return visit.Unanswered(err)
 }
 
-// readLink validates a link.
+// readLink validates a link, and hashes its ids.
 func (a *App) readLink(secret Secret, link *Link) (l pendingLink, err error) {
 	if err := checkVisitor("id", link.ID); err != nil {
 		return l, err
@@ -155,8 +155,8 @@ func (a *App) readLink(secret Secret, link *Link) (l pendingLink, err error) {
 	return l, nil
 }
 
-// makeTags fills in the ids of tags and creates missing tags, up to the app's limit of new tags a day. Tags above the
-// limit become (other).
+// makeTags fills in the ids of tags and creates missing tags, up to the app's limit of new tags a day. Tags above the limit get
+// the id of (other).
 func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag]int32) error {
 	asked := slices.Collect(maps.Keys(tags))
 	for _, t := range asked {
@@ -191,7 +191,7 @@ func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag
 // people holds the rows of ids, and of all ids on the way to their persons.
 type people struct {
 	rows        map[netip.Addr]*db.PersonRow
-	loadLeading func() error // adds the rows of all ids that are linked to the loaded ids
+	loadLeading func() error // adds rows whose ids lead to the loaded ids, see db.DB.PutPeople
 	leading     map[netip.Addr]map[netip.Addr]bool
 	err         error // from loadLeading
 }
@@ -234,7 +234,7 @@ func (p *people) put(l *pendingLink, tags map[db.Tag]int32) error {
 	return nil
 }
 
-// link links an id to a person. It replaces an earlier link of the id.
+// link links an id to a person. It replaces the id's earlier link.
 func (p *people) link(id, person netip.Addr) error {
 	row, chain := p.row(id), p.chain(person)
 	switch {
@@ -293,7 +293,7 @@ func (p *people) lowerHeight(id netip.Addr) int16 {
 	return height
 }
 
-// FindPeople looks up the persons of ids. Each lookup extends the time for which the links found are kept.
+// FindPeople looks up the persons of ids. Each lookup extends the time for which the database keeps the links that it finds.
 func (a *App) FindPeople(ctx context.Context, d *db.DB, secret Secret, ids []string) ([]Person, error) {
 	found := make([]Person, len(ids))
 	asked, places := make([]db.AppID, 0, len(ids)), make([]int, 0, len(ids))

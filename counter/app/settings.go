@@ -38,7 +38,7 @@ type Settings struct {
 
 // Access: which callers can count for an app.
 const (
-	AccessOpen  = "open"  // any caller can count any visitor, on any site or, if sites are listed, only on these
+	AccessOpen  = "open"  // any caller can count any visitor, on any site or, if sites are listed, on the listed sites
 	accessSites = "sites" // any caller can count itself, on the listed sites
 	accessKey   = "key"   // only callers with a key can count, on the listed sites
 )
@@ -55,8 +55,8 @@ const (
 const (
 	PublicOff     = "off"     // none
 	PublicAnswers = "answers" // numbers of pages and sites, in responses to visits and queries
-	PublicRead    = "read"    // the same, also in badges; if access is open, also in the dashboard and reports
-	publicCount   = "count"   // the same, and badges also count visits
+	PublicRead    = "read"    // as with answers, and in badges; if access is open, also in the dashboard and reports
+	publicCount   = "count"   // as with read, and badges also count visits
 )
 
 // Words for settings that are on or off, such as filters and titles.
@@ -160,7 +160,7 @@ var zonesNow = map[string]string{
 func (s Settings) apply(row *db.App) error {
 	var f faults
 	if s.TZ != nil {
-		if *s.TZ != row.Tz { // an app with an old name keeps it
+		if *s.TZ != row.Tz { // an app whose time zone has an old name keeps this name
 			row.Tz = cmp.Or(zonesNow[*s.TZ], *s.TZ)
 		}
 		if _, err := time.LoadLocation(row.Tz); err != nil || row.Tz == "" || row.Tz == "Local" {
@@ -225,7 +225,7 @@ func (s Settings) apply(row *db.App) error {
 // faults collects all faults of the typed settings.
 type faults []error
 
-// invalid returns an error about a value, for InField.
+// invalid returns an error about a value, without a field. visit.InField adds the field.
 func invalid(format string, args ...any) error {
 	return visit.Errorf(visit.Invalid, "", format, args...)
 }

@@ -14,8 +14,8 @@ import (
 
 const notKnown = "%.64q is not possible: write %s"
 
-// applyWord sets a setting that allows only certain words. refusal is the format of the error for any other word: it gets
-// that word and the list of allowed words.
+// applyWord sets a setting that allows only certain words. refusal is the format of the error for any other word. The
+// arguments of this format are the other word and the list of allowed words.
 func applyWord(f *faults, name string, given, to *string, words []string, refusal string) {
 	if given == nil {
 		return
@@ -47,7 +47,7 @@ func applyDays(f *faults, name string, given *int, to *int32, refusal string) {
 	}
 }
 
-// applyList sets a list to the results of read for each text, without duplicates.
+// applyList sets a list to the results of read for the given texts, without duplicates.
 func applyList(f *faults, name string, given []string, to *[]string, read func(string) (string, error)) {
 	if given == nil {
 		return
@@ -125,7 +125,7 @@ const mostGoal = 500 // bytes
 // belowEvent at the end of a public event matches all events that begin with the text before it and a slash.
 const belowEvent = "/*"
 
-// readPublicEvent reads an event with public numbers, in canonical form.
+// readPublicEvent validates the name of an event with public numbers, and returns its canonical form.
 func readPublicEvent(text string) (string, error) {
 	name, below := strings.CutSuffix(text, belowEvent)
 	t, err := visit.EventTarget(name)
@@ -139,7 +139,7 @@ func readPublicEvent(text string) (string, error) {
 	return event, nil
 }
 
-// applyLimit sets a limit, nil for the default.
+// applyLimit sets a limit, or nil for the default limit.
 func applyLimit(f *faults, name string, given *string, to **int32) {
 	if given == nil {
 		return

@@ -32,9 +32,9 @@ const (
 	longestVisitID = 64  // of visits
 )
 
-// BadgeVisitor is the one visitor for all visits that badges count. Nearly all of these arrive through the image
-// proxies of code hosts, which hide the visitor. The address belongs to no network, and a hash equals it with a
-// probability of 2⁻¹²⁰.
+// BadgeVisitor is the one visitor for all visits that badges count. Nearly all of these visits arrive through the image
+// proxies of code hosts, which hide the visitor. The address belongs to no network, and a hash equals it with a probability of
+// 2⁻¹²⁰.
 var BadgeVisitor = netip.MustParseAddr("fd00::ba:d9e")
 
 // checkVisitor validates a visitor's id in a field of a request.
@@ -48,7 +48,7 @@ func checkVisitor(field, id string) error {
 // CheckVisitID validates the id of a visit.
 func CheckVisitID(id string) error { return checkID("id", id, longestVisitID) }
 
-// checkID validates an id. Errors name its field.
+// checkID validates an id. field is the name of the field in errors.
 func checkID(field, id string, longest int) error {
 	switch {
 	case len(id) > longest:
@@ -147,8 +147,8 @@ func (s Secret) sum(parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// WebhookKey returns the key that signs the calls of a webhook. Webhooks from 0.1.0 have no salt: two of them in different
-// databases share a key if their IDs and the databases' secrets are equal.
+// WebhookKey returns the key that signs the calls of a webhook. Webhooks from 0.1.0 have no salt: two such webhooks in
+// different databases share a key if their IDs and the databases' secrets are equal.
 func (s Secret) WebhookKey(id int32, salt []byte) []byte {
 	if salt == nil {
 		return s.sum("webhook", fmt.Sprint(id))
@@ -159,7 +159,7 @@ func (s Secret) WebhookKey(id int32, salt []byte) []byte {
 // DeviceKey returns the key that signs the cookies of browsers that have signed in.
 func (s Secret) DeviceKey() []byte { return s.sum("device") }
 
-// LogKey returns the key that identifies the logs of an app with hashed visitors.
+// LogKey returns the key that identifies the logs of an app with hashed visitors. id is App.HashedFor.
 func (s Secret) LogKey(id int32) []byte { return s.sum("logs", fmt.Sprint(id)) }
 
 // checkSecret returns an error if the app's visitors are hashed with another secret.
@@ -177,7 +177,8 @@ type ignored struct {
 	ids, hosts map[string]bool
 }
 
-// IDPrefix marks a visitor's id in a list, since an id may look like an address. FromPrefix marks the host of a referrer.
+// IDPrefix marks a visitor's id in the setting ignore, since an id may look like an address. FromPrefix marks the host of a
+// referrer.
 const (
 	IDPrefix   = "id:"
 	FromPrefix = "from:"

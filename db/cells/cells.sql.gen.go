@@ -34,8 +34,8 @@ type CellLookRow struct {
 	Moves    bool
 }
 
-// The size of a cell, the number of its apps, the standbys of the node with its tables, and whether it
-// is being moved. Names of standbys are empty unless the role is a superuser or a member of
+// The size of a cell, the number of its apps, the standbys of the node with its tables, and whether
+// the cell is being moved. Names of standbys are empty unless the role is a superuser or a member of
 // pg_read_all_stats.
 func (q *Queries) CellLook(ctx context.Context) (CellLookRow, error) {
 	row := q.db.QueryRow(ctx, cellLook)
@@ -54,9 +54,9 @@ const cellMake = `-- name: CellMake :exec
 CREATE SCHEMA IF NOT EXISTS cell
 `
 
-// Cells: databases of a Citus cluster, whose tables are on one of its nodes. See
+// Cells: each is a database of a Citus cluster, with its tables on one of the nodes. See
 // migrations/cell/cell.sql. Most of these queries run on the coordinator.
-// Creates the schema of a cell's tables, before the steps.
+// Creates the schema of a cell's tables, before the steps that create the tables.
 func (q *Queries) CellMake(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, cellMake)
 	return err
@@ -76,8 +76,8 @@ const cellRelease = `-- name: CellRelease :exec
 SELECT pg_advisory_lock(hashtext('footfall.release_cell'), hashtext($1::text))
 `
 
-// Makes services of many cells disconnect from a cell that is being dropped, for as long as this
-// session lasts.
+// Makes services of many cells disconnect from a cell that is being dropped, and stay disconnected
+// until this session ends.
 func (q *Queries) CellRelease(ctx context.Context, database string) error {
 	_, err := q.db.Exec(ctx, cellRelease, database)
 	return err
@@ -91,7 +91,8 @@ JOIN days AS d  ON d.page_id = s.id AND d.day_id = to_char(now() AT TIME ZONE a.
 WHERE a.deleted_at IS NULL
 `
 
-// The visits that the apps of a cell have counted today. Each app's day is the day in its time zone.
+// The number of visits that the apps of a cell have counted today. Each app's day is the day in its
+// time zone.
 func (q *Queries) CellToday(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, cellToday)
 	var hot int64
@@ -168,7 +169,7 @@ type ClusterBehindRow struct {
 	Port int32
 }
 
-// The nodes that do not know about the changes of other nodes yet. Citus informs them within some
+// The active nodes that do not have the present list of nodes yet. Citus sends it to them within some
 // seconds, once they respond.
 func (q *Queries) ClusterBehind(ctx context.Context) ([]ClusterBehindRow, error) {
 	rows, err := q.db.Query(ctx, clusterBehind)
@@ -216,8 +217,8 @@ type ClusterNodesRow struct {
 	Isactive bool
 }
 
-// The nodes that this database knows, the coordinator first, whether each is this one, and whether it
-// responded when it was last checked.
+// The nodes that this database knows, the coordinator first. is_here is true for the node of this
+// session. isactive is true for a node that responded when it was last checked.
 func (q *Queries) ClusterNodes(ctx context.Context) ([]ClusterNodesRow, error) {
 	rows, err := q.db.Query(ctx, clusterNodes)
 	if err != nil {
@@ -257,7 +258,7 @@ type ClusterUnreachedRow struct {
 	ToPort   int32
 }
 
-// The pairs of nodes that cannot connect. Runs on the coordinator.
+// The pairs of nodes whose first node cannot connect to the second one. Runs on the coordinator.
 func (q *Queries) ClusterUnreached(ctx context.Context) ([]ClusterUnreachedRow, error) {
 	rows, err := q.db.Query(ctx, clusterUnreached)
 	if err != nil {
@@ -320,8 +321,8 @@ WHERE node_group_id IN (
 )
 `
 
-// Deletes Citus's records of leftovers that moves have left on a node. Runs before the node is
-// removed: after that, Citus could not clean up these leftovers, and they would block all moves.
+// Deletes Citus's records of leftovers of moves on a node. Runs before the node is removed. Otherwise
+// Citus could not clean up these leftovers, and they would block all moves.
 func (q *Queries) NodeForget(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, nodeForget, id)
 	return err
@@ -341,7 +342,8 @@ type NodeItselfRow struct {
 	IsStandby bool
 }
 
-// The address at which this node connects to itself, whether it can, and whether it is a standby.
+// The address at which this node connects to itself, whether this connection works, and whether the
+// node is a standby.
 func (q *Queries) NodeItself(ctx context.Context) (NodeItselfRow, error) {
 	row := q.db.QueryRow(ctx, nodeItself)
 	var i NodeItselfRow

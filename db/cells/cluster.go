@@ -21,7 +21,7 @@ import (
 
 // Cluster is a coordinator of Citus and its workers. A cell is a database on all nodes.
 type Cluster struct {
-	at      *url.URL // the coordinator, with the database that holds the list of nodes, which belongs to no cell
+	at      *url.URL // URL of the coordinator's database that holds the list of nodes and belongs to no cell
 	options db.Options
 }
 
@@ -33,7 +33,7 @@ type Cell struct {
 // databasePrefix starts the names of the cells' databases.
 const databasePrefix = "footfall_"
 
-// OpenCluster prepares work on the cluster whose coordinator is at the URL.
+// OpenCluster returns the cluster whose coordinator is at the URL text. It does not connect.
 func OpenCluster(text string, o db.Options) (*Cluster, error) {
 	d, err := db.Open(context.Background(), text, o)
 	if err != nil {
@@ -52,15 +52,14 @@ func OpenCluster(text string, o db.Options) (*Cluster, error) {
 	return &Cluster{at, o}, nil
 }
 
-// url returns the URL of a database on a node.
 func (c *Cluster) url(at Node, database string) string {
 	u := *c.at
 	u.Host, u.Path = at.String(), "/"+database
 	return u.String()
 }
 
-// cellURL returns the URL with which a service connects to a cell. It names all nodes, the coordinator first,
-// because any of them can be used.
+// cellURL returns the URL with which a service connects to a cell. The URL names all nodes, the coordinator first,
+// because a service can find the tables through any node.
 func (c *Cluster) cellURL(name string, nodes []Node) string {
 	u := *c.at
 	hosts := make([]string, len(nodes))
@@ -75,13 +74,13 @@ func (c *Cluster) cellURL(name string, nodes []Node) string {
 }
 
 func (c *Cluster) coordinator() Node {
-	node, _ := ParseNode(c.at.Host) // already parsed by OpenCluster
+	node, _ := ParseNode(c.at.Host) // OpenCluster has checked that the URL has a port
 	return node
 }
 
 func (c *Cluster) home() string { return strings.TrimPrefix(c.at.Path, "/") }
 
-// with runs f on a connection to a database on a node.
+// with runs f on a connection to a database on a node. It fails if the user of the connection is not a superuser.
 func (c *Cluster) with(ctx context.Context, at Node, database string, f func(conn *pgx.Conn, q *Queries) error) error {
 	d, err := db.Open(ctx, c.url(at, database), c.options)
 	if err != nil {
@@ -156,8 +155,9 @@ func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 	return nodes, here, err
 }
 
-// join takes a database of the coordinator, creates it on the other given nodes, and adds these nodes to its list
-// of nodes. All given nodes must respond. If the coordinator is the only node, it has the tables itself.
+// join adds the given nodes to the list of nodes that a database of the coordinator has. It also creates this
+// database on the nodes that are new in the list. All given nodes must respond. The first given node is the
+// coordinator. If it is the only given node, join allows it to have the tables.
 func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error {
 	return c.with(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
 		if err := settle(ctx, conn); err != nil {
@@ -173,7 +173,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 			case i == 0:
 				err = q.ClusterBegin(ctx, node.Host, node.Port)
 			default:
-				if c.with(ctx, node, database, isPart) == nil { // left from a cell of this name that was dropped while the node was down
+				if c.with(ctx, node, database, isPart) == nil { // left from a dropped cell of this name: the node was down during the drop
 					err = c.dropAt(ctx, node, []string{database})
 				}
 				if err == nil {
@@ -216,8 +216,8 @@ func (c *Cluster) Found(ctx context.Context, coordinator *db.DB) (urls map[strin
 	return urls, err
 }
 
-// IsCell reports whether a found database really is a cell. Another database may have a similar name, and
-// a cell under construction is not a cell yet.
+// IsCell reports whether a database that Found has returned really is a cell. Another database may have a similar
+// name, and a cell under construction is not a cell yet.
 func (c *Cluster) IsCell(ctx context.Context, name string) (is bool, err error) {
 	d, err := db.Open(ctx, c.url(c.coordinator(), databasePrefix+name), c.options)
 	if err != nil {
@@ -237,7 +237,7 @@ func (c *Cluster) databases(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// open opens a cell.
+// open opens the cell with this name, if there is one.
 func (c *Cluster) open(ctx context.Context, name string, nodes []Node) (*db.DB, error) {
 	databases, err := c.databases(ctx)
 	switch {
@@ -249,7 +249,7 @@ func (c *Cluster) open(ctx context.Context, name string, nodes []Node) (*db.DB, 
 	return db.Open(ctx, c.cellURL(name, nodes), c.options)
 }
 
-// AddNode adds a server to the cluster. After a failure it can be called again.
+// AddNode adds a server to the cluster. After a failure, AddNode can be called again.
 func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	_, nodes, err := c.nodes(ctx)
 	if err != nil {
@@ -265,7 +265,7 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	if !slices.Contains(nodes, node) {
 		nodes = append(nodes, node)
 	}
-	for _, database := range append(databases, c.home()) { // the last database holds the list of nodes
+	for _, database := range append(databases, c.home()) { // home comes last, because it holds the list of nodes
 		if err := c.join(ctx, database, nodes); err != nil {
 			return err
 		}
@@ -344,7 +344,7 @@ func (c *Cluster) Cells(ctx context.Context) (cells []Cell, err error) {
 	return cells, err
 }
 
-// MoveCell moves the tables of a cell to a node. Its services continue there.
+// MoveCell moves the tables of a cell to a node. The services of the cell continue on that node.
 func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell, err error) {
 	nodes, here, err := c.nodes(ctx)
 	if err == nil {
@@ -359,7 +359,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	}
 	defer d.Close()
 	if d.Place(ctx) != to.String() {
-		if err := c.join(ctx, databasePrefix+name, here); err != nil { // some nodes were down when the cell was added
+		if err := c.join(ctx, databasePrefix+name, here); err != nil { // some of these nodes may have been down when the cell was added
 			return cell, err
 		}
 		err = c.with(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {
@@ -372,7 +372,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 		})
 	}
 	if err == nil {
-		err = d.Ping(ctx) // its session runs CellArrive, so that services need not wait for that
+		err = d.Ping(ctx) // the new session runs CellArrive, so that services need not wait for CellArrive
 	}
 	return Cell{name, c.cellURL(name, nodes), d.Place(ctx)}, err
 }

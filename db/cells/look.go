@@ -15,14 +15,14 @@ type (
 		Cell
 		CellLookRow
 		Today int64      // visits that the apps of the cell have counted today
-		Needs db.Standby // the state of its node's standby
+		Needs db.Standby // the state of the standby of the cell's node
 		Wrong error      // why the cell does not count, or why its state is unknown
 	}
 	// NodeLook is the state of a node.
 	NodeLook struct {
 		Node
-		Bytes int64 // size of its databases and WAL
-		Wrong error // why its state is unknown
+		Bytes int64 // size of the node's databases and WAL
+		Wrong error // why the node's state is unknown
 	}
 )
 
@@ -64,7 +64,7 @@ func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 	d, err := db.Open(ctx, cell.URL, c.options)
 	if err == nil {
 		defer d.Close()
-		if err = d.Read(ctx, func(*db.Queries) error { return nil }); err == nil { // its node responds
+		if err = d.Read(ctx, func(*db.Queries) error { return nil }); err == nil { // the node with the tables responds
 			err = d.CheckSchema(ctx)
 		}
 		if err == nil {

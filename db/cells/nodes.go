@@ -14,8 +14,9 @@ import (
 	"footfall/pause"
 )
 
-// everywhere runs f on the coordinator, once for each cell's database. The database that holds the list of nodes
-// comes last, so that an interrupted command can be repeated. Other nodes may be down.
+// everywhere runs f on the coordinator: first for each cell's database, and finally for home, the database that
+// holds the cluster's list of nodes. home comes last, so that an interrupted command can be repeated. Nodes other
+// than the coordinator may be down.
 func (c *Cluster) everywhere(ctx context.Context, f func(database string, there []ClusterNodesRow, q *Queries) error) error {
 	databases, err := c.databases(ctx)
 	if err != nil {
@@ -77,7 +78,7 @@ func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 	return c.awaitNodes(ctx)
 }
 
-// mayReplace returns all reasons why a server cannot replace another one.
+// mayReplace returns an error with all reasons why the server by cannot replace the node old.
 func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
 	wrong := c.with(ctx, old, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
@@ -119,7 +120,7 @@ func notItself(node Node, now NodeItselfRow) error {
 		"ALTER SYSTEM SET citus.local_hostname = '%s'; SELECT pg_reload_conf();", node, Node{now.Host, now.Port}, node.Host)
 }
 
-// checkNodes reports the nodes that cannot be used, and why.
+// checkNodes returns an error that names the nodes that cannot be used, with the reasons.
 func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	var wrong []error
 	for _, node := range nodes {
@@ -149,8 +150,8 @@ func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	})
 }
 
-// mayJoin returns an error if a server that is not in the cluster has old tables of a cell. The present tables are
-// on another node.
+// mayJoin returns an error if a server that is not in the cluster has old tables of a cell, whose present tables
+// are on another node.
 func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 	var has []string
 	err = c.with(ctx, node, "postgres", func(_ *pgx.Conn, q *Queries) (err error) {
@@ -202,8 +203,8 @@ const (
 	nodesLook   = 200 * time.Millisecond
 )
 
-// RemoveNode removes a node from the cluster. The node's cells move to another node, if that is given. After a
-// failure RemoveNode can be called again.
+// RemoveNode removes a node from the cluster. The node's cells move to `to`. If `to` is not given and the node
+// has cells, RemoveNode fails. After a failure, RemoveNode can be called again.
 func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 	nodes, _, err := c.nodes(ctx)
 	switch {
@@ -274,13 +275,13 @@ func isPart(conn *pgx.Conn, _ *Queries) error {
 	return err
 }
 
-// releaseWithin bounds the time in which services of many cells disconnect from a dropped cell: they check every
-// second, and finish the visits that they have accepted.
+// releaseWithin bounds the time in which services that serve several cells disconnect from a dropped cell. These
+// services check every second, and finish the visits that they have accepted.
 const releaseWithin = 15 * time.Second
 
-// DropCell drops a cell with all of its numbers, on all nodes that respond. Services of many cells disconnect from
-// the cell first. DropCell fails if a service of only this cell is running. After a failure DropCell can be called
-// again.
+// DropCell drops a cell with all of its numbers, on all nodes that respond. Before that, services that serve
+// several cells disconnect from this cell. If a service that serves only this cell is running, DropCell fails.
+// After a failure, DropCell can be called again.
 func (c *Cluster) DropCell(ctx context.Context, name string) error {
 	nodes, _, err := c.nodes(ctx)
 	if err != nil {
@@ -295,7 +296,7 @@ func (c *Cluster) DropCell(ctx context.Context, name string) error {
 		if err := q.CellRelease(ctx, databasePrefix+name); err != nil {
 			return err
 		}
-		if conn, err := d.Connect(ctx); err == nil { // else its node is down, or its tables were dropped before
+		if conn, err := d.Connect(ctx); err == nil { // otherwise the cell's node is down, or its tables were dropped before
 			err = db.RefuseBesideInstances(ctx, conn, releaseWithin)
 			_ = conn.Close(ctx)
 			if err != nil {

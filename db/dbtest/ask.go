@@ -26,8 +26,8 @@ func Connect(t testing.TB, address string) *pgx.Conn {
 	return conn
 }
 
-// Patience is the time limit for events that only fail to happen in a broken program, even on a busy machine. Tick is
-// the polling interval, which is long enough not to slow down the machine.
+// Patience is the time limit for events that always happen unless the program is broken. It is long enough for a
+// busy machine. Tick is the polling interval, which is long enough not to slow down the machine.
 const (
 	Patience = 4 * time.Minute
 	Tick     = 20 * time.Millisecond
@@ -68,9 +68,10 @@ func NeedSuperuser(t testing.TB, a asker) {
 }
 
 // AwaitWaiting waits until at least this number of the database's sessions wait for a lock, and returns their
-// processes. A session counts if it waits for an idle session, such as the test's own, or for another session that
-// counts. Waiting for a busy session does not count, because the server commits notifications one at a time.
-// Waiting for the service does not count either, because the service is idle for a moment between its statements.
+// process ids. A session counts if it waits for an idle session, for the test's own session, or for another session
+// that counts. Waiting for a busy session does not count, because the server commits notifications one at a time.
+// Waiting for the service counts only if the service has been idle for 0.3 s, because it is idle for a moment
+// between its statements.
 func AwaitWaiting(t testing.TB, a asker, sessions int) (pids []int32) {
 	t.Helper()
 	require.Eventually(t, func() bool {

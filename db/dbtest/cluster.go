@@ -14,7 +14,7 @@ import (
 	"footfall/db/embedded"
 )
 
-// EnvCitus names the folder of the programs of a PostgreSQL with Citus.
+// EnvCitus is the environment variable with the folder of the programs of a PostgreSQL with Citus.
 const EnvCitus = "FOOTFALL_TEST_CITUS"
 
 // Cluster is a number of servers with Citus for one test. At first the servers do not know each other.
@@ -108,7 +108,7 @@ func (c *Cluster) URL(i int, database string) string {
 // Home returns the URL of the coordinator, with a database that is not a cell's.
 func (c *Cluster) Home() string { return c.URL(0, "postgres") }
 
-// Connect opens a connection of the test directly to the tables of a cell.
+// Connect opens a connection of the test directly to the tables of a cell. cell is the URL of the cell.
 func (c *Cluster) Connect(cell string) *pgx.Conn {
 	c.t.Helper()
 	direct, err := db.Direct(context.Background(), cell)

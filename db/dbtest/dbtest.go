@@ -1,6 +1,6 @@
 // Package dbtest gives each test its own PostgreSQL database. Only tests import it.
 //
-// A package that uses it calls Main from its TestMain:
+// A package that uses dbtest calls Main from its TestMain:
 //
 //	func TestMain(m *testing.M) { dbtest.Main(m) }
 //
@@ -8,7 +8,7 @@
 //
 //   - FOOTFALL_TEST_DATABASE_URL: a running server, given by the URL of a database whose
 //     role may create others; withserver starts one for all packages;
-//   - else a server started here, with the PostgreSQL found on this machine or in
+//   - otherwise a server that this package starts, with the PostgreSQL found on this machine or in
 //     FOOTFALL_TEST_POSTGRES_BIN.
 //
 // To test faults, Own starts a server for one test only, and Network makes the connection between a client and a
@@ -50,7 +50,7 @@ const daysAhead = 8
 // patience is the time limit for a server. Only a broken server takes longer.
 const patience = 2 * time.Minute
 
-// running is set once Run has started. Run stops the server in the end.
+// running is set once Run has started, because Run stops the server in the end.
 var running atomic.Bool
 
 // Main calls Run and exits with its code.
@@ -84,16 +84,16 @@ func findLeaks(leaks []goleak.Option) error {
 	return err
 }
 
-// New returns the URL of a new database with every migration applied. It is dropped when the test ends, unless the
-// test failed: then it is kept for inspection as long as the server runs.
+// New returns the URL of a new database with every migration applied. The database is dropped when the test ends.
+// If the test failed, the database is kept for inspection as long as the server runs.
 func New(t testing.TB) string {
 	t.Helper()
 	return fresh(t, func(ctx context.Context, s *server) (string, error) { return s.template(ctx) })
 }
 
-// Made is New for a database in the state that a service leaves behind, if the service started at the given time,
-// with further changes by do. This state is made once for each name in a process, and then copied for each test,
-// because copying is cheaper.
+// Made is New for a database in the state that a service leaves behind, if the service started at the given time.
+// do makes further changes to the database. The process makes one such database for each name, and copies it for
+// each test, because copying is cheaper.
 func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) string {
 	t.Helper()
 	return fresh(t, func(ctx context.Context, s *server) (string, error) {
@@ -125,8 +125,8 @@ func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) strin
 	})
 }
 
-// Open opens a database until the end of a test. Unless o sets the limits, the time limits for statements and for
-// the silence of the other end are long enough for a slow machine.
+// Open opens a database until the end of a test. The defaults of o.StatementTimeout and o.DeadAfter are long enough
+// for a slow machine.
 func Open(t testing.TB, url string, o db.Options) *db.DB {
 	t.Helper()
 	o.StatementTimeout, o.DeadAfter = cmp.Or(o.StatementTimeout, patience), cmp.Or(o.DeadAfter, patience)

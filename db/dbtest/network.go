@@ -25,8 +25,8 @@ type Network struct {
 	server  [2]string         // network and address
 	conns   map[net.Conn]bool // open connections, and whether they have vanished
 	flows   chan struct{}     // closed, unless the network hangs
-	wasCut  bool              // requests to cancel are lost
-	onLocks func()            // if not nil: called once, when a batch has its locks and is not complete
+	wasCut  bool              // set by Cut: requests to cancel a query are lost
+	onLocks func()            // if not nil: called once, when a batch has sent the statement that takes its locks
 }
 
 // NewNetwork returns a network in front of the server of a database, and the URL through it. The client's end uses
@@ -158,7 +158,8 @@ func (n *Network) toClient(client, server net.Conn) {
 	}
 }
 
-// toServer passes on the messages of PostgreSQL's protocol.
+// toServer passes on the client's messages of PostgreSQL's protocol, and calls haveLocks when a batch has sent the
+// statement that takes its locks.
 func (n *Network) toServer(server, client net.Conn) {
 	from := bufio.NewReader(client)
 	statements := 0                 // executed since the last message that requires a response
@@ -190,7 +191,8 @@ func (n *Network) toServer(server, client net.Conn) {
 // cancelRequest is the code that starts a connection for canceling the query of another connection.
 const cancelRequest = 80877102
 
-// statementsToLocks is the number of statements at the start of a batch, the last of which takes its locks.
+// statementsToLocks is the number of statements from the start of a batch to CountersLock, which takes the locks of
+// the batch.
 const statementsToLocks = 3
 
 func (n *Network) haveLocks() {

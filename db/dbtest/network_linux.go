@@ -20,7 +20,8 @@ func (n *Network) Vanish() {
 	}
 }
 
-// VanishUnderBatch calls Vanish when the next batch has taken its locks, and then closes the returned channel.
+// VanishUnderBatch calls Vanish when the next batch has sent the statement that takes its locks, and then closes
+// the returned channel.
 func (n *Network) VanishUnderBatch() <-chan struct{} {
 	vanished := make(chan struct{})
 	n.mu.Lock()
@@ -41,7 +42,8 @@ func dropAll(n *Network, conn net.Conn) {
 	}
 	program := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
 	_ = raw.Control(func(socket uintptr) {
-		// First all data must be acknowledged: otherwise it would be sent again, and the other end would notice.
+		// First the other end must acknowledge all data. Otherwise TCP would send the data again, and the other end would
+		// notice.
 		for begin := time.Now(); time.Since(begin) < time.Second; {
 			if pending, err := unix.IoctlGetInt(int(socket), unix.TIOCOUTQ); err != nil || pending == 0 {
 				break

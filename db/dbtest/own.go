@@ -58,12 +58,12 @@ func FreeAddress(t testing.TB) string {
 	return ""
 }
 
-// ownHost returns an unused address of this machine.
+// ownHost returns a random address of this machine that most likely no other server uses.
 func ownHost() string {
 	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)) //nolint:gosec // any
 }
 
-// OwnFar is Own with an unused address of this machine to listen on. far is the URL with this address.
+// OwnFar is Own with an address of ownHost to listen on. far is the URL with this address.
 func OwnFar(t testing.TB, dir string) (server *embedded.Server, far string) {
 	t.Helper()
 	address := ownHost()

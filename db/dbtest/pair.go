@@ -35,13 +35,13 @@ type node struct {
 	dir      string
 	host     string // an address that no other server uses
 	server   *embedded.Server
-	followed bool // a standby follows it, and its commits wait for the standby
+	followed bool // a standby follows this server, and the server's commits wait for the standby
 }
 
 func (n *node) cluster() string { return filepath.Join(n.dir, "postgres") }
 
-// NewPair makes a pair. If it is synchronous, commits wait for the standby. The test is skipped if pg_basebackup or
-// pg_rewind is missing.
+// NewPair makes a pair. If synchronous is set, commits wait for the standby. The test is skipped if PostgreSQL,
+// pg_basebackup or pg_rewind is missing, or if /proc does not list the children of a process.
 func NewPair(t testing.TB, synchronous bool) *Pair {
 	t.Helper()
 	bin, err := embedded.Find(os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"))
@@ -159,7 +159,7 @@ func (p *Pair) WaitFor(standbys string) {
 	p.Exec("SELECT pg_reload_conf()")
 }
 
-// AwaitStandby waits until the standby follows, synchronously if required.
+// AwaitStandby waits until the standby follows, synchronously if synchronous_standby_names is set.
 func (p *Pair) AwaitStandby() {
 	p.t.Helper()
 	conn := Connect(p.t, p.Primary())
@@ -252,7 +252,8 @@ func (n *node) freeze(t testing.TB) (thaw func()) {
 	return thaw
 }
 
-// FreezeWalSender makes the primary send nothing more to the standby, like a slow network.
+// FreezeWalSender stops the primary's WAL sender, so that the standby receives nothing more, as over a slow
+// network.
 func (p *Pair) FreezeWalSender() {
 	p.t.Helper()
 	conn := Connect(p.t, p.Primary())
@@ -262,7 +263,7 @@ func (p *Pair) FreezeWalSender() {
 	_ = conn.Close(context.Background())
 }
 
-// Promote makes the standby the primary, whatever the state of the old one.
+// Promote makes the standby the primary, whatever the state of the old primary.
 func (p *Pair) Promote() {
 	p.t.Helper()
 	p.primary = 1 - p.primary

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// EnvDatabaseURL names a running server, by the URL of a database.
+	// EnvDatabaseURL is the environment variable with the URL of a database on a running server.
 	EnvDatabaseURL = "FOOTFALL_TEST_DATABASE_URL"
 	// MaxConnections is enough for several packages that are tested at the same time, with parallel tests that have
 	// their own pools.
@@ -28,7 +28,7 @@ const (
 const copyFiles = " STRATEGY file_copy"
 
 // server has the databases of this process. The first test that needs a database chooses or starts the server, and
-// Main stops it.
+// Run stops it.
 type server struct {
 	base    *url.URL
 	admin   *pgxpool.Pool // creates and drops databases
@@ -43,7 +43,7 @@ type server struct {
 	made map[string]*made // by the name passed to Made
 }
 
-// made is a database that is copied for tests.
+// made is a database that Made has prepared and that is copied for tests.
 type made struct {
 	once sync.Once
 	name string // empty until the database is ready
@@ -68,7 +68,8 @@ var (
 	})
 )
 
-// stopServer stops the server if one was started. No test may be running.
+// stopServer drops the databases of Made and closes the pool admin. It also stops the server, if this process
+// started the server. No test may be running.
 func stopServer() error {
 	if started == nil {
 		return nil
@@ -113,7 +114,7 @@ func chooseServer(ctx context.Context) (s *server, address string, err error) {
 	return &server{made: map[string]*made{}, stop: stop}, running.URL(), nil
 }
 
-// StartIn starts a server for tests, in a folder that its user can enter.
+// StartIn starts a server for tests, in a folder that the server's user can enter.
 func StartIn(ctx context.Context, dir string) (*embedded.Server, error) {
 	return embedded.Start(ctx, embedded.Config{
 		Dir:    dir,
@@ -127,7 +128,7 @@ func StartIn(ctx context.Context, dir string) (*embedded.Server, error) {
 	})
 }
 
-// connect opens the pool admin.
+// connect opens the pool admin, and sets base and copying.
 func (s *server) connect(ctx context.Context, address string) error {
 	base, err := url.Parse(address)
 	if err != nil || base.Scheme == "" {

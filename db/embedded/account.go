@@ -38,7 +38,8 @@ func newAccount() (*account, error) {
 		"start Footfall as a normal user")
 }
 
-// accountOf returns the account for a cluster, which is the cluster's owner.
+// accountOf returns the account for a cluster: the owner of the cluster's folder, or newAccount if there is no
+// folder.
 func accountOf(cluster string) (*account, error) {
 	info, err := os.Stat(cluster)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -129,7 +130,7 @@ func makeDir(dir string) error {
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return nil // another start was faster
+			return nil // another process has just created the folder
 		}
 		return err
 	}

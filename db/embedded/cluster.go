@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// name is the name of the database, and of the role that owns everything in it.
+	// name is the name of the database, and of the role that owns everything in the database.
 	name = "footfall"
 	// longestSocketPath is the longest path of a socket that works on every Unix. Linux allows four bytes more.
 	longestSocketPath = 103
@@ -27,8 +27,8 @@ const (
 	Port = 5433
 )
 
-// hba accepts every client that can enter the socket's private directory. It requires a password
-// from all others, which connect over TCP if an operator allows that (listen_addresses).
+// hba accepts every client that can enter the socket's private directory. It requires a password from TCP clients,
+// which can connect if an operator sets listen_addresses.
 const hba = `# Written once by Footfall, which does not change this file again.
 # The Unix socket lies in a directory that only the server's user and root can enter.
 local  all          all       trust
@@ -150,7 +150,7 @@ func runInitdb(cmd *exec.Cmd, as *account, inherited *lock) (string, error) {
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{inherited.file}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.WaitDelay = 5 * time.Second // for its children, which have the pipe open
+	cmd.WaitDelay = 5 * time.Second // for the children of initdb, which have the pipe open
 	p, err := spawn(cmd, as)
 	if err == nil {
 		<-p.done
@@ -210,14 +210,15 @@ func socketURL(dir string, port int) string {
 	return u.String()
 }
 
-// postmasterPID is the content of the file that a server writes in its cluster. If a server is killed, the file
-// remains.
+// postmasterPID is the content of postmaster.pid, a file that a server writes in its cluster. If a server is
+// killed, the file remains.
 type postmasterPID struct {
 	pid, port int
 	socketDir string
 }
 
-// readPostmasterPID returns nil if there is no server, or if it has not written its socket yet.
+// readPostmasterPID reads postmaster.pid. It returns nil if there is no such file, or if the server has not yet
+// written its socket into the file.
 func readPostmasterPID(cluster string) (*postmasterPID, error) {
 	text, err := os.ReadFile(filepath.Join(cluster, "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -264,9 +265,9 @@ func runningURL(dir string) (string, error) {
 	return socketURL(server.socketDir, server.port), nil
 }
 
-// dropForeignPID removes a postmaster.pid if another program now has its process number, for
-// example after a reboot or in a restarted container. PostgreSQL would take that program for a
-// running server. The caller knows that no server runs on the cluster.
+// dropForeignPID removes a postmaster.pid if the process with the number in this file exists but is not
+// PostgreSQL. This happens, for example, after a reboot or in a restarted container. PostgreSQL would take that
+// process for a running server. The caller knows that no server runs on the cluster.
 func dropForeignPID(cluster string) error {
 	server, err := readPostmasterPID(cluster)
 	if err != nil || server == nil {
@@ -274,7 +275,7 @@ func dropForeignPID(cluster string) error {
 	}
 	program, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", server.pid))
 	if err != nil || strings.HasPrefix(string(program), "postgres") {
-		return nil // it is a server, or unknown (no /proc): PostgreSQL's own check decides
+		return nil // the process may be a server (or there is no /proc): PostgreSQL's own check decides
 	}
 	return os.Remove(filepath.Join(cluster, "postmaster.pid"))
 }

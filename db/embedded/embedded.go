@@ -1,13 +1,13 @@
 // Package embedded runs a PostgreSQL server as a child of Footfall, in Footfall's data directory.
 //
-// The server belongs to the process that started it. It stops when that process ends, for whatever
-// reason, and until then no other process starts a server on the same directory. Start is for a
-// process that serves. Use is for a short command: it attaches to the running server, or starts one
-// for its own duration.
+// The server belongs to the process that started it. On Linux and FreeBSD, the server stops when that process
+// ends, for whatever reason. On other systems, a server can outlive a killed process, and the next start stops
+// this server. No two servers run on the same directory. Start is for a process that serves. Use is for a short
+// command: it attaches to the running server, or starts one for its own duration.
 //
-// Clients reach the server through a Unix socket in a directory that only its user may enter, so
-// local connections need no password. It listens on TCP only if an operator sets that, and then
-// requires a password.
+// Clients reach the server through a Unix socket in a directory that only the server's user and root may enter,
+// so local connections need no password. The server listens on TCP only if an operator sets listen_addresses, and
+// then requires a password.
 //
 // The data directory contains
 //
@@ -39,15 +39,14 @@ type Config struct {
 	Dir string
 	// MustExist prevents creating anything: if there is no cluster, the error is ErrNoCluster.
 	MustExist bool
-	// BinDir is the folder of postgres and initdb. If it is empty, the newest version that fits the
-	// data is used.
+	// BinDir is the folder of postgres and initdb. If it is empty, the folders that Find uses are searched for a
+	// version that fits the data.
 	BinDir string
 	// Settings are server settings that override every file, such as fsync=off for a cluster that
 	// may be lost. With fsync=off, initdb does not wait for the disk either.
 	Settings map[string]string
-	// Wait is how long a start waits for another process to release the directory, and how long a
-	// short command that started the server waits for other commands that use it. Zero means ten
-	// seconds.
+	// Wait is how long a start waits for another process to release the directory. It is also how long a short
+	// command that started the server waits for other commands that use the server. Zero means ten seconds.
 	Wait time.Duration
 	// Log receives lines about slow or notable events. With nil there is no log.
 	Log *slog.Logger
@@ -63,9 +62,8 @@ const exitGrace = time.Second
 // returns when the server accepts connections. After a crash, the server first recovers, however
 // long that takes.
 //
-// It waits for a server that is stopping, or that a short command started. If another process
-// serves from the same directory, it returns an error. Stop must be called even if the server
-// exited by itself.
+// Start waits for a server that is stopping, or that a short command started. If another process serves from the
+// same directory, Start returns an error. The caller must call Stop even if the server exited by itself.
 func Start(ctx context.Context, cfg Config) (server *Server, err error) {
 	if cfg, err = cfg.prepare(); err != nil {
 		return nil, err
@@ -93,9 +91,9 @@ func Start(ctx context.Context, cfg Config) (server *Server, err error) {
 	return server, nil
 }
 
-// Use returns the URL of the server on cfg.Dir for a short command. If none is running, it starts one. The caller
-// must call release when it is done. If Use started the server, release stops it, but first waits for up to
-// cfg.Wait until all other commands that use the server have ended.
+// Use returns the URL of the server on cfg.Dir for a short command. If no server is running, Use starts one. The
+// caller must call release when it is done. If Use started the server, release stops the server, but first waits
+// for up to cfg.Wait until all other commands that use the server have ended.
 func Use(ctx context.Context, cfg Config) (url string, release func() error, err error) {
 	if cfg, err = cfg.prepare(); err != nil {
 		return "", nil, err
@@ -121,11 +119,12 @@ func Use(ctx context.Context, cfg Config) (url string, release func() error, err
 	}
 }
 
-// attachShared attaches to the server. Until release is called, the short command that started the server waits
-// before it stops the server, for up to its Wait. A nil release means that no server is running.
+// attachShared returns the URL of a server that is already running. If another short command started the server,
+// that command waits for release before it stops the server, for up to its own Wait. A nil release means that no
+// server is running or that it is stopping.
 func (cfg Config) attachShared() (url string, release func() error, err error) {
-	// Take the lock before looking for the server: then either the process that stops it sees the
-	// lock, or the server is not found.
+	// Take the lock before looking for the server. Then the command that stops the server either finds this lock and
+	// waits, or already has the lock exclusively.
 	shared, err := tryLock(cfg.lock(attachedLock), sharedBy)
 	if err != nil || shared == nil {
 		return "", nil, err
@@ -215,7 +214,7 @@ func (cfg Config) checkDir() error {
 	}
 	for _, part := range []string{clusterIn(cfg.Dir), lockFolder(cfg.Dir)} {
 		if _, err := os.Stat(part); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return nil // it exists or is being created, or later steps report the error better
+			return nil // the folder exists or is being created, or later steps report the error better
 		}
 	}
 	return inDir(cfg.Dir, ErrNoCluster)

@@ -47,7 +47,7 @@ func inDir(dir string, err error) error {
 }
 
 // lockFault returns the error for a lock that could not be taken. held is the message if another
-// process still has it.
+// process still has the lock.
 func lockFault(dir string, err error, held string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &DirError{dir, errors.New(held)}
@@ -64,8 +64,8 @@ func failedInitdb(dir string, err error, output string) error {
 	return &DirError{dir, fmt.Errorf("PostgreSQL's initdb could not create a cluster (%w):\n%s\n%s", err, lastLines(output), remedy)}
 }
 
-// lastLines returns the end of a program's output, which shows why it gave up, without STATEMENT
-// lines.
+// lastLines returns the last lines of a program's output, which show why the program gave up. It
+// leaves out STATEMENT lines.
 func lastLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -89,8 +89,8 @@ func serverLogs(cluster string) map[string]int64 {
 	return sizes
 }
 
-// loggedSince returns the lines that a server has logged since its files had these sizes. Files
-// that cannot be read are skipped.
+// loggedSince returns the lines that a server has logged since its log files had the given sizes.
+// Files that cannot be read are skipped.
 func loggedSince(cluster string, sizes map[string]int64) string {
 	var output strings.Builder
 	for path, size := range serverLogs(cluster) {

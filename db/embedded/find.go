@@ -52,7 +52,7 @@ func Find(explicit string) (binDir string, err error) {
 	return found.dir, err
 }
 
-// findBinaries is Find for the server's user, and for a cluster of the given major version (0:
+// findBinaries is Find for the account as. Without explicit, it prefers binaries of the given major version (0:
 // any).
 func findBinaries(explicit string, major int, as *account) (binaries, error) {
 	if explicit != "" {
@@ -72,7 +72,7 @@ func findBinaries(explicit string, major int, as *account) (binaries, error) {
 		}
 	}
 	if first.dir != "" {
-		return first, nil // of another major version: the caller reports how to proceed
+		return first, nil // these are of another major version: the caller reports how to proceed
 	}
 	return binaries{}, errors.Join(append([]error{errors.New("no PostgreSQL server found; install it: " + installCommand() +
 		"; or name the folder of its postgres and initdb with --postgres-bin")}, refused...)...)
@@ -110,12 +110,12 @@ var (
 )
 
 func versionIn(path string) int {
-	version, _ := strconv.Atoi(number.FindString(path)) // no number counts as 0
+	version, _ := strconv.Atoi(number.FindString(path)) // a path without a number counts as 0
 	return version
 }
 
-// probe runs the server's binary as the server's user, to check that this works, and reads its
-// version.
+// probe runs postgres --version as the server's user. This shows whether the user can run the server, and which
+// version it is.
 func probe(dir string, as *account) (binaries, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -13,18 +13,19 @@ import (
 	"footfall/pause"
 )
 
-// The locks of a data directory are flocks on files in its folder lock. The kernel releases a lock when
-// the last process that has the file open exits, so a killed process leaves none behind.
+// The locks of a data directory are flocks on the files in its folder lock. The kernel releases a lock
+// when the last process that has the file open exits, so a killed process leaves no lock behind.
 const (
-	// serveLock is held by the process that serves, until this process starts to stop. From then on, the next
-	// process waits instead of failing.
+	// serveLock is held by the process that serves, until this process starts to stop its server. After that,
+	// the next process that serves waits for ownerLock instead of failing.
 	serveLock = "serve"
-	// ownerLock is held by the process that started the server, or is about to.
+	// ownerLock is held by the process that started the server, or that is about to start it.
 	ownerLock = "owner"
-	// postgresLock is held by the server's processes, which inherit it, and by initdb. So it is free
-	// only when all of them have exited, even if their parent or the postmaster was killed.
+	// postgresLock is held by initdb and by the server's processes, which inherit the lock. So the lock is
+	// free only when all of these processes have exited, even if their parent or the postmaster was killed.
 	postgresLock = "postgres"
-	// attachedLock is held by short commands that use a server started by another process. They share it.
+	// attachedLock is held by short commands that use a server started by another process. These commands
+	// share the lock.
 	attachedLock = "attached"
 )
 
@@ -57,7 +58,7 @@ func tryLock(path string, how int) (*lock, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// waitLock takes the lock exclusively as soon as it is free. It gives up when ctx ends, or after
+// waitLock takes the lock exclusively as soon as it is free. It gives up when ctx ends, or after the time
 // within.
 func waitLock(ctx context.Context, within time.Duration, path string) (*lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -73,7 +74,7 @@ func waitLock(ctx context.Context, within time.Duration, path string) (*lock, er
 }
 
 // release releases the lock. It unlocks before it closes the file, because another goroutine may be
-// forking a child, which has a copy of the open file for a moment. It may be called twice.
+// forking a child, which has a copy of the open file for a moment. release may be called twice.
 func (l *lock) release() {
 	_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN)
 	_ = l.file.Close()
@@ -83,8 +84,8 @@ func (l *lock) release() {
 // until they exit.
 func (l *lock) leaveToChildren() { _ = l.file.Close() }
 
-// describe writes the holder of the lock to its file, for error messages of other processes. It ignores
-// errors, because nothing depends on it.
+// describe writes the purpose and the number of this process to the lock's file, for error messages of
+// other processes. It ignores errors, because only these messages depend on it.
 func (l *lock) describe(purpose string) {
 	_ = l.file.Truncate(0)
 	_, _ = l.file.WriteAt(fmt.Appendf(nil, "%s, process %d\n", purpose, os.Getpid()), 0)

@@ -77,7 +77,7 @@ func (s *Server) shutDown(ctx context.Context) error {
 	defer s.owner.release()
 	err := s.end(ctx)
 	s.awaitLast(ctx)
-	_ = os.Remove(s.socket) // fails if it is not empty
+	_ = os.Remove(s.socket) // fails if the folder is not empty
 	return err
 }
 

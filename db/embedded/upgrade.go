@@ -19,8 +19,8 @@ import (
 // database of the old directory's server, and restores the dump to a server of the new directory. It does not
 // change the old directory, except by starting and stopping its server. No process may serve from the old directory
 // in the meantime, because writes after the dump would be lost. The new directory appears complete or not at all.
-// It has the database, roles and passwords of the old one, and the settings of a new cluster. beside names further
-// files of the data directory. Those that exist are copied.
+// It has the database, roles and passwords of the old directory, and the settings of a new cluster. beside names
+// additional files of the data directory. Upgrade copies those that exist.
 func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error) {
 	from.MustExist = true
 	if to, err = to.new(); err != nil {
@@ -129,7 +129,7 @@ func findTools(servers ...string) (tools, error) {
 	for _, dir := range servers {
 		complete := true
 		for _, name := range []string{"pg_dump", "pg_dumpall", "pg_restore", "psql", "vacuumdb"} {
-			info, err := os.Stat(filepath.Join(dir, name)) // Stat, because it may be a link
+			info, err := os.Stat(filepath.Join(dir, name)) // Stat, because the program may be a link
 			complete = complete && err == nil && !info.IsDir()
 		}
 		if complete {
@@ -170,7 +170,6 @@ func (t tools) command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
-// run runs a program and returns its output.
 func (t tools) run(ctx context.Context, name string, in io.Reader, args ...string) ([]byte, error) {
 	var output bytes.Buffer
 	cmd := t.command(ctx, name, args...)
@@ -193,7 +192,7 @@ func (t tools) pipe(ctx context.Context, first, second []string) error {
 		return err
 	}
 	errRead := reads.Run()
-	_ = between.Close() // so that the first program exits if it still writes after the second one has exited
+	_ = between.Close() // so that the first program exits if it still writes after the second program has exited
 	errWritten := writes.Wait()
 	return errors.Join(t.failed(ctx, second[0], errRead, &secondOutput), t.failed(ctx, first[0], errWritten, &firstOutput))
 }

@@ -20,15 +20,16 @@ import (
 type Options struct {
 	// Find returns the names of all cells.
 	Find func(context.Context) ([]string, error)
-	// Reach returns an error unless the cell responds now, and ErrNoCell if the cell does not exist and Find no longer lists it.
+	// Reach returns an error unless the cell responds now. The error is ErrNoCell if the database is not a cell. Find then no
+	// longer lists it.
 	Reach func(ctx context.Context, name string) error
-	// Open opens a cell that responded a moment ago; all is the number of cells. It may take long, for example while migrations
-	// run.
+	// Open opens a cell that responded a moment ago; all is the number of cells. Opening may take long, for example while
+	// migrations run.
 	Open func(ctx context.Context, name string, all int) (*Cell, error)
 	// NodesAway returns the names of cluster machines that do not respond.
 	NodesAway func(context.Context) ([]string, error)
-	// LeadFor is how long an app's name, with the accounts' rights to it, continues to point to a cell that no longer has the
-	// app.
+	// LeadFor is how long an app's name continues to point to a cell that no longer has the app. Accounts keep their rights to
+	// the name during this time.
 	LeadFor time.Duration
 	Log     *slog.Logger
 }
@@ -39,21 +40,22 @@ var ErrNoCell = errors.New("it is not a cell")
 const (
 	lookEvery   = time.Second
 	reachWithin = 3 * time.Second // timeout for a cell to respond before it is opened
-	openAtOnce  = 4               // cells; opening a cell takes a dozen sessions of its server for a moment
+	openAtOnce  = 4               // number of cells; opening a cell needs a dozen sessions of its database server for a moment
 	startWithin = time.Minute     // wait for the first cells to open; after this, a starting service does not wait for the rest
 	namesWithin = 5 * time.Second
 	nodesEvery  = 5 * time.Second
 	sayEvery    = time.Minute
 )
 
-// Open starts routing names to cells. Cells that respond now are open when it returns. Close stops the routing.
+// Open starts routing names to cells. It waits for at most startWithin until the cells that respond now are open. Close stops the
+// routing.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	c := &Cells{home: home.ofMany(), options: o, said: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{},
 		opening: map[string]bool{}, gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
 	opens, endOpens := context.WithCancel(ctx)
 	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // continues during shutdown, while accepted requests are answered
 	c.end = func() { endOpens(); endRunning() }
-	var first sync.WaitGroup // not c.tries, which may grow during this wait
+	var first sync.WaitGroup // the first attempts; c.tries may grow while Open waits for them
 	if err := c.seekCells(opens, &first); err != nil {
 		c.end()
 		return nil, err
@@ -72,7 +74,7 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 			c.lookAgain()
 		}
 	})
-	c.loops.Go(func() { // separate, because it may wait for the coordinator
+	c.loops.Go(func() { // a separate loop, because it may wait for the coordinator
 		for pause.For(running, lookEvery) == nil {
 			if err := c.seekCells(opens, &c.tries); err != nil {
 				c.say(running, "cannot list the cells; retrying", err)
@@ -82,7 +84,7 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 			}
 		}
 	})
-	c.loops.Go(func() { // separate, because it may wait for a machine that hangs
+	c.loops.Go(func() { // a separate loop, because it may wait for a machine that hangs
 		for ; running.Err() == nil; _ = pause.For(running, nodesEvery) {
 			within, cancel := context.WithTimeout(running, namesWithin)
 			if away, err := o.NodesAway(within); err == nil {
@@ -94,8 +96,8 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	return c, nil
 }
 
-// Close stops the routing and closes all cells, which finish the requests that they accepted. It closes the home database
-// last.
+// Close stops the routing and closes all cells. Each cell first finishes the requests that it accepted. Close closes the home
+// database last.
 func (c *Cells) Close() {
 	if c.end != nil {
 		c.end()
@@ -117,8 +119,8 @@ func (c *Cells) say(ctx context.Context, what string, err error) {
 	}
 }
 
-// seekCells lists the cells, starts opening new ones, and closes cells that no longer exist. If the list is unavailable, it
-// retries the cells of the last list.
+// seekCells lists the cells, starts opening new cells, and closes cells that no longer exist. If the list is unavailable, it uses
+// the last list.
 func (c *Cells) seekCells(ctx context.Context, tries *sync.WaitGroup) error {
 	within, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
@@ -163,7 +165,8 @@ func (c *Cells) open(ctx context.Context, name string, all int) {
 	}
 }
 
-// reachAndOpen opens a cell. It takes a place only after the cell responds, so that unreachable cells do not delay others.
+// reachAndOpen opens a cell. It takes one of c.places only after the cell responds, so that unreachable cells do not delay other
+// cells.
 func (c *Cells) reachAndOpen(ctx context.Context, name string, all int) (*Cell, error) {
 	within, cancel := context.WithTimeout(ctx, reachWithin)
 	err := c.options.Reach(within, name)
@@ -184,7 +187,7 @@ func (c *Cells) reachAndOpen(ctx context.Context, name string, all int) (*Cell, 
 	return cell.ofMany(), nil
 }
 
-// register returns the cell's apps, or the last ones seen if the cell is away.
+// register returns the cell's apps. If the cell is unreachable, it returns the apps that this instance saw last.
 func (cell *Cell) register() *app.Register {
 	if held := cell.Counter.Held(); held != nil {
 		cell.known.Store(held)
@@ -216,7 +219,7 @@ func (c *Cells) lookAgain() {
 		if cell != nil {
 			t.at[name] = cell
 		} else {
-			delete(t.at, name) // an app that has the same name: the one in the missing cell may still exist
+			delete(t.at, name) // t.at may hold another app with this name: the app in the unreachable cell may still exist
 			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "app %s is in cell %s, which cannot be reached", name, of)
 		}
 	}
@@ -225,7 +228,7 @@ func (c *Cells) lookAgain() {
 			if from := slices.IndexFunc(of, func(cell *Cell) bool {
 				a := cell.register().Apps[name]
 				return a != nil && a.MovingTo != nil
-			}); from >= 0 { // it is moving: it already exists in the target cell and will soon leave this one
+			}); from >= 0 { // the app is moving: the target cell already has it, and of[from] will soon delete it
 				t.at[name] = of[from]
 				continue
 			}
@@ -244,14 +247,15 @@ func (c *Cells) lookAgain() {
 	c.table.Store(t)
 }
 
-// gone is a name that points to a cell without the app.
+// gone is an app's name that points to a cell without this app.
 type gone struct{ name, cell string }
 
-// settle stores in the home database to which cells names lead, so that this is known even while a cell is away.
+// settle stores in the home database which cell each app's name leads to. So every instance finds the cell's name even while
+// the cell is unreachable. settle also removes a name whose cell has had no such app for LeadFor.
 func (c *Cells) settle(ctx context.Context) error {
 	home, t := c.home.Counter.Held(), c.table.Load()
 	if home == nil {
-		return nil // the home database is away
+		return nil // the home database is unreachable
 	}
 	ctx, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
@@ -293,7 +297,7 @@ func (c *Cells) settle(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// held returns the cell's current register, or nil if the cell is away.
+// held returns the cell's current register, or nil if the cell is unreachable.
 func (t *table) held(cell string) *app.Register {
 	if of := t.cells[cell]; of != nil {
 		return of.Counter.Held()
@@ -301,8 +305,8 @@ func (t *table) held(cell string) *app.Register {
 	return nil
 }
 
-// lacks reports whether the cell surely leads to no app of this name: the cell is reachable, has no such app, and does not
-// forward the name to another cell that has or may have the app.
+// lacks reports whether the name certainly leads to no app if it points to this cell. The cell must be reachable and must not
+// have the app. If the cell forwards the name to another cell, the same must be true for that cell.
 func (t *table) lacks(name, cell string) bool {
 	for range len(t.cells) {
 		of := t.held(cell)

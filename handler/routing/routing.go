@@ -29,25 +29,25 @@ type Cell struct {
 	Status  func(context.Context) (string, error)
 	Close   func() // closes the database and everything that uses it
 
-	// Places limits the reports that run in this cell at once, so that a slow cell does not delay reports of others. The
+	// Places limits the reports that run in this cell at once, so that a slow cell does not delay reports of other cells. The
 	// functions One and ofMany create Places.
 	Places chan struct{}
 	// Strangers is the place for reports to callers without an account, a key or a link. A flood of such reports takes none of
 	// Places.
 	Strangers chan struct{}
-	// Turns limits the cell's concurrent calls with many visits. The limit is below the service's own, so that one cell cannot
-	// use it up. It is nil in a service without cells.
+	// Turns limits the cell's concurrent calls with many visits or ids. This limit is lower than the limit of the whole service,
+	// so that one cell leaves capacity to the other cells. Turns is nil in a service without cells.
 	Turns chan struct{}
 
-	known atomic.Pointer[app.Register] // as last seen
+	known atomic.Pointer[app.Register] // the apps that this instance saw last
 }
 
 // ReportPlaces plus the one place for strangers equals the number of database connections for reports.
 const ReportPlaces = 2
 
-const callTurns = 2 // of the four that intake.Desk has
+const callTurns = 2 // intake.Desk permits four calls for all cells together
 
-// ofMany prepares a cell for a service that has several.
+// ofMany prepares a cell for a service that has several cells.
 func (cell *Cell) ofMany() *Cell {
 	cell.makePlaces()
 	cell.Turns = make(chan struct{}, callTurns)
@@ -79,11 +79,11 @@ type Cells struct {
 	end                context.CancelFunc
 }
 
-// table maps names to cells, as of the last look.
+// table maps app names to cells, as of the last call of lookAgain.
 type table struct {
 	cells map[string]*Cell // by name; nil: not open yet
 	at    map[string]*Cell // by app name
-	wrong map[string]error // by app name: why it leads to no cell
+	wrong map[string]error // by app name: why the name leads to no cell
 	twice map[string][]*Cell
 }
 
@@ -96,7 +96,7 @@ func One(home *Cell) *Cells {
 // Home returns the home database.
 func (c *Cells) Home() *Cell { return c.home }
 
-// All returns the databases that are available now, and the names of the cells that are not.
+// All returns the databases that are available now, and the names of the cells that are unavailable.
 func (c *Cells) All() (here []*Cell, away []string) {
 	t := c.table.Load()
 	if t == nil {
@@ -179,8 +179,8 @@ func (c *Cells) seek(t *table, name string) (*Cell, error) {
 	return c.home, nil
 }
 
-// ForNew returns the cell for a new app: the requested cell, or else the cell with the fewest apps. From then on the name leads
-// to this cell.
+// ForNew returns the cell for a new app: the requested cell (in), or else the cell with the fewest apps. From then on the name
+// leads to this cell. If the name already leads to a cell and in is "", ForNew returns that cell.
 func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	t := c.table.Load()
 	if t == nil && in == "" || t != nil && len(t.cells) == 0 && in == "" {
@@ -198,8 +198,8 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 		return nil, visit.Errorf(visit.Unavailable, "", "no cell can be reached: try again")
 	}
 	for _, cell := range t.cells {
-		if cell != nil && cell.register().Apps[name] != nil { // it may be new, so that the table does not list it yet
-			return cell, nil // adding it there fails because the name is taken
+		if cell != nil && cell.register().Apps[name] != nil { // the app may be too new for t.at
+			return cell, nil // adding the app there fails because the name is taken
 		}
 	}
 	apps := func(cell *Cell) int { return len(cell.register().Apps) }
@@ -209,7 +209,7 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	case err != nil:
 		return nil, visit.Unanswered(err)
 	case led == "":
-		return c.home, nil // adding it there fails because the name is taken
+		return c.home, nil // adding the app there fails because the name is taken
 	case led != to.Name && in != "":
 		return nil, visit.Errorf(visit.Unavailable, "cell", "the name %s belongs to the cell %s: leave the cell out, or try "+
 			"again when that cell has had no such app for a minute", name, led)
@@ -218,7 +218,7 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 			return nil, app.InCell(name, led)
 		}
 	}
-	if moved := to.register().Cells[name]; moved != "" { // left by an earlier app of this name
+	if moved := to.register().Cells[name]; moved != "" { // an earlier app of this name was moved from this cell to another
 		if !t.lacks(name, to.Name) {
 			return nil, app.InCell(name, moved)
 		}
@@ -239,7 +239,7 @@ func (c *Cells) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	return slices.ContainsFunc(here, func(cell *Cell) bool { return cell.Counter.AllowsOrigin(ctx, "", origin) })
 }
 
-// HasApps reports whether there is an app other than the demo. It returns true if some database cannot be checked.
+// HasApps reports whether there is an app other than the demo. If it cannot check some database, it returns true.
 func (c *Cells) HasApps(ctx context.Context) bool {
 	here, away := c.All()
 	for _, cell := range here {
@@ -256,7 +256,8 @@ func (c *Cells) HasApps(ctx context.Context) bool {
 	return len(away) > 0
 }
 
-// NoteLoaded records that a page of this site has loaded the script. Such a request names no app.
+// NoteLoaded records that a page of this site has loaded the script. The request for the script names no app, so every database's
+// counter records the site.
 func (c *Cells) NoteLoaded(site string) {
 	here, _ := c.All()
 	for _, cell := range here {
@@ -264,9 +265,9 @@ func (c *Cells) NoteLoaded(site string) {
 	}
 }
 
-// AppOf returns the name of the app that counts a page if the caller names no app. This is preferred if it counts the page's
-// site, and otherwise the app that lists the site. If several apps list the site, it is the app that was added first, so that
-// nobody takes over another app's pages by listing their site.
+// AppOf returns the name of the app that counts a page if the caller names no app. This is the preferred app if it counts the
+// page's site, and otherwise the app that lists the site. If several apps list the site, AppOf returns the app with the lowest
+// ID. Within a database this is the oldest app, so that a newer app cannot take over its pages by listing their site.
 func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, err error) {
 	page, err := visit.Normalize(uri, nil)
 	if err != nil {
@@ -304,7 +305,8 @@ func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, 
 	return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
 }
 
-// ListsElsewhere reports whether an app that the caller may not change lists a site, or one that overlaps with it (*.host).
+// ListsElsewhere reports whether an app that the caller may not change lists a site, or a pattern like *.host that overlaps with
+// the site.
 func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(app string) bool) (bool, error) {
 	registers, away, err := c.registers(ctx)
 	for _, register := range registers {
@@ -320,8 +322,8 @@ func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(
 	return false, err
 }
 
-// registers returns the apps of all databases. For a cell that is away, it returns the apps that were last seen. away is true
-// if the apps of some cell were never seen.
+// registers returns the apps of all databases. For an unreachable cell, it returns the apps that this instance saw last. away is
+// true if this instance has never seen the apps of some cell.
 func (c *Cells) registers(ctx context.Context) (all []*app.Register, away bool, err error) {
 	t := c.table.Load()
 	if t == nil {
@@ -339,7 +341,7 @@ func (c *Cells) registers(ctx context.Context) (all []*app.Register, away bool, 
 	return all, away, nil
 }
 
-// OfLink returns the cell of the app that a shared link shows.
+// OfLink returns the cell of the app that a shared link shows, or the home database if no cell has this link.
 func (c *Cells) OfLink(token string) (*Cell, error) {
 	here, away := c.All()
 	for _, cell := range here {

@@ -18,21 +18,21 @@ import (
 	"footfall/record/feed"
 )
 
-// The table logs describes logs that 0.2 counted, but does not contain their lines. So for each server, the time up to the last
-// line that 0.2 counted is closed: lines of this time may count only in a file that begins with the counted part of a log. The
-// lines of that part are recorded as counted. Version 0.4 removes this file.
+// The table logs describes the logs that Footfall 0.2 counted, but does not contain their lines. So for each server, the time up
+// to the last line that 0.2 counted is closed. Lines from a closed time may count only if their file begins with the part of a
+// log that 0.2 counted. The lines of this part are recorded as counted. Version 0.4 removes this Go file.
 
 // closed contains the logs of 0.2 whose lines may be in the imported files.
 type closed struct {
 	logs  []ClosedLogsRow // sorted by bytes
-	until time.Time       // the time of the last counted line of all logs
-	auto  bool            // lines up to that time are left out even without --after, because 0.2 was configured so
+	until time.Time       // the time of the latest line that 0.2 counted in any of the logs
+	auto  bool            // 0.2 was configured to leave out lines up to until, so they are left out even without --after
 }
 
 // beginning is the part of a file that 0.2 counted.
 type beginning struct {
 	known int64          // length of the part in bytes
-	log   *ClosedLogsRow // nil: 0.2 counted no part
+	log   *ClosedLogsRow // nil: 0.2 counted no part of the file
 }
 
 // findClosed loads the logs of 0.2. It waits for batches of 0.2 that are under way.
@@ -60,10 +60,10 @@ func (r *run) findClosed(ctx context.Context) error {
 	})
 }
 
-// has reports whether a time is not after the last line that 0.2 counted.
+// has reports whether a time is closed: it is not later than the last line that 0.2 counted.
 func (c *closed) has(at time.Time) bool { return c != nil && !at.Truncate(time.Second).After(c.until) }
 
-// bytes returns the length of the hashed part of the log, or 0 if it has no hash.
+// bytes returns the length of the hashed part of the log, or 0 if no part is hashed.
 func (l *ClosedLogsRow) bytes() int64 {
 	switch {
 	case l.CountedHash != nil:
@@ -74,8 +74,8 @@ func (l *ClosedLogsRow) bytes() int64 {
 	return 0
 }
 
-// decide02 handles a line that 0.2 may have counted. If 0.2 did, the line is only recorded. If this is unknown,
-// decide02 refuses the file.
+// decide02 checks whether 0.2 counted a line. If so, the line is recorded as counted, without a visit. If it is unknown
+// whether 0.2 counted the line, and the line would count, decide02 refuses the file.
 func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *read) error {
 	c, at := d.closed, s.line.Time.Truncate(time.Second)
 	if !c.has(at) {
@@ -99,7 +99,7 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *read)
 		return nil
 	case s.old.log != nil && !c.othersHave(s.old.log, of.hour):
 		return nil
-	case after.Equal(c.until) && at.Equal(after): // 0.2 counted only some lines of that second
+	case after.Equal(c.until) && at.Equal(after): // 0.2 counted only some lines of its last second
 		of.recorded = s.tails02(c).take(d.app.hashes, &s.line, text)
 		return nil
 	case !after.IsZero() && at.Before(after):
@@ -120,7 +120,7 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *read)
 	return nil
 }
 
-// othersHave reports whether any log except one has lines of an hour.
+// othersHave reports whether a log other than log has lines of an hour.
 func (c *closed) othersHave(log *ClosedLogsRow, hour int32) bool {
 	for i := range c.logs {
 		if l := &c.logs[i]; l != log && slices.Contains(l.Hours, hour) {
@@ -130,10 +130,10 @@ func (c *closed) othersHave(log *ClosedLogsRow, hour int32) bool {
 	return false
 }
 
-// match finds the longest counted part of a log that a file begins with.
+// match finds the longest part of a log that 0.2 counted and that is the beginning of file f.
 func (c *closed) match(f *file, h *hashes) (found beginning, err error) {
 	if f.stdin != nil {
-		return found, nil // it can be read only once
+		return found, nil // standard input can be read only once
 	}
 	reader, done, err := f.read(0)
 	if err != nil {
@@ -166,10 +166,10 @@ func (c *closed) match(f *file, h *hashes) (found beginning, err error) {
 	return found, nil
 }
 
-// tails count the lines of the last second that 0.2 counted, by the hashes of 0.2.
+// tails counts the lines that 0.2 counted in its last second, by the hash that 0.2 stored for a line.
 type tails map[uint64]int
 
-// tails02 returns the tails for a source. The source can take each of their lines once.
+// tails02 returns the tails for a source. On the first call, it creates them from the logs in c.
 func (s *source) tails02(c *closed) tails {
 	if s.tails == nil {
 		s.tails = tails{}
@@ -178,7 +178,7 @@ func (s *source) tails02(c *closed) tails {
 				continue
 			}
 			for tail := l.Tail; len(tail) >= 12; tail = tail[12:] {
-				if binary.BigEndian.Uint32(tail[8:]) == 0 { // seconds before the last one
+				if binary.BigEndian.Uint32(tail[8:]) == 0 { // the number of seconds before the last second
 					s.tails[binary.BigEndian.Uint64(tail)]++
 				}
 			}
@@ -187,7 +187,7 @@ func (s *source) tails02(c *closed) tails {
 	return s.tails
 }
 
-// take takes a line, or returns false if 0.2 did not count it.
+// take removes a line from the tails. It returns false if no such line is left, so 0.2 did not count this line.
 func (t tails) take(h *hashes, l *logs.Line, text []byte) bool {
 	block := blockOf(h.key, "lines")
 	if h.halves != nil {

@@ -25,20 +25,20 @@ type read struct {
 	wrong  string // the problem of a line that cannot be read
 	source *source
 	line   int64
-	before int64 // earlier lines of the file that were already counted
+	before int64 // number of earlier lines of the file that were already counted
 
 	// number is how often the line has been in its file so far, or 0 if wrong is set.
 	hour         int32
 	hash         uint64
 	number       int
-	countedFirst bool // it was counted before this import
-	recorded     bool // record it without a visit: --after leaves it out, or 0.2 counted it
+	countedFirst bool // the line was counted before this import
+	recorded     bool // record the line without a visit, because --after leaves it out or 0.2 counted it
 }
 
 // reader reads the lines of sources in the order of their times. It implements feed.Source.
 type reader struct {
 	*run
-	timeline []*source // by the times of their next lines. A source is opened when it becomes the first one
+	timeline []*source // sorted by the times of their next lines. A source is opened when it becomes the first in the timeline
 	latest   time.Time // an earlier result of app.Latest
 }
 
@@ -77,7 +77,7 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 	if err := d.refreshed(ctx); err != nil {
 		return nil, err
 	}
-	// The feed reads again to replace visits that do not count, and appends to these entries.
+	// The feed calls Read again to replace entries that do not count, and appends the new entries to this slice.
 	entries := make([]feed.Entry[read], 0, most+most/8)
 	for len(entries) < most && len(d.timeline) > 0 {
 		s := d.timeline[0]
@@ -122,7 +122,7 @@ func (d *reader) fill(ctx context.Context, s *source) error {
 	return nil
 }
 
-// readLine reads a line of a source, and queues it unless it cannot count.
+// readLine reads a line of a source. It queues the line unless the rules leave the line out or the line was already counted.
 func (d *reader) readLine(ctx context.Context, s *source) error {
 	if s.lines == nil {
 		if err := s.begin(d.Rules.Format, d.app.hashes.seed); err != nil {
@@ -220,7 +220,7 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	}
 	of.Item = counter.Item{URI: uri, IP: string(l.Client), At: l.Time, Referrer: string(l.Referer), Bots: d.Rules.Bots}
 	if l.TellsAgent {
-		of.Agent = cmp.Or(string(l.Agent), "-") // servers write an empty one like this
+		of.Agent = cmp.Or(string(l.Agent), "-") // servers write an empty User-Agent as -
 	}
 	if err := d.decide02(ctx, s, text, &of); err != nil || s.refused {
 		return err

@@ -26,20 +26,20 @@ type counted struct {
 type hourLines struct {
 	seen    bool  // loaded at least once
 	loaded  bool  // the lines are in memory
-	used    int64 // the clock of the last load that needed it
+	used    int64 // the value of counted.clock at the last load that needed this hour
 	servers map[string]*serverLines
 	dry     hashSet // lines that a dry run would have counted
 }
 
-// serverLines are the counted lines of a server in an hour. A version is the number of lines counted up to a moment: the lines
-// after gone and up to version are loaded, and the lines up to gone were forgotten.
+// serverLines contains the counted lines of a server in an hour. A version is the number of lines counted up to a moment. The
+// lines after gone and up to version are loaded. The lines up to gone are not in the database: import forget deleted them.
 type serverLines struct {
 	version, gone int64
 	latest        int64    // version in the database; higher than version while lines are missing here
-	fresh         []uint64 // loaded, and not sorted yet
+	fresh         []uint64 // lines that were loaded and are not in before or since yet
 	first         int64    // version when this import first loaded the hour
-	before        hashSet  // counted up to first
-	since         hashSet  // counted later, by this import or another one
+	before        hashSet  // lines that were counted up to first
+	since         hashSet  // lines that were counted after first, by this import or by another import
 }
 
 const (
@@ -57,8 +57,8 @@ func newCounted(d *db.DB, app int32, server string) *counted {
 	return &counted{db: d, app: app, server: server, hours: map[int32]*hourLines{}, ahead: 1}
 }
 
-// numberNow returns how often a line was counted, and how often before this import. If its hour is not in memory,
-// it loads this hour and the following ones.
+// numberNow returns how often a line was counted in total, and how often before this import. If the line's hour is not in
+// memory, numberNow loads this hour and the following hours.
 func (c *counted) numberNow(ctx context.Context, hour int32, hash uint64) (all, before int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *counted) load(ctx context.Context, hours []int32) error {
 	return nil
 }
 
-// after returns a query for the lines that are not loaded yet.
+// after returns the parameters of a query for the lines of hours that are not loaded yet.
 func (c *counted) after(hours []int32) CountedLinesGetParams {
 	p := CountedLinesGetParams{AppID: c.app, AllHours: hours, Compared: c.server, Most: blocksAtOnce}
 	for _, hour := range hours {
@@ -150,11 +150,11 @@ func (c *counted) learn(row *CountedLinesGetRow) {
 			l.first = row.Version
 		}
 	}
-	if l.gone != row.Gone { // lines were forgotten
+	if l.gone != row.Gone { // import forget has deleted lines
 		c.drop(l, row.Gone)
 	}
 	had := l.version
-	if l.latest, l.version = row.Version, row.Version; len(row.Hashes) > 0 { // otherwise all are loaded
+	if l.latest, l.version = row.Version, row.Version; len(row.Hashes) > 0 { // without hashes, all lines are already loaded
 		l.version = row.First + int64(len(row.Hashes)/8)
 		l.fresh = slices.Grow(l.fresh, int(row.Version-had))
 		for block := row.Hashes[8*max(0, had-row.First):]; len(block) > 0; block = block[8:] {
@@ -197,7 +197,7 @@ func (c *counted) unload() {
 	}
 }
 
-// drop drops the loaded lines of a server. gone is the version up to which lines were forgotten.
+// drop drops the loaded lines of a server. gone is the version up to which lines are no longer in the database.
 func (c *counted) drop(l *serverLines, gone int64) {
 	c.lines -= int(l.version - l.gone)
 	*l = serverLines{first: l.first, gone: gone, version: gone}

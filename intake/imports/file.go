@@ -24,8 +24,8 @@ const (
 	standardInputName = "standard input"
 )
 
-// file is a log, compressed or not. It stays open, so that a rename does not matter. Go raises the limit of open
-// files as far as the system allows.
+// file is a log, compressed or not. It stays open, so that a rename does not matter. Many files can be open, because Go raises
+// the limit of open files as far as the system allows.
 type file struct {
 	name   string   // in messages
 	handle *os.File // nil for standard input

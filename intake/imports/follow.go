@@ -13,7 +13,7 @@ import (
 const (
 	// lookEvery is how often followed files are checked.
 	lookEvery = time.Second
-	// keptOpen is how long a renamed file is still read: servers write to it until they open the new one.
+	// keptOpen is how long a renamed file is still read: servers write to it until they open the new file.
 	keptOpen = time.Minute
 	// mostAhead is how far the time of a line may be ahead of the clock. The import waits until this time to count the line. A
 	// time further ahead is invalid.
@@ -33,7 +33,7 @@ func (r *run) follow(ctx context.Context) error {
 		if err := r.retry.Do(ctx, func() error { return r.refreshed(ctx) }); err != nil {
 			continue // the database is unavailable: try again
 		}
-		var grown []*source // or truncated, or with lines whose time has come
+		var grown []*source // files that have grown, were truncated, or have lines whose time has come
 		for _, s := range r.sources {
 			if size := s.file.size(); size != s.size || s.ahead > 0 && !s.comes.After(r.app.Latest()) {
 				grown = append(grown, s)
@@ -46,8 +46,8 @@ func (r *run) follow(ctx context.Context) error {
 	}
 }
 
-// lookAtNames opens new files whose names match the import's files, except compressed files, which were read before they were
-// compressed. It closes files that have had no matching name for keptOpen.
+// lookAtNames opens new files whose names match the import's files. It does not open compressed files, because they were read
+// before they were compressed. It closes files that have had no matching name for keptOpen.
 func (r *run) lookAtNames(renamed map[*source]time.Time) {
 	names, _ := findFiles(r.Files)
 	named := map[*source]bool{}

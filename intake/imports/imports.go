@@ -1,6 +1,6 @@
-// Package imports counts the visits in access logs by one rule: the k-th time a line is in a file, it counts if the line was
-// counted fewer than k times before. So files may be renamed, compressed, cut, merged and imported again, also by several
-// imports at once, and imports may be killed.
+// Package imports counts the visits in access logs. The k-th occurrence of a line in a file counts if the line was counted
+// fewer than k times before. By this rule, files may be renamed, compressed, cut, merged and imported again, even by several
+// imports at once. An import may also be killed and started again.
 //
 // counted.go loads the lines that were already counted, and count.go decides which lines of a chunk count. The batch that
 // counts these lines also records them. If another import has recorded lines of the same hours in the meantime, count.go
@@ -215,10 +215,10 @@ const mostChanges = 20
 const (
 	// holdEvery is how often an import renews its position and its pause of retention, which expire.
 	holdEvery = 5 * time.Minute
-	// positionSource is the source of imports in positions.
+	// positionSource is the value of the column source for imports in the table positions.
 	positionSource = "logs"
-	// manyCounted is the number of visits after which running instances load the visitors again. Otherwise they would have to
-	// write a batch twice for each visitor that they do not know.
+	// manyCounted is the number of counted visits after which an import makes running instances load the visitors again.
+	// Otherwise these instances would write a batch twice for each visitor that they have not loaded.
 	manyCounted = 1000
 )
 
@@ -254,7 +254,7 @@ func (r *run) resume(ctx context.Context) error {
 	return r.app.ResumeRetention(ctx, r.pause)
 }
 
-// end deletes the import's position. If that fails, retention deletes it a week later.
+// end deletes the import's position. If the deletion fails, retention deletes the position a week later.
 func (r *run) end(ctx context.Context) {
 	if r.held.IsZero() {
 		return

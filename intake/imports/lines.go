@@ -13,16 +13,16 @@ import (
 
 const firstBuffer = 64 << 10
 
-// lines reads the complete lines of a log. Bytes after the last \n are read again when more follows.
+// lines reads the complete lines of a log. Bytes after the last \n are read again when the file has grown.
 type lines struct {
 	from *bufio.Reader
 	done func() // releases the reader
 
 	text   []byte // the last line, with its \n
-	before []byte // the line before it
+	before []byte // the line before text
 	at     int64  // offset of the last line
 	place  int64  // offset of the next line
-	number int64  // of the last line, from 1
+	number int64  // number of the last line, from 1
 	rest   int64  // number of bytes after the last line
 
 	sum       xxhash.Digest // of all bytes before place
@@ -40,8 +40,8 @@ func (f *file) lines(place, number int64) (*lines, error) {
 	return &lines{from: bufio.NewReaderSize(reader, firstBuffer), done: done, place: place, number: number}, nil
 }
 
-// next returns a line without its \n, valid until the next call, or false if no complete line is left. A line
-// longer than logs.LongestLine is shortened, but stays longer than that.
+// next returns a line without its \n, valid until the next call, or false if no complete line is left. next shortens a line
+// that is longer than logs.LongestLine. The result is still too long, so the parser refuses it.
 func (l *lines) next() ([]byte, bool) {
 	l.before, l.text, l.rest = l.text, l.before[:0], 0
 	sum := l.sum

@@ -76,7 +76,7 @@ LEFT JOIN LATERAL (
     WHERE l.app_id = h.app_id
       AND l.hour = h.hour
       AND l.server = s.server
-      AND l.first > coalesce(k.version, 0) - 200 -- a block has fewer lines
+      AND l.first > coalesce(k.version, 0) - 200 -- a block has fewer than 200 lines
       AND l.first + octet_length(l.hashes) / 8 > coalesce(k.version, 0)
     ORDER BY l.first
     LIMIT $4::integer
@@ -106,9 +106,10 @@ type CountedLinesGetRow struct {
 	Hashes  []byte
 }
 
-// Returns the version of each hour for each compared server, that is, how many lines were ever counted. Also returns
-// blocks with lines after the version that the caller already has: at most @most blocks for each hour and server.
-// hours, servers and versions are one table of the caller's versions. If compared is ”, all servers are compared.
+// For each hour in all_hours, returns the version of each compared server: the number of lines that were ever counted.
+// Also returns the blocks of counted lines that the caller does not have yet, at most @most blocks for each hour and
+// server. hours, servers and versions are the columns of one table: the versions that the caller has. The compared
+// servers are @compared and the unnamed server, or all servers if @compared is ”.
 func (q *Queries) CountedLinesGet(ctx context.Context, arg CountedLinesGetParams) ([]CountedLinesGetRow, error) {
 	rows, err := q.db.Query(ctx, countedLinesGet,
 		arg.Hours,
@@ -158,7 +159,7 @@ SELECT day_id, key
 FROM day_keys
 `
 
-// Returns the keys of days, for the hashes of daily apps' lines.
+// Returns the keys of days, for hashing log lines of apps whose visitor setting is daily.
 func (q *Queries) LogDayKeys(ctx context.Context) ([]DayKey, error) {
 	rows, err := q.db.Query(ctx, logDayKeys)
 	if err != nil {
@@ -211,7 +212,7 @@ type ReadLogsBeginParams struct {
 	Inodes  []string
 }
 
-// Records that a run reads files. If `import forget` deletes these rows, ReadLogsEnd changes nothing.
+// Records that a run reads files. If `import forget` deletes these rows during the run, ReadLogsEnd changes nothing.
 func (q *Queries) ReadLogsBegin(ctx context.Context, arg ReadLogsBeginParams) error {
 	_, err := q.db.Exec(ctx, readLogsBegin,
 		arg.AppID,
@@ -251,7 +252,8 @@ type ReadLogsEndParams struct {
 	Lines   []int64
 }
 
-// Records how far files were counted, and the states of files that were counted to their end. The arrays are one table.
+// Records how far files were counted, and the states of files that were counted to their end. The arrays are the
+// columns of one table.
 func (q *Queries) ReadLogsEnd(ctx context.Context, arg ReadLogsEndParams) error {
 	_, err := q.db.Exec(ctx, readLogsEnd,
 		arg.AppID,

@@ -113,8 +113,8 @@ func isStatic(target []byte) bool {
 	return static[string(ending)]
 }
 
-// uriOf returns the URI of a line, or why it has none. Pages are stored without a scheme. A host with port 443
-// gets https, so that the port is dropped as the default one.
+// uriOf returns the URI of a line, or the problem why the line has no URI. Pages are stored without a scheme. A host with
+// port 443 gets the scheme https, so that the default port 443 is dropped.
 func (r *Rules) uriOf(l *logs.Line) (uri string, problem string) {
 	if l.HasWholeURI() {
 		return string(l.Target), ""

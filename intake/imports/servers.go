@@ -13,12 +13,13 @@ const (
 	comparedLines = 20
 	// mostQueued is the maximum number of queued lines among which the lines to compare are searched.
 	mostQueued = 2000
-	// Lines with fewer visitors and pages may come from a monitor that sends the same requests to all servers.
+	// Lines with fewer than fewestVisitors visitors and fewer than fewestPages pages may come from a monitor that sends the
+	// same requests to all servers.
 	fewestVisitors = 4
 	fewestPages    = 20
 )
 
-// findServers finds out whether files must be compared with other named servers.
+// findServers finds out whether files must be compared with the lines of other named servers.
 func (r *run) findServers(ctx context.Context) error {
 	if r.Server == "" || r.Another {
 		return nil
@@ -29,7 +30,7 @@ func (r *run) findServers(ctx context.Context) error {
 	})
 }
 
-// checkServer refuses a file if another named server has counted the first lines of it that would count.
+// checkServer refuses a file if logs of another named server already contain the first lines of the file that would count.
 func (d *reader) checkServer(ctx context.Context, s *source) error {
 	decide, err := d.Decide(ctx)
 	if err != nil {
@@ -68,7 +69,7 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 	return nil
 }
 
-// areOfMany reports whether lines have too many visitors or pages for a monitor.
+// areOfMany reports whether the lines have so many visitors or pages that a monitor cannot have caused them.
 func areOfMany(lines []*feed.Entry[read]) bool {
 	visitors, pages := map[netip.Addr]bool{}, map[string]bool{}
 	for _, e := range lines {
@@ -78,7 +79,7 @@ func areOfMany(lines []*feed.Entry[read]) bool {
 	return len(visitors) >= fewestVisitors || len(pages) >= fewestPages
 }
 
-// serverOf returns another named server that has counted all the lines, or "".
+// serverOf returns another named server whose counted logs contain all the lines, or "".
 func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[read]) (server string, err error) {
 	all := newCounted(d.app.DB(), d.app.App().ID, "")
 	var hours []int32

@@ -18,8 +18,8 @@ type source struct {
 	place, number int64          // the end of the last complete line that was read, and its number
 	behind        []byte         // the line before place
 	sum           *xxhash.Digest // of the bytes before place
-	known         ReadLogsGetRow // how far an earlier import has read it
-	headed        bool           // it has headers
+	known         ReadLogsGetRow // how far an earlier import has read the file
+	headed        bool           // the file has header lines
 	numbers       numbering
 	parser        *logs.Parser
 	line          logs.Line
@@ -27,7 +27,7 @@ type source struct {
 	lines   *lines             // nil: the file is not being read
 	queue   []feed.Entry[read] // not passed to the feed yet
 	at      time.Time          // the time of the first line of the queue
-	ended   bool               // there is nothing to read now
+	ended   bool               // the file has no further line to read now
 	checked bool               // checkServer was called
 
 	old   *beginning // the part that 0.2 counted; nil: unknown
@@ -36,16 +36,16 @@ type source struct {
 	size    int64     // of the file when reading started
 	state   string    // of the file when reading started; "": it must be read again
 	ahead   int64     // number of lines whose time has not come yet
-	comes   time.Time // the time of the first such line
-	refused bool      // a problem contains the reason
+	comes   time.Time // the time of the first line whose time has not come yet
+	refused bool      // the file is not imported; Summary.Problems contains the reason
 
 	before  int64 // number of lines that were already counted
 	changes int   // how often new and already counted lines alternate. Used only by the goroutine that counts
-	newest  int64 // before + 1 at the last new line; 0: there was none
+	newest  int64 // the value of before + 1 at the last new line; 0: there was no new line
 	summary *Summary
 }
 
-// note adds a note about the file to the summary, unless it is there already.
+// note adds a note about the file to the summary, unless the summary already has this note.
 func (s *source) note(format string, args ...any) {
 	s.summary.note(s.file.name + ": " + fmt.Sprintf(format, args...))
 }
@@ -54,7 +54,7 @@ func (s *source) problem(format string, args ...any) {
 	addOnce(&s.summary.Problems, s.file.name+": "+fmt.Sprintf(format, args...))
 }
 
-// addNew adds a new line. before is the number of already counted lines before it in the file.
+// addNew updates changes for a new line. before is the number of already counted lines before the new line in the file.
 func (s *source) addNew(before int64) {
 	if s.newest > 0 && before >= s.newest {
 		s.changes += 2
@@ -100,11 +100,11 @@ func (s *source) text() ([]byte, bool) {
 	return text, ok
 }
 
-// wait stops reading before the last line, whose time has not come yet.
+// wait stops reading before the line that was read last, because the time of this line has not come yet.
 func (s *source) wait(following bool) {
 	s.comes, s.ahead = s.line.Time, 1
 	s.place, s.number = s.lines.at, s.lines.number-1
-	sum := s.lines.sumBefore // reading the rest changes it
+	sum := s.lines.sumBefore // a copy, because reading the rest changes sumBefore
 	s.behind, s.sum = slices.Clone(s.lines.before), &sum
 	if !following {
 		for _, ok := s.text(); ok; _, ok = s.text() {
@@ -131,7 +131,7 @@ func (s *source) stop() {
 	s.end()
 }
 
-// end closes the reader. It clears the state if the file has changed since begin, or lines wait.
+// end closes the reader. It clears the state if the file has changed since begin, or if the time of a line has not come yet.
 func (s *source) end() {
 	if s.lines != nil {
 		s.lines.done()
@@ -142,8 +142,8 @@ func (s *source) end() {
 	}
 }
 
-// findStart finds the first time in a file. Files are read in the order of these times, after
-// standard input.
+// findStart sets s.at to the first time in the rest of a file. Files are read in the order of these times, after standard
+// input.
 func (s *source) findStart(only logs.Format) error {
 	if s.file.stdin != nil {
 		return nil

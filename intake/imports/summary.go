@@ -14,7 +14,7 @@ type Summary struct {
 	Before     int64 // lines that were counted before this import
 	Twice      int64 // lines that were in another file too, or that another import counted at the same time
 	Unchanged  int64 // files that were not read
-	Skipped    int64 // lines that were not read, because an earlier import has read the beginning of their file
+	Skipped    int64 // lines at the beginning of a file that were not read, because an earlier import has read them
 	Left       map[Reason]int64
 	Formats    map[logs.Format]int64
 	Sites      map[string]int64 // visits
@@ -57,7 +57,7 @@ func (s *Summary) leaveOut(why Reason) {
 	s.Left[why]++
 }
 
-// addCounted adds a line that was already counted: before this import, or since it started.
+// addCounted adds a line that was already counted. before means that the line was counted before this import.
 func (s *Summary) addCounted(before bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// begin records in read_logs that this import reads the files that have changed since an import read them.
+// begin finds the files that have changed since an earlier import read them. It records in the table read_logs that this
+// import reads these files.
 func (r *run) begin(ctx context.Context) error {
 	if r.DryRun {
 		r.changed = r.sources
@@ -48,8 +49,8 @@ func (r *run) begin(ctx context.Context) error {
 	return err
 }
 
-// remember records in read_logs how far files were read. It records nothing if the settings have changed since begin, because
-// other lines may count now.
+// remember records in the table read_logs how far files were read. It records nothing if the settings have changed since
+// begin, because other lines may count now.
 func (r *run) remember(ctx context.Context) error {
 	end := ReadLogsEndParams{AppID: r.app.App().ID, Options: r.began[:], Run: r.name}
 	for _, s := range r.changed {
@@ -70,7 +71,7 @@ func (r *run) remember(ctx context.Context) error {
 	return r.tx(ctx, func(q *Queries) error { return q.ReadLogsEnd(ctx, end) })
 }
 
-// skip skips the part of a file that an earlier import has read, if the file still begins with it. The last ten
+// skip skips the part of a file that an earlier import has read, if the file still begins with this part. The last ten
 // minutes of the part are not skipped, because their lines must be numbered again.
 func (s *source) skip(seed uint64) error {
 	s.sum = xxhash.NewWithSeed(seed)

@@ -43,7 +43,7 @@ func (p *Parser) balancer(text []byte, l *Line) (err error) {
 	return nil
 }
 
-// isBalancers reports whether a line starts like a load balancer's: with a protocol and a time.
+// isBalancers reports whether a line starts like a line of a load balancer: with a protocol and a time.
 func isBalancers(text []byte) bool {
 	first := bytes.IndexByte(text, ' ')
 	if first < 2 || first > 5 || len(text) < first+12 || text[first+5] != '-' || text[first+11] != 'T' {
@@ -69,7 +69,8 @@ var errNoZone = errors.New("HAProxy writes times without a time zone: name the z
 // isHAProxys reports whether a time in brackets has HAProxy's format: 06/Feb/2009:12:14:14.655.
 func isHAProxys(text []byte) bool { return len(text) > 24 && text[20] == '.' && text[24] == ']' }
 
-// cutHAProxy reads a line of HAProxy up to its time, and returns the rest. Syslog may have added a prefix.
+// cutHAProxy parses a line of HAProxy up to its time, and returns the rest of the line. head is the part before the time.
+// Syslog may have put a prefix in front of it.
 func (p *Parser) cutHAProxy(head, rest []byte, l *Line) ([]byte, error) {
 	if l.Format = HAProxy; p.zone == nil {
 		return nil, errNoZone
@@ -98,7 +99,7 @@ func (p *Parser) cutHAProxy(head, rest []byte, l *Line) ([]byte, error) {
 	return rest[25:], nil
 }
 
-// haproxy reads the part after the time:
+// haproxy parses the part of an HAProxy line after the time:
 //
 //	frontend backend/server 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "request"
 func (p *Parser) haproxy(rest []byte, l *Line) error {
@@ -110,7 +111,7 @@ func (p *Parser) haproxy(rest []byte, l *Line) error {
 		rest = behind
 	}
 	code, rest, _ := bytes.Cut(rest, space)
-	if string(code) != "-1" { // the client left before the response
+	if string(code) != "-1" { // -1: the client disconnected before the response
 		if err := p.put(l, status, code); err != nil {
 			return err
 		}

@@ -28,14 +28,14 @@ const (
 	referrer
 )
 
-// w3c maps names in headers of W3C logs, including CloudFront's.
+// w3c maps the names in headers of W3C logs, including the logs of CloudFront, to columns.
 var w3c = map[string]column{
 	"c-ip": client, "cs-host": host, "cs(host)": host, "x-host-header": hostHeader, "cs-method": method, "cs-uri": target,
 	"cs-uri-stem": target, "cs-uri-query": query, "sc-status": status, "date": day, "time": clock, "cs(user-agent)": agent,
 	"cs(referer)": referrer,
 }
 
-// variables maps variables of nginx.
+// variables maps the variables of nginx to columns.
 var variables = map[string]column{
 	"remote_addr": client, "server_name": host, "host": hostHeader, "http_host": hostHeader, "request": request, "request_method": method,
 	"request_uri": target, "uri": target, "status": status, "time_local": moments, "time_iso8601": moments, "msec": moments,
@@ -170,8 +170,8 @@ type Header struct {
 	cloudFront bool
 }
 
-// Header reports whether a line is a header, as in W3C logs, and stores its columns. If the header lacks columns that
-// every visit needs, it is ignored, and the following lines are read by their own format.
+// Header reports whether a line is a header, as in W3C logs, and stores its columns. A header without the columns that every
+// visit needs is ignored. The format of each following line is then detected from the line itself.
 func (p *Parser) Header(text []byte) bool {
 	names, ok := bytes.CutPrefix(text, []byte("#Fields:"))
 	if ok && string(names) != p.Head.text {
@@ -245,7 +245,7 @@ func (p *Parser) plain(value []byte, c column) []byte {
 	switch {
 	case p.Head.cloudFront && bytes.IndexByte(value, '%') >= 0:
 		p.unpercent(value)
-		if again := p.scratch[from:]; c == agent && bytes.Contains(again, []byte("%20")) { // escaped twice until 2019
+		if again := p.scratch[from:]; c == agent && bytes.Contains(again, []byte("%20")) { // CloudFront escaped agents twice until 2019
 			from = len(p.scratch)
 			p.unpercent(again)
 		}

@@ -6,7 +6,7 @@ import "bytes"
 //
 //	[host[:port] ]client identity user [time] "request" status size[ "referrer" "agent"]
 //
-// It ignores the rest of the line: many servers are configured to add fields.
+// It ignores the rest of the line, because many servers are configured to add fields.
 func (p *Parser) common(text []byte, l *Line) error {
 	hosted, rest, err := p.cutTime(text, l)
 	if err != nil {
@@ -49,7 +49,8 @@ func (p *Parser) common(text []byte, l *Line) error {
 
 var space = []byte(" ")
 
-// cutTime reads a line up to its time, and returns the rest.
+// cutTime parses a line up to its time, and returns the rest of the line. hosted reports whether the line begins with a
+// virtual host.
 func (p *Parser) cutTime(text []byte, l *Line) (hosted bool, rest []byte, err error) {
 	bracket := bytes.IndexByte(text, '[')
 	if bracket == 0 || bracket > 0 && text[bracket-1] != ' ' {
@@ -76,8 +77,8 @@ func (p *Parser) cutTime(text []byte, l *Line) (hosted bool, rest []byte, err er
 	return hosted, rest[end+1:], nil
 }
 
-// cutClient reads the part before the time. If a virtual host comes first, the second field is an address, which an
-// identity never is.
+// cutClient parses the part of a line before the time. If the second field looks like an address, the first field is a
+// virtual host. Without a virtual host, the second field is the identity, which never looks like an address.
 func (l *Line) cutClient(head []byte) (hosted, ok bool) {
 	first, rest, found := bytes.Cut(head, space)
 	if !found {
@@ -92,7 +93,7 @@ func (l *Line) cutClient(head []byte) (hosted, ok bool) {
 	return false, likeAddress(first)
 }
 
-// likeAddress reports whether a text consists of the characters of an address. It is parsed later.
+// likeAddress reports whether a text consists of the characters of an IP address. The address itself is parsed later.
 func likeAddress(text []byte) bool {
 	parted := false
 	for _, c := range text {
@@ -118,7 +119,7 @@ var ofAddresses = func() (of [256]byte) {
 	return of
 }()
 
-// quoted reads a text in quotes, and returns the rest.
+// quoted reads a text in quotes, and returns its unescaped value and the text after the closing quote.
 func (p *Parser) quoted(text []byte) (value, rest []byte, ok bool) {
 	text = bytes.TrimPrefix(text, space)
 	if len(text) == 0 || text[0] != '"' {
@@ -143,8 +144,8 @@ func (p *Parser) quoted(text []byte) (value, rest []byte, ok bool) {
 	return p.unescape(text[:end]), text[end+1:], true
 }
 
-// setRequest splits a request line. If it is not HTTP, method and target stay empty: a line is not invalid because a
-// client sent garbage.
+// setRequest splits the request in a line into its method and its target. If the request is not HTTP, l.Method and l.Target
+// stay empty. The line is still valid, because the client and not the server wrote the garbage.
 func (l *Line) setRequest(request []byte) {
 	method, target, _ := bytes.Cut(request, space)
 	for _, c := range method {
@@ -158,7 +159,7 @@ func (l *Line) setRequest(request []byte) {
 	l.Method, l.Target = method, target
 }
 
-// cutStatus reads the status, and returns the rest.
+// cutStatus parses the status, and returns the rest of the line.
 func (l *Line) cutStatus(text []byte) (rest []byte, ok bool) {
 	if len(text) < 4 || text[0] != ' ' || len(text) > 4 && text[4] != ' ' {
 		return nil, false

@@ -21,8 +21,8 @@ func (r *jsonReader) found(where place, name, value []byte) {
 	}
 }
 
-// foundAtTop stores a value from nginx or Traefik, or one that Caddy writes outside the request. nginx has no fixed names: the
-// names here are those of its variables, and common names for them.
+// foundAtTop stores a value from nginx or Traefik, or a value that Caddy writes outside the request. nginx has no fixed names.
+// So the names of its variables are accepted here, and other common names for these variables.
 func (r *jsonReader) foundAtTop(name, value []byte) {
 	l := r.line
 	switch string(name) {
@@ -63,7 +63,7 @@ func (r *jsonReader) foundAtTop(name, value []byte) {
 	}
 }
 
-// foundInRequest stores a value from Caddy.
+// foundInRequest stores a value from the object request in a line of Caddy.
 func (r *jsonReader) foundInRequest(name, value []byte) {
 	switch string(name) {
 	case "remote_ip":

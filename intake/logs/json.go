@@ -42,8 +42,8 @@ type place int
 
 const (
 	atTop     place = iota
-	inRequest       // Caddy's request
-	inHeaders       // its headers
+	inRequest       // in the object request of Caddy
+	inHeaders       // in the object headers of Caddy's request
 	elsewhere
 )
 
@@ -148,7 +148,7 @@ func (r *jsonReader) string() ([]byte, bool) {
 	return value, ok
 }
 
-// take reads one character if it is next.
+// take skips white space, and then the character c. If another character follows, take returns false.
 func (r *jsonReader) take(c byte) bool {
 	if r.space() == len(r.text) || r.text[r.at] != c {
 		return false

@@ -1,9 +1,14 @@
 // Package logs parses lines of access logs of web servers.
 //
-// The format is detected for each line: a line that starts with { is JSON, a line after a W3C header has that header's
-// columns, and a line that starts with a protocol and a time comes from a load balancer. All others have the Common Log
-// Format, one of its extensions, or HAProxy's format. So a file may contain several formats, for example if a server's
-// configuration changed. Other formats can be described by a log_format of nginx.
+// The format is detected for each line:
+//
+//   - A line that starts with { is JSON.
+//   - A line after a W3C header has the columns of the header.
+//   - A line that starts with a protocol and a time comes from a load balancer.
+//   - All other lines have the Common Log Format, one of its extensions, or HAProxy's format.
+//
+// So a file may contain several formats, for example if a server's configuration changed. The operator can describe any
+// other format with a log_format of nginx.
 package logs
 
 import (
@@ -41,7 +46,7 @@ const LongestLine = 1 << 20
 
 // Line holds the fields of a line. Missing fields are empty. The slices are valid until the parser reads the next line.
 type Line struct {
-	Text   []byte // the whole line; in Docker's json-file the text of "log"; nil for an invalid line
+	Text   []byte // the whole line; in Docker's json-file the text of "log"; nil if the line is empty, too long or has a NUL
 	Format Format
 	Time   time.Time
 	Host   []byte // with the port, if present
@@ -51,7 +56,7 @@ type Line struct {
 	Status int
 	Agent  []byte
 
-	Referer []byte // the referrer; - if the server writes that there is none
+	Referer []byte // the referrer; some servers write - if there is no referrer
 
 	TellsAgent bool // the format includes the User-Agent, even if it is empty
 
@@ -133,8 +138,8 @@ func newParser(only Format) (p *Parser, err error) {
 	return p, nil
 }
 
-// Parse parses a line without its \n. The error is the reason why the line is invalid. The time is set even then, if it
-// precedes the invalid part.
+// Parse parses a line without its \n. The error is the reason why the line is invalid. The time of an invalid line is set if
+// the time precedes the invalid part.
 func (p *Parser) Parse(text []byte, l *Line) error {
 	p.scratch = p.scratch[:0]
 	return p.parse(text, l)

@@ -7,8 +7,8 @@ import (
 
 // Times are parsed by hand, because time.Parse takes as long as parsing all other parts of a line.
 
-// parseTime parses a time in any format that occurs in JSON: of the Common Log Format, of RFC 3339, or a number since
-// 1970. ahead is the number of seconds by which its clock is ahead of UTC.
+// parseTime parses a time in any format that occurs in JSON: the Common Log Format, RFC 3339, or a number since 1970. ahead
+// is the number of seconds by which the zone of the time is ahead of UTC.
 func parseTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) > 4 && text[4] == '-' {
 		return parseISOTime(text)
@@ -44,7 +44,7 @@ type hour struct {
 	ahead      int
 }
 
-// parse is parseCommonTime, but takes a third of the time for a line in the cached hour.
+// parse returns the same as parseCommonTime, but takes only a third of the time for a line in the cached hour.
 func (h *hour) parse(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) != 26 {
 		return at, 0, false

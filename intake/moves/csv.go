@@ -14,11 +14,11 @@ import (
 	"footfall/visit"
 )
 
-// columns of a file of offsets. The first two are required.
+// columns lists the columns of a file of offsets. The first two are required.
 var columns = []string{"uri", "hot", "uv", "pv"}
 
-// ReadCSV reads a file of offsets. The first line names the columns: uri and hot, and optionally uv and pv. An invalid
-// line has a Fault. The returned error concerns the whole file.
+// ReadCSV reads a file of offsets. The first line names the columns: uri and hot, and optionally uv and pv. The Offset of an
+// invalid line has a Fault. The returned error concerns the whole file.
 func ReadCSV(from io.Reader) ([]admin.Offset, error) {
 	text, err := decoded(from)
 	if err != nil {
@@ -69,7 +69,7 @@ func unread(err error) error {
 	return err
 }
 
-// readHeader returns the index of each column, or -1 for a missing one.
+// readHeader returns the index of each of columns in the header, or -1 for a missing column.
 func readHeader(header []string) ([]int, error) {
 	places := []int{-1, -1, -1, -1}
 	for at, name := range header {
@@ -90,7 +90,7 @@ func readHeader(header []string) ([]int, error) {
 	return places, nil
 }
 
-// readRecord reads a line. A missing uv is 0, a missing pv equals uv.
+// readRecord reads a line into o. A missing uv becomes 0, and a missing pv becomes uv.
 func readRecord(o *admin.Offset, record []string, places []int) {
 	o.URI = strings.Clone(strings.TrimSpace(record[places[0]]))
 	o.PV = admin.Unknown

@@ -26,12 +26,12 @@ import (
 type File struct {
 	Name string
 	From io.Reader
-	Done *atomic.Int64 // adds up the bytes read of all files; may be nil
+	Done *atomic.Int64 // the sum of the bytes read from all files; may be nil
 }
 
 const (
 	peeked    = 4096
-	longest   = 1 << 20  // bytes of a line
+	longest   = 1 << 20  // maximum length of a line, in bytes
 	mostRatio = 200      // maximum ratio of unpacked to packed size
 	alwaysMay = 16 << 20 // this many unpacked bytes are always allowed
 )
@@ -42,7 +42,7 @@ type seekable interface {
 	io.Seeker
 }
 
-// file reads a file from its beginning.
+// file imports a file from its beginning. The first bytes of the file show whether it is a zip, gzip or plain table.
 func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
 	again, isFile := f.From.(seekable)
 	var size int64
@@ -112,7 +112,8 @@ func unreadFile(name string, err error) error {
 	return err
 }
 
-// archive reads the tables of a zip in the order of the form's patterns, and GoatCounter's JSON files.
+// archive reads the tables of a zip in the order of the patterns in h.form.files. If a zip of GoatCounter has no table,
+// archive reads its JSON files.
 func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size int64, to *admin.HistoryTo) error {
 	archive, err := zip.NewReader(from, size)
 	if err != nil {
@@ -167,7 +168,7 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 	return nil
 }
 
-// goatPaths reads the ids of pages. Events are stored with an empty path.
+// goatPaths reads the ids and paths of GoatCounter's pages into paths. An event gets an empty path.
 func (h *History) goatPaths(name string, from io.Reader, paths map[int64]string) error {
 	var p struct {
 		ID    int64
@@ -183,8 +184,8 @@ func (h *History) goatPaths(name string, from io.Reader, paths map[int64]string)
 	})
 }
 
-// goatHits reads a page's count for an hour. GoatCounter counts each page once per visit, so its count is used for
-// visitors and for page views.
+// goatHits reads GoatCounter's hits. Each line has the count of a page in an hour. GoatCounter counts a page once per visit,
+// so the count is used as the number of visitors and as the number of page views.
 func (h *History) goatHits(ctx context.Context, name string, from io.Reader, paths map[int64]string, to *admin.HistoryTo) error {
 	var hit struct {
 		Hour  string
@@ -215,7 +216,7 @@ func (h *History) goatHits(ctx context.Context, name string, from io.Reader, pat
 	})
 }
 
-// json reads lines of JSON. It decodes each into the result of into, then calls then.
+// json reads lines of JSON. It decodes each line into the value that into returns, and then calls the function then.
 func (h *History) json(name string, from io.Reader, into func() any, then func(line int) error) error {
 	lines := bufio.NewScanner(&limited{from, h})
 	lines.Buffer(nil, longest)
@@ -263,7 +264,8 @@ var (
 	errTooLarge = errors.New("it unpacks to more than 200 times its size: if that is intended, unpack it by hand")
 )
 
-// leash stops reading a line that is too long. used counts its bytes.
+// leash is a reader that returns an error after more than longest bytes of a line. The caller sets used, the number of bytes
+// read, to 0 before each line.
 type leash struct {
 	from *bufio.Reader
 	used int
@@ -278,7 +280,7 @@ func (l *leash) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// unpacking stops unpacking a zip bomb.
+// unpacking is a reader that returns an error if a compressed file unpacks to far more than its size (a zip bomb).
 type unpacking struct {
 	from   io.Reader
 	out    int64
@@ -294,7 +296,7 @@ func (u *unpacking) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// limited stops an import that unpacks to more than MostBytes or MostLines.
+// limited is a reader that returns an error if the unpacked files exceed MostBytes or MostLines of the History.
 type limited struct {
 	from io.Reader
 	of   *History

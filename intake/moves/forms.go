@@ -1,26 +1,26 @@
 package moves
 
 // form describes an export of another counter: tables whose first line names the columns, or lines of JSON. Column
-// names are compared in lower case. If several names are listed, the first that exists is used.
+// names are compared in lower case. If a field lists several names for a column, the first name in the table is used.
 type form struct {
 	source  string
 	files   []string // patterns for file names in a zip
-	day, at []string // columns with a day, or with a time that the app's time zone converts to a day
+	day, at []string // day: columns with a day; at: columns with a time, whose day depends on the app's time zone
 	page    []string
-	query   string // the page's query
+	query   string // column with the query of the page's URL
 	host    []string
 	numbers [4][]string // page views, visits, visitors, new visitors
-	visit   string      // column of the visit: each line is a page view
+	visit   string      // column with the visit's id, if each line is a page view
 	visitor string
 	keep    []kept
-	sites   string   // a table without pages is about the whole site if it has this column, and
-	not     []string // none of these columns, which would split the numbers
+	sites   string   // a table without pages must have this column, and is then about the whole site
+	not     []string // a table without pages is left out if it has one of these columns, which split the numbers
 	parts   bool     // lines with the same page and day are added up
 	ragged  bool     // lines may lack the last columns
 	what    string   // the expected export, for errors
 }
 
-// kept selects the lines to count: those with one of the values in a column, if the column exists.
+// kept selects the lines to count. If the table has the column, only lines with one of the values in the column count.
 type kept struct {
 	column string
 	values []string
@@ -52,8 +52,8 @@ var forms = []form{
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 
-// ofTotals lists the sources that have totals without days. Their totals become offsets: leanCloud reads the totals of
-// LeanCloud, and ReadCSV those of other sources.
+// ofTotals lists the sources that have totals without days. Their totals become offsets. leanCloud reads the totals of
+// LeanCloud, and ReadCSV reads the totals of the other sources.
 var ofTotals = []string{"busuanzi", "vercount", fromLeanCloud}
 
 // Sources returns the names of all supported sources.

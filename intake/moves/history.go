@@ -28,9 +28,9 @@ type History struct {
 	MostBytes, MostLines int64
 
 	Lines   int64            // lines read
-	LeftOut map[string]int64 // lines left out, by reason: the last part of the key of a page text
-	Faults  []*visit.Error   // the first lines that were not understood
-	Wrong   int64            // number of all such lines
+	LeftOut map[string]int64 // number of lines or tables left out, by reason; the text brought.left-REASON describes a reason
+	Faults  []*visit.Error   // the errors of the first lines that were not understood
+	Wrong   int64            // number of all lines that were not understood
 
 	form form
 	lean leanTotals
@@ -75,8 +75,8 @@ func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []
 // mostFaults limits the reported faults.
 const mostFaults = 100
 
-// read reads all files and adds their numbers to an import. It collects lines that are not understood in Faults, and
-// fails if there are any, unless Skip is set.
+// read reads all files and adds their numbers to an import. It collects the errors of lines in h.Faults. If a line was not
+// understood and Skip is not set, read fails.
 func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	h.Lines, h.LeftOut, h.Faults, h.Wrong, h.unpacked, h.newlines = 0, map[string]int64{}, nil, 0, 0, 0
 	if err := h.same(); err != nil {
@@ -102,7 +102,7 @@ func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	return nil
 }
 
-// refused returns an error with the faults of all lines that are wrong, followed by last.
+// refused returns an error that lists h.Faults, the number of further faults, and last.
 func (h *History) refused(last *visit.Error) error {
 	all := &visit.Error{Kind: visit.Invalid, Parts: slices.Clone(h.Faults)}
 	if more := h.Wrong - int64(len(h.Faults)); more > 0 {
@@ -112,7 +112,7 @@ func (h *History) refused(last *visit.Error) error {
 	return all
 }
 
-// wrong records the fault of a line. It returns errors that do not concern a line.
+// wrong records err as the fault of a line if err is a visit.Error. It returns any other err, which does not concern a line.
 func (h *History) wrong(file string, line int, column string, err error) error {
 	of, ofLine := errors.AsType[*visit.Error](err)
 	if !ofLine {
@@ -129,7 +129,6 @@ func (h *History) wrong(file string, line int, column string, err error) error {
 	return nil
 }
 
-// table reads a table.
 func (h *History) table(ctx context.Context, name string, from io.Reader, to *admin.HistoryTo) error {
 	if h.Source == fromLeanCloud {
 		return unreadFile(name, h.leanCloudLines(name, from))
@@ -178,7 +177,7 @@ func unreadTable(name string, err error) error {
 	return unreadFile(name, err)
 }
 
-// places holds the index of each column, or -1.
+// places holds the index of each column in a table, or -1 for a missing column.
 type places struct {
 	wide                  int
 	day, page, query      int
@@ -188,8 +187,8 @@ type places struct {
 	isMoment, isOfSession bool
 }
 
-// places finds the columns. It returns nil for a table to leave out: a table whose numbers are split by something other than
-// pages.
+// places finds the columns in the header of a table. It returns nil if the table must be left out, because another column
+// than the page splits its numbers.
 func (h *History) places(name string, header []string) (*places, error) {
 	f := &h.form
 	columns := make([]string, len(header))
@@ -231,7 +230,6 @@ func (h *History) places(name string, header []string) (*places, error) {
 	return nil, fault("%s, line 1: column %s is missing: from %s, this can be read: %s", name, missing, visit.CountedBy(h.Source), h.form.what)
 }
 
-// line reads a line of a table.
 func (h *History) line(ctx context.Context, name string, line int, record []string, p *places, to *admin.HistoryTo) error {
 	at := func(place int) string {
 		if place < 0 || place >= len(record) {
@@ -314,7 +312,7 @@ func parseDay(text string) (int32, error) {
 	return 0, fault("%.64q is not a day: write year, month and day, like 2024-05-03, because 03/05/2024 may be either of two days", text)
 }
 
-// moments are the layouts of times in exports. Without a zone they are in UTC.
+// moments are the layouts of times in exports. A time without a zone is in UTC.
 var moments = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05 UTC", time.DateTime}
 
 func parseMoment(text string) (time.Time, error) {

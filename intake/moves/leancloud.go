@@ -14,7 +14,7 @@ import (
 // fromLeanCloud is the source name for exports of LeanCloud's class Counter.
 const fromLeanCloud = "leancloud"
 
-const mostSum = 1 << 60 // more than an offset may be
+const mostSum = 1 << 60 // limit of a sum, larger than any valid offset
 
 // leanTotals are the numbers of an export for one site.
 type leanTotals struct {
@@ -25,7 +25,7 @@ type leanTotals struct {
 	siteHasLines    bool
 }
 
-// leanCloud reads an export of the class Counter. Each line is a record for a path of the site, or for the site.
+// leanCloud reads an export of the class Counter. Each line is a record for a path of the site, or for the whole site.
 func (h *History) leanCloud(ctx context.Context, site string) ([]admin.Offset, error) {
 	if len(h.Files) != 1 || h.Skip {
 		return nil, fault("give one file of LeanCloud, and leave out --skip: its totals become offsets, all or none")
@@ -55,7 +55,7 @@ func (h *History) leanCloud(ctx context.Context, site string) ([]admin.Offset, e
 	return t.pages, nil
 }
 
-// leanCloudLines reads the records of a file.
+// leanCloudLines adds the records of a file to h.lean.
 func (h *History) leanCloudLines(name string, from io.Reader) error {
 	var record struct {
 		URL, Target *string

@@ -34,8 +34,8 @@ var kinds = map[string]kind{
 }
 
 // ParseAddress parses the address of a queue and returns all its faults. partitions lists the partitions to read, as in
-// 0,3. If it is empty, the consumer group assigns them. passwordFile contains the password, unless the address does.
-// app names the consumer group, unless the address does.
+// 0,3. If partitions is empty, the consumer group assigns the partitions. passwordFile names a file with the password, or is
+// "". If the address has no option group, the name of the consumer group is footfall- followed by app.
 func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	k, ok := kinds[scheme]

@@ -19,7 +19,7 @@ const longestMessage = 64 << 10
 type received struct {
 	Message
 	ahead   bool  // counted at the current time because its own time is too far ahead
-	missing int64 // number of messages before it that the queue no longer had
+	missing int64 // number of uncounted messages before this one that the queue no longer had
 }
 
 // count counts messages until an error occurs.
@@ -106,8 +106,8 @@ func (r *run) Unaccepted(e *feed.Entry[received], err error) error {
 	return nil
 }
 
-// Keep implements feed.Source. It keeps messages that cannot be counted, and a record of the messages that the queue no longer
-// has.
+// Keep implements feed.Source. It returns a refusal for a message that cannot be counted, and one for the uncounted messages
+// that the queue no longer has.
 func (r *run) Keep(e *feed.Entry[received], first bool) (kept []record.Refusal) {
 	m := &e.Of
 	m.missing = 0

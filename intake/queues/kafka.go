@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// unpackedAtMost limits the size of an unpacked batch. Producers limit a batch to 1 MiB, before or after
-	// compression.
+	// unpackedAtMost limits the size of a batch after decompression. Producers limit a batch to 1 MiB, some of them before
+	// and some after compression.
 	unpackedAtMost = 32 << 20
 	// fetchedFirst is the fetch size in bytes until the compression ratio is known.
 	fetchedFirst = 64 << 10
-	// newPartitionWithin is how long a new partition may wait for its reader.
+	// newPartitionWithin is the longest time until a new partition of the topic is read.
 	newPartitionWithin = 15 * time.Second
 	// recordTakes is the approximate memory of a record in addition to its text, in bytes.
 	recordTakes = 400
@@ -40,8 +40,8 @@ type kafka struct {
 	share float64 // each broker's share of fetchedAtOnce
 
 	mu    sync.Mutex      // guards the following fields
-	begun map[int32]int64 // offset at which reading each partition began: earlier messages were counted
-	// Recently fetched bytes, and their size when unpacked.
+	begun map[int32]int64 // offset at which reading each partition began; messages before this offset were counted
+	// Number of recently fetched bytes, and their size after decompression.
 	packed, unpacked float64
 }
 
@@ -100,7 +100,7 @@ const noClusterYet = "redpanda.initializing"
 func (k *kafka) look(ctx context.Context) (topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	// Without the option for authorized operations, the client would answer from a cache for some seconds.
+	// WithAuthorizedOps bypasses the client's cache, which would return metadata that is some seconds old.
 	found, err := k.ask.Metadata(kadm.WithAuthorizedOps(ctx), k.queue)
 	if err != nil {
 		return topic{}, k.problem(err)
@@ -134,11 +134,11 @@ func (k *kafka) problem(err error) error {
 func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) error {
 	k.share = 1 / float64(max(t.brokers, 1)) // all brokers are asked at the same time
 	options = append(options,
-		// If a partition no longer has an offset, restart at its first one. Counted messages do not count again, and
-		// missing messages are found by comparing positions.
+		// If a partition no longer has the requested offset, the client restarts at the partition's first offset. Counted
+		// messages do not count again, and missing messages are found by comparing positions.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		// The ends of transactions have offsets too, and are passed like messages. Otherwise the position would stay
-		// before them, and they would look like lost messages once retention deletes them.
+		// The records that end a transaction have offsets too, so the stored position must pass these records like messages.
+		// Otherwise these records would look like lost messages after Kafka's retention deletes them.
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.FetchMaxBytes(fetchedFirst), kgo.FetchMaxPartitionBytes(fetchedFirst), kgo.WithHooks(k),
 		kgo.MaxDecompressBatchBytes(unpackedAtMost),
@@ -167,20 +167,20 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 	return nil
 }
 
-// OnNewClient receives the client before it does anything.
+// OnNewClient is a hook of kgo. It stores the client before the client starts to work.
 func (k *kafka) OnNewClient(client *kgo.Client) { k.reads = client }
 
 // adjust makes the group start at the stored positions instead of at its committed offsets.
 func (k *kafka) adjust(ctx context.Context, from map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	err := k.find(ctx, from[k.queue])
-	if other := k.mustBeTheSame(ctx); other != nil { // then the offsets belong to another topic
+	if other := k.mustBeTheSame(ctx); other != nil { // the offsets then belong to another topic
 		err = other
 	}
 	return from, err
 }
 
 func (k *kafka) revoked(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
-	_ = client.CommitMarkedOffsets(ctx) // only a hint for monitoring
+	_ = client.CommitMarkedOffsets(ctx) // committed offsets only serve monitoring
 	k.leave(ctx, client, partitions)
 }
 
@@ -190,7 +190,7 @@ func (k *kafka) leave(_ context.Context, _ *kgo.Client, partitions map[string][]
 	}
 }
 
-// find determines the offsets at which to read partitions.
+// find sets the offset in from at which to start reading each partition.
 func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 	asking, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -266,8 +266,8 @@ func (k *kafka) Read(ctx context.Context, most int) (messages []Message, err err
 		begun := k.begunAt(p.Partition)
 		for _, r := range p.Records {
 			if r.Offset < begun {
-				// The client went back to the partition's first offset. It does so without an error if the partition
-				// ends before the offset to start at.
+				// The client restarted at the partition's first offset. It does this without an error if the partition
+				// ends before the offset at which reading began.
 				err = reopen(visit.Errorf(visit.Unavailable, "", "partition %d of topic %s starts over at its first offset", r.Partition, k.queue))
 				continue
 			}
@@ -285,7 +285,8 @@ func (k *kafka) begunAt(partition int32) int64 {
 	return k.begun[partition]
 }
 
-// passBatch continues after a batch that is too large to unpack.
+// passBatch makes the client continue after a batch that is too large to decompress. It returns an unreadable message in
+// place of the batch.
 func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartition) Message {
 	k.reads.SetOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {b.Partition: {Epoch: b.Epoch, Offset: b.NextOffset}}})
 	return Message{Part: partOf(b.Partition), Position: b.NextOffset - 1, First: p.LogStartOffset, End: p.HighWatermark,
@@ -294,12 +295,12 @@ func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartitio
 			b.Offset, unpackedAtMost>>20)}
 }
 
-// fault translates an error of reading.
+// fault translates an error that the client returned while it was reading.
 func (k *kafka) fault(ctx context.Context, err error) error {
 	if lost, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
 		return k.truncated(lost.Partition, lost.ConsumedTo, lost.ResetTo)
 	}
-	if _, told := errors.AsType[*visit.Error](err); told { // from adjust
+	if _, told := errors.AsType[*visit.Error](err); told { // adjust returned this error
 		return whileReading(err)
 	}
 	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InconsistentTopicID) {
@@ -319,18 +320,19 @@ func (k *kafka) mustBeTheSame(ctx context.Context) error {
 	return whileReading(err)
 }
 
-// Passed marks offsets, which are committed to the group now and then, so that monitoring shows the right lag.
+// Passed marks the offset up to which a partition was counted. From time to time, the client commits marked offsets to the
+// consumer group, so that monitoring shows the right lag.
 func (k *kafka) Passed(part string, next int64) {
 	if p, err := strconv.ParseInt(part, 10, 32); err == nil && len(k.parts) == 0 {
 		k.reads.MarkCommitOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {int32(p): {Epoch: -1, Offset: next}}})
 	}
 }
 
-// Close leaves the group.
+// Close leaves the consumer group and closes the connections.
 func (k *kafka) Close() {
 	if len(k.parts) == 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		_ = k.reads.CommitMarkedOffsets(ctx) // only a hint for monitoring
+		_ = k.reads.CommitMarkedOffsets(ctx) // committed offsets only serve monitoring
 		cancel()
 	}
 	k.reads.CloseAllowingRebalance()

@@ -14,8 +14,6 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// Login and TLS of consumers.
-
 // checkLogin returns all faults of the login.
 func (a *Address) checkLogin() (faults []error) {
 	if _, err := a.tls(); err != nil {

@@ -57,7 +57,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// moved adds to the number of waiting messages: positive when they are read, negative when they are passed.
+// moved adds read to the number of waiting messages. read is positive for messages that were read, and negative for messages
+// that were passed.
 func (m *Metrics) moved(read int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

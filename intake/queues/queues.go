@@ -1,9 +1,10 @@
-// Package queues counts visits that arrive as messages of a queue, each exactly once: even if a process is killed,
-// other consumers read the same queue, or a message is delivered several times.
+// Package queues counts visits that arrive as messages of a queue. It counts each visit exactly once, even if a process is
+// killed, other consumers read the same queue, or a message is delivered several times.
 //
-// A Source reads a queue (kafka.go). The position of each part, such as a partition, moves in the transaction that
-// counts its messages (package feed). Offsets stored by the queue itself are ignored. A message that cannot be counted
-// is stored in the table refused, in the transaction that passes it.
+// A Source reads a queue (kafka.go). The table positions stores how far each part of the queue, such as a partition, was
+// counted. A position moves in the transaction that counts the messages (package feed). Offsets that the queue itself
+// stores are ignored. A message that cannot be counted is stored in the table refused. The transaction that stores it also
+// moves the position past the message.
 package queues
 
 import (
@@ -25,20 +26,20 @@ type Message struct {
 	Time       time.Time
 	Text       []byte
 	First, End int64  // the part's first available position, and the position after its last message
-	Unreadable string // why it, and any unreadable messages before it, cannot be read
-	Mark       bool   // internal to the queue, such as the end of a transaction; not counted
+	Unreadable string // why this message, and any unreadable messages before it, cannot be read; "": it can be read
+	Mark       bool   // not a visit but an internal record of the queue, such as the end of a transaction
 }
 
 // Source is a queue. One goroutine calls Read, another calls Passed.
 //
-// After an error of the kind visit.Unavailable the call is retried. After ErrAnew the queue is opened again. Other
-// errors are final.
+// After an error of the kind visit.Unavailable, the caller calls the method again. After ErrAnew, the caller opens the queue
+// again. Other errors are final.
 type Source interface {
 	// Name identifies the queue. A queue that was deleted and created again has another name, if the server has ids.
 	Name() string
-	// Read returns the next messages, at most most, and waits until there are some. Messages of a part are in order. It
-	// may return messages again that were counted. It may return messages together with an error, which the next call
-	// then returns too.
+	// Read waits until there are messages, and returns at most most of them. Messages of a part are in order. Read may return
+	// messages that were already counted. If Read returns messages together with an error, the next call returns the error
+	// again.
 	Read(ctx context.Context, most int) ([]Message, error)
 	// Passed reports that a part was counted up to a position. It only serves the queue's own monitoring.
 	Passed(part string, next int64)
@@ -46,7 +47,7 @@ type Source interface {
 	Close()
 }
 
-// Parts receives from a source, in any goroutine, which parts the source reads.
+// Parts receives calls from a source, in any goroutine, when the source begins or stops to read a part.
 type Parts interface {
 	// Begin returns the position at which to read a part. first is the position of the part's first message.
 	Begin(ctx context.Context, queue, part string, first int64) (next int64, err error)
@@ -70,7 +71,7 @@ type run struct {
 	Options
 	counter *counter.Counter
 	source  Source
-	name    string                      // the queue's name, once it was opened
+	name    string                      // the queue's name; "": the queue was never open
 	parts   map[string]*record.Position // used only by the reading goroutine
 	retry   *feed.Retry
 	logs    pause.Seldom[string] // limits repeated log lines about messages
@@ -115,7 +116,7 @@ func (r *run) connect(ctx context.Context) error {
 		return err // fail before waiting for the queue
 	}
 	err := r.retry.Do(ctx, func() (err error) {
-		if r.source, err = r.Connect(ctx, r); r.name != "" { // it was open before
+		if r.source, err = r.Connect(ctx, r); r.name != "" { // the queue was open before
 			err = whileReading(err)
 		}
 		return err

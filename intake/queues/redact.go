@@ -14,7 +14,8 @@ const (
 	redacted         = "…"
 )
 
-// mayBeIP matches text that may be a visitor's address, in everything that is stored of a message.
+// mayBeIP matches text that may be a visitor's IP address. Matches are removed from every part of a message before it is
+// stored.
 var mayBeIP = regexp.MustCompile(`(?i)\b\d{1,3}(\.\d{1,3}){3}\b|[0-9a-f]*:[0-9a-f]*:[0-9a-f:.]*`)
 
 // quotedValue matches a reason that quotes a field with personal data.
@@ -23,8 +24,8 @@ var quotedValue = regexp.MustCompile(`^(ip|visitor|id|agent|at): .*"`)
 // example starts the part of a reason that shows the right syntax.
 const example = ": write one like "
 
-// redactReason returns the reason to store for a message that cannot be counted. It keeps the examples at the end
-// unchanged: they do not come from the message.
+// redactReason returns the reason to store for a message that cannot be counted. It does not change the example at the end,
+// because the example does not come from the message.
 func redactReason(reason string) string {
 	told, ours := oneLine(reason), ""
 	if at := strings.LastIndex(told, example); at > strings.LastIndexByte(told, '"') {
@@ -42,7 +43,7 @@ func redactReason(reason string) string {
 func beginningOf(text []byte) string {
 	s := oneLine(string(text[:min(len(text), 4*longestBeginning)]))
 	var out strings.Builder
-	name := "" // of the field whose value is next
+	name := "" // the name of the field whose value is next
 	for s != "" {
 		switch c := s[0]; {
 		case strings.IndexByte("{}[]:,", c) >= 0:

@@ -14,18 +14,19 @@ import (
 const (
 	// askWithin is the time limit for a query about a queue.
 	askWithin = 15 * time.Second
-	// fetchedAtOnce limits the bytes fetched at once. A server exceeds it for units that it does not split: a message,
-	// or a batch of Kafka.
+	// fetchedAtOnce limits the bytes fetched at once. A server may exceed this limit for a unit that it does not split: a
+	// message, or a Kafka batch.
 	fetchedAtOnce = 4 << 20
 )
 
-// meaning explains errors of a client that are permanent.
+// meaning is a message for permanent errors of a queue's client library.
 type meaning struct {
 	means string
 	errs  []error
 }
 
-// problem translates an error of a client. Unknown errors count as temporary, with otherwise as their text.
+// problem translates an error of a queue's client library. An unknown error becomes a temporary error with the text
+// otherwise.
 func problem(err error, otherwise string, all []meaning) error {
 	if err == nil {
 		return nil
@@ -47,8 +48,8 @@ func problem(err error, otherwise string, all []meaning) error {
 	return visit.Errorf(visit.Unavailable, "", "%s", otherwise).Because(err)
 }
 
-// whileReading makes a permanent problem temporary for a consumer that has already read from the queue: passwords and
-// rights may be changed one after the other.
+// whileReading makes a permanent problem temporary. It serves a consumer that has already read from the queue: the
+// operator may be changing passwords and rights one after the other.
 func whileReading(err error) error {
 	if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Invalid && verr.Field == "queue" {
 		passing := *verr
@@ -58,8 +59,8 @@ func whileReading(err error) error {
 	return err
 }
 
-// ErrAnew is returned by a source whose queue must be opened again, for example because it was deleted and created
-// again.
+// ErrAnew is returned by a source whose queue must be opened again, for example because the queue was deleted and then
+// created again.
 var ErrAnew = errors.New("the queue must be opened again")
 
 // reopen wraps why in ErrAnew. It returns nil if why is nil.
@@ -70,8 +71,8 @@ func reopen(why error) error {
 	return fmt.Errorf("%w: %w", ErrAnew, why)
 }
 
-// lostMessages returns the error for a part that ends before the position up to which it was counted. Reading cannot continue,
-// because it is unknown whether the next messages were already counted.
+// lostMessages returns the error for a part that ends before the stored position. Reading cannot continue, because it is
+// unknown whether the next messages were already counted.
 func lostMessages(queue, part, ends string, counted int64) error {
 	return visit.Errorf(visit.Mismatch, "queue",
 		"%s, but was counted up to %d: its servers have lost messages, or it is another queue of that name. "+

@@ -1,9 +1,9 @@
 -- A cell is a database that exists on all nodes of a Citus cluster. The steps have created its tables in the schema cell. The
--- tables are on one worker, and Citus can move them to another. Only the worker with the tables has the schema footfall, with
--- all functions and with a view of each table under the table's name. So a session there finds the same names as on a single
--- PostgreSQL, and no statement goes through Citus.
+-- tables are on one worker, and Citus can move them to another. Sessions use the worker with the tables. There, the schema
+-- footfall has all functions, and a view of each table under the table's name. So a session there finds the same names as on a
+-- single PostgreSQL, and no statement goes through Citus.
 --
--- This runs on the coordinator after the steps, and the coordinator applies it to all nodes. It may be run again.
+-- This file runs on the coordinator after the steps, and the coordinator applies it to all nodes. It may be run again.
 DO $$
 DECLARE
     name text;
@@ -44,8 +44,8 @@ AS $$
     WHERE s.logicalrelid = to_regclass(format('cell.%I', named))
 $$;
 
--- In PL/pgSQL, which plans a query once per session. An SQL function would be planned at each call. This took longer than
--- everything else that a batch does only in a cell.
+-- This function is in PL/pgSQL, which plans a query once per session. An SQL function would be planned at each call. This took
+-- longer than everything else that a batch does only in a cell.
 CREATE OR REPLACE FUNCTION cell.is_here() RETURNS boolean
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -61,9 +61,9 @@ END
 $$;
 
 -- A move takes the lock of lock_shard_metadata exclusively, on all nodes, once it has copied all but the last changes. It holds
--- this lock until the tables are on the other node. A transaction that writes first delays the move until it ends. A
--- transaction that writes later finds the tables gone, and its session ends as if the server had. Its client then connects
--- again, which leads it to the tables.
+-- this lock until the tables are on the other node. A transaction that takes the lock before the move makes the move wait until
+-- the transaction ends. A transaction that takes the lock later finds the tables gone, and its session ends as if the server
+-- had stopped. The client then connects again, which leads it to the tables.
 CREATE OR REPLACE FUNCTION cell.must_be_here() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -92,11 +92,11 @@ BEGIN
 END
 $$;
 
--- Only the coordinator creates and drops tables. It does so on all nodes in one transaction. Counting waits from the moment
--- when this transaction has its locks until it has committed everywhere. The transaction gives way to other sessions on all
--- nodes: it waits for a lock for only a tenth of the time after which they check for a deadlock. If it cannot get its locks,
--- the function tries again a little later, and finally fails with 55P03, so that the caller can try again. Nodes that do not
--- respond are skipped.
+-- Only the coordinator creates and drops tables, on all nodes in one transaction. Counting waits from the moment when this
+-- transaction has its locks until it has committed everywhere. The transaction gives way to other sessions on all nodes. It
+-- waits for a lock for only a tenth of the time after which other sessions check for a deadlock. If it cannot get its locks,
+-- the function tries again a little later. After five attempts, the function fails with 55P03, so that the caller can try
+-- again. Nodes that do not respond are skipped.
 CREATE OR REPLACE FUNCTION cell.on_coordinator(command text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -138,11 +138,11 @@ AS $$
 BEGIN
     PERFORM cell.on_coordinator(format('ALTER TABLE cell.visits DETACH PARTITION cell.visits_%1$s;
         DROP TABLE cell.visits_%1$s;', day));
-    EXECUTE format('DROP VIEW IF EXISTS footfall.visits_%s', day); -- it may have been dropped with the table
+    EXECUTE format('DROP VIEW IF EXISTS footfall.visits_%s', day); -- the view may have been dropped with the table
 END
 $$;
 
--- Ends the clients' sessions on a node that had the tables before, because these sessions would read old rows. A node that
+-- Ends the clients' sessions on a node that had the tables before, because these sessions would read outdated rows. A node that
 -- never had the tables is left alone, because users may have other sessions there. Returns the last values of the node's
 -- sequences in the schema footfall.
 CREATE OR REPLACE FUNCTION cell.leave() RETURNS jsonb
@@ -162,9 +162,9 @@ BEGIN
 END
 $$;
 
--- Every session calls this first. It fails with 57P03 if the tables are on another node: the client must connect again. On a
--- worker to which the tables were moved, or whose functions are old, it makes the schemas footfall and report. Before that it
--- ends the sessions on the node that had the tables, so that no session there reads rows that are counted here.
+-- Every session calls this function first. It fails with 57P03 if the tables are on another node: the client must connect
+-- again. On a worker to which the tables were moved, or whose functions are old, it makes the schemas footfall and report.
+-- Before that, it ends the sessions on nodes that had the tables before, so that no session there reads outdated rows.
 CREATE OR REPLACE FUNCTION cell.arrive() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -218,7 +218,7 @@ BEGIN
                        r.shard, ARRAY[anchor]);
     END LOOP;
 
-    -- The cluster's sequences give each worker a range of its own, whose numbers soon are too large. So each worker has its own
+    -- Citus gives each worker its own range of a sequence, whose numbers soon are too large. So each worker has its own
     -- sequences, which continue after the numbers in its tables and after those on the previous worker.
     FOR r IN
         SELECT c.relname AS of_table, a.attname AS of_column, cell.shard(c.relname) AS shard,
@@ -236,7 +236,7 @@ BEGIN
         EXECUTE format('ALTER VIEW footfall.%I ALTER %I SET DEFAULT nextval(%L)', r.of_table, r.of_column, 'footfall.' || r.seq);
     END LOOP;
 
-    -- Functions that the steps have made in addition to the tables.
+    -- Copies the functions that the steps have made in the schema cell to the schema footfall.
     FOR r IN
         SELECT pg_get_functiondef(p.oid) AS definition
         FROM pg_proc AS p
@@ -251,7 +251,7 @@ BEGIN
         EXECUTE wanted;
     END LOOP;
     PERFORM footfall.grant_roles();
-    GRANT USAGE ON ALL SEQUENCES IN SCHEMA footfall TO footfall_app; -- an identity column needs no right to its sequence
+    GRANT USAGE ON ALL SEQUENCES IN SCHEMA footfall TO footfall_app; -- a view needs this right for its default, unlike an identity column
 END
 $arrive$;
 

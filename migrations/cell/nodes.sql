@@ -1,7 +1,7 @@
--- Lets the coordinator work without machines that do not respond, and with them again once they do. Citus sends each change of the
--- tables to all nodes, and refuses it if one is away. A disabled node is left out. When it rejoins, it gets the changes that it has
--- missed, which takes a second or more. The node with the tables cannot be left out. Commands of `cell` run this in every database
--- of a cluster, as a temporary function.
+-- Lets the coordinator work without machines that do not respond, and with them again once they do. Citus sends each change of
+-- the tables to all nodes, and refuses the change if a node does not respond. A disabled node is left out. When the node rejoins,
+-- it gets the changes that it has missed, which takes a second or more. The node with the tables cannot be left out. Commands of
+-- `cell` run this function in every database of a cluster, as a temporary function.
 CREATE OR REPLACE FUNCTION cell.settle_nodes(rejoin boolean) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -28,7 +28,7 @@ BEGIN
         BEGIN
             IF node.answers THEN
                 PERFORM citus_activate_node(node.host, node.port);
-            ELSE -- citus_disable_node() refuses the first worker, or makes the others wait until they know
+            ELSE -- citus_disable_node() refuses the first worker, or waits for the other nodes
                 UPDATE pg_dist_node SET isactive = false WHERE nodeid = node.nodeid;
             END IF;
         EXCEPTION WHEN OTHERS THEN

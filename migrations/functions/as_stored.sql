@@ -1,5 +1,5 @@
--- Callers who count can write a page as https://example.com/home, which only visit.ParseTarget can read. SQL accepts targets
--- only as the tables store them. Any other form is an error, because the query would find nothing.
+-- Callers of the API can write a page as https://example.com/home, which visit.ParseTarget converts. SQL finds targets only
+-- as the tables store them. A target with a scheme is an error, because the query would find nothing.
 CREATE FUNCTION as_stored(target text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$

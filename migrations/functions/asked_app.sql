@@ -1,4 +1,5 @@
--- Fails for an app that does not exist and for invalid dates, because a mistyped name would look like an app without visitors.
+-- Fails if the app does not exist, because a mistyped name would look like an app without visitors. Also fails for invalid
+-- dates.
 CREATE FUNCTION asked_app(app text, from_day integer, to_day integer) RETURNS integer
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -11,7 +12,7 @@ BEGIN
     ELSIF from_day > to_day THEN
         RAISE EXCEPTION 'from_day: % is after to_day, %', from_day, to_day USING ERRCODE = '22023';
     END IF;
-    PERFORM day_date(nullif(from_day, 0)), day_date(nullif(to_day, 0)); -- 0 means from the first day
+    PERFORM day_date(nullif(from_day, 0)), day_date(nullif(to_day, 0)); -- fails for an invalid date; from_day 0 means all earlier days
     RETURN asked;
 EXCEPTION
     WHEN datetime_field_overflow THEN

@@ -1,10 +1,13 @@
--- The basis consists of two words. The first word has the epoch of erasures, and the xmin of its row, which changes when the
--- row is restored from a dump. The second word changes when visitors may have been written that an instance has not seen. It
--- has the epoch of imports, and numbers that differ in another or a restored database: the oid of the database, the oid of the
--- table visitors, which a restored dump creates again, and the start time of the server, which must start to use a copy of the
--- files.
+-- The basis consists of two words. The first word has the epoch of erasures and the xmin of this epoch's row, which changes
+-- when the row is restored from a dump.
 --
--- This is a view, not a function, so that the statement of a batch can compare it without a call.
+-- The second word changes when visitors may have been written that an instance has not seen. It has the epoch of imports, and
+-- three numbers that differ in another or a restored database:
+--   - the oid of the database
+--   - the oid of the table visitors, which is new in a database that was restored from a dump
+--   - the start time of the server, which must be started to use a copy of the files
+--
+-- This is a view, not a function, so that BatchCheck can compare the basis without a function call.
 CREATE VIEW bases AS
 SELECT (SELECT concat_ws('/', e.value, e.xmin) FROM epochs AS e WHERE e.name = 'erasures')
        || ' '
@@ -16,7 +19,8 @@ SELECT (SELECT concat_ws('/', e.value, e.xmin) FROM epochs AS e WHERE e.name = '
 COMMENT ON VIEW   bases       IS 'The current basis, in one row.';
 COMMENT ON COLUMN bases.basis IS 'Basis of an instance''s memory of the tables. As long as it is unchanged, the memory is valid. The second word does not change if rows were only deleted.';
 
--- Instances of 0.1.0 call basis(). For each batch they call require_basis().
+-- Instances of 0.1.0 call basis(), and call require_basis() for each batch. Later instances call require_basis() only if the
+-- basis has changed.
 CREATE FUNCTION basis() RETURNS text
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp

@@ -1,4 +1,5 @@
--- If everyone can count for an app, it can have very many sites, and the last ones are of no interest.
+-- If everyone can count for an app, the app can have very many sites. The least visited sites are of
+-- no interest.
 CREATE FUNCTION busiest_sites(app integer, n integer) RETURNS TABLE (page_id bigint, uri text, pv bigint)
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp

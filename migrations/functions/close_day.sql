@@ -1,8 +1,10 @@
 -- Closes a day that has ended in every time zone: makes the sketches of its visits and the top pages of its sites. Returns
--- false if it was already closed. After that, only reports that list visits need the day's rows of visits.
+-- false if the day was already closed. Once a day is closed, filters and lists of visitors are the only reports that need
+-- its rows of visits.
 --
--- Late visits to the day have to wait only at the end. Visits that were written while the sketches were made are added to
--- the sketches then. They are found by the ids of their transactions, which had not ended when the sketches were started.
+-- Late visits to the day have to wait only for the last part, after hold_days(). That part adds to the sketches the visits
+-- that were written while the sketches were made. They are found by the ids of their transactions (xmin), which had not
+-- ended when the sketches were started.
 CREATE FUNCTION close_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -15,7 +17,7 @@ BEGIN
     IF day > to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::integer THEN
         RAISE EXCEPTION 'day % has not ended in every time zone', day USING ERRCODE = '22023';
     END IF;
-    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- no transaction moves rows between pages while the day is summed up
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- so that no transaction moves rows between pages while the day is summed up
     INSERT INTO closed_days (day_id) VALUES (day) ON CONFLICT DO NOTHING; -- waits for another session that closes the day
     IF NOT FOUND THEN
         RETURN false;

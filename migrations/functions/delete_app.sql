@@ -1,5 +1,6 @@
--- Deleting an app, or its rest after a move, takes several transactions: first its people, then the tables with many rows,
--- without locks that others wait for, then the rest.
+-- An app, or what remains of an app after a move, is deleted in several transactions. The first deletes the app's people. The
+-- second deletes the rows in the largest tables, without locks that other transactions wait for. The last deletes all other
+-- rows.
 
 CREATE FUNCTION hold_new_pages(app integer) RETURNS void
 LANGUAGE sql
@@ -27,7 +28,8 @@ $$;
 
 COMMENT ON FUNCTION hold_queues(integer) IS 'Waits for the batches of an app''s queues, and keeps later ones waiting, in the order in which they move positions.';
 
--- A batch deletes the refused messages of one part after another. Without the locks, two transactions could deadlock.
+-- A batch also deletes refused messages, of one part after another (refuse_messages). Without the locks of hold_queues(),
+-- this transaction and a batch could deadlock.
 CREATE FUNCTION delete_refused(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -39,9 +41,9 @@ $$;
 
 COMMENT ON FUNCTION delete_refused(integer) IS 'Deletes the refused messages of an app.';
 
--- Creates or locks the counters one target at a time, in the order of all batches. If it created all missing counters first
--- and locked the others afterwards, it could deadlock: a batch could hold a counter with a low id that this transaction
--- needs, and wait for one with a high id that this transaction has created.
+-- Creates or locks the counters one target at a time, in the same order as all batches. Creating all missing counters first
+-- and locking the others afterwards could deadlock. A batch could hold a counter with a low id that this transaction needs.
+-- The same batch could wait for a counter with a high id that this transaction has created.
 CREATE FUNCTION take_counters(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -58,8 +60,8 @@ $$;
 
 COMMENT ON FUNCTION take_counters(integer) IS 'Locks the counters of all targets of an app, and makes missing ones, or waits for the batch that is making them.';
 
--- Deletes twice, because an instance that does not know yet that the app is deleted may copy rows of the previous period
--- during the first deletion.
+-- Deletes twice. During the first deletion, an instance that does not know yet that the app is deleted may copy rows of the
+-- previous period.
 CREATE FUNCTION delete_app_people(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -88,9 +90,9 @@ $$;
 
 COMMENT ON FUNCTION delete_app_rows(integer) IS 'Deletes the rows of the largest tables of an app: visits and their ids, visitors, sketches, history. While its counters are locked, no batch adds more.';
 
--- The lock on the app keeps other transactions from creating pages, and the locks on its counters keep them from counting. A
--- visit that is being counted is either counted and then deleted, or does not find its page. The locks are taken in the order
--- of batches that make pages.
+-- The lock on the app keeps other transactions from creating pages, and the locks on the app's counters keep them from
+-- counting. A visit that is being counted is either counted and then deleted, or does not find its page. Batches that create
+-- pages take these locks in the same order.
 CREATE FUNCTION delete_app_rest(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -103,9 +105,9 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('footfall.fold_tags'));
     PERFORM hold_queues(app);
     DELETE FROM logs AS l WHERE l.app_id = app;
-    DELETE FROM positions AS p WHERE p.app_id = app; -- before the counters, for which a batch that holds a position may wait
-    DELETE FROM refused AS r WHERE r.app_id = app;   -- no batch writes more of them now
-    PERFORM FROM log_hours AS h WHERE h.app_id = app ORDER BY h.hour FOR UPDATE; -- in the order of `import forget`
+    DELETE FROM positions AS p WHERE p.app_id = app; -- before take_counters(), because a batch that holds a position may wait for counters
+    DELETE FROM refused AS r WHERE r.app_id = app;   -- no batch writes refused messages without a position
+    PERFORM FROM log_hours AS h WHERE h.app_id = app ORDER BY h.hour FOR UPDATE; -- in the same order as `import forget`
     DELETE FROM log_hours AS h WHERE h.app_id = app;
     DELETE FROM read_logs AS r WHERE r.app_id = app;
     DELETE FROM counted_lines AS l WHERE l.app_id = app;
@@ -114,7 +116,8 @@ BEGIN
     FOREACH rows_of IN ARRAY ARRAY['erased_visitors', 'erased_visits', 'days', 'open_returns', 'packed_returns', 'tag_days', 'counters'] LOOP
         EXECUTE format('DELETE FROM %I WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)', rows_of) USING app;
     END LOOP;
-    -- Like transactions that change offsets, this raises the epoch of offsets before the epoch of apps.
+    -- offsets comes before keys, so that triggers raise the epoch of offsets before the epoch of apps, as in transactions
+    -- that change offsets.
     FOREACH rows_of IN ARRAY ARRAY['pages', 'offsets', 'tags', 'tops', 'visits_kept', 'retention_pauses', 'page_tallies', 'keys', 'shares',
                                    'webhooks', 'notes'] LOOP
         EXECUTE format('DELETE FROM %I WHERE app_id = $1', rows_of) USING app;

@@ -1,10 +1,10 @@
--- A page is deleted in two transactions. The first one hides the page, which is fast, however much was counted for it.
--- After that no batch counts for the page: later batches do not find it, and earlier batches have ended when the lock on
--- its counters is taken. The second transaction moves the page's numbers to the page (deleted) of its site. No visit
--- counts for either page, so this transaction needs no lock to keep visits from them.
+-- A page is deleted in two transactions. The first one (hide_page) hides the page, which is fast, however much was
+-- counted for the page. After that, no batch counts for the page. Later batches do not find it, and earlier batches have
+-- ended when the lock on its counters is taken. The second one (merge_hidden_pages) moves the page's numbers to the page
+-- (deleted) of its site. It needs no lock against visits, because no visit counts for either page.
 
--- The page (deleted) counts as a new page of the app, but it is created even if the app has reached its limit of new
--- pages for the day.
+-- The page (deleted) counts as a new page of the app. It is created even if the app has reached its limit of new pages
+-- for the day.
 CREATE FUNCTION hide_page(app integer, of_site text, target text) RETURNS boolean
 LANGUAGE plpgsql
 AS $$
@@ -25,7 +25,7 @@ BEGIN
     ON CONFLICT (app_id, key) DO NOTHING;
     GET DIAGNOSTICS made = ROW_COUNT;
     UPDATE page_tallies AS t SET today = t.today + made WHERE t.app_id = app;
-    INSERT INTO counters (page_id) -- waits for a first visit that is being counted
+    INSERT INTO counters (page_id) -- waits for a batch that is counting the first visit of one of these pages
     SELECT p.id
     FROM pages AS p
     WHERE p.app_id = app
@@ -41,7 +41,7 @@ $$;
 COMMENT ON FUNCTION hide_page(integer, text, text) IS 'Renames a page, so that its numbers can be moved to the page (deleted) of its site. Returns false if the page does not exist.';
 
 -- Erased visitors cannot be distinguished, so it is unknown how many of them visited both pages. As many as possible are
--- counted as different visitors. There are two limits. Every visitor of a page also visited the site, so the page cannot
+-- counted as different visitors. There are two limits. Every visitor of a page also visited the site. So the page cannot
 -- have more erased visitors than the site, on each day and in total. And every visitor visited on some day, so there are
 -- at most as many visitors as (visitor, day) pairs.
 CREATE FUNCTION merge_page(site bigint, from_page bigint, into_page bigint, kept_from integer) RETURNS void
@@ -76,9 +76,10 @@ BEGIN
         SET visitors = least(i.visitors + excluded.visitors,
                              (SELECT sum(s.visitors) FROM erased_visits AS s WHERE s.page_id = site AND s.day_id = i.day_id));
 
-    -- Days follow after the visits. If the rows of a day are kept, its visitors are counted from the rows. If the rows
-    -- are gone, it is unknown which visitors visited both pages: all are counted as different visitors, up to the site's
-    -- number of visitors. Sums do not record which visitors were new or returned.
+    -- The days are moved after the visits. If the visits of a day are kept, the visitors of the day are counted from
+    -- them. Otherwise it is unknown which visitors visited both pages. Then all are counted as different visitors, up to
+    -- the site's number of visitors. new_visitors is 0 and returns are deleted, because sums do not record which
+    -- visitors were new or returned.
     WITH gone AS (
         DELETE FROM days AS d
         WHERE d.page_id = from_page
@@ -113,9 +114,10 @@ BEGIN
     INTO more_days
     FROM were AS w;
 
-    -- Visitors follow after the days. A visitor of both pages keeps the rank of the page (deleted). A visitor of only
-    -- the hidden page gets the next rank, in the order of the previous ranks. There are never more visitors than
-    -- (visitor, day) pairs: if too many erased visitors were counted, these newcomers get the ranks of some of them.
+    -- The visitors are moved after the days. A visitor of both pages keeps the rank at the page (deleted). A visitor of
+    -- only the hidden page gets the next rank, in the order of the ranks at the hidden page. There are never more
+    -- visitors than (visitor, day) pairs. If too many erased visitors were counted for that, these newcomers get the
+    -- ranks of some erased visitors.
     WITH gone_erased AS (
         DELETE FROM erased_visitors AS e
         WHERE e.page_id IN (from_page, into_page)
@@ -188,8 +190,8 @@ BEGIN
       AND t.app_id = s.app_id
       AND t.site_id IN (0, s.id);
 
-    -- The counters are changed last. A batch that still knows the page by its old name may wait for its counters, and
-    -- should not have to wait while the other rows are moved.
+    -- The counters are changed last. A batch that still knows the page by its old name may wait for the page's counters.
+    -- It should not have to wait while the other rows are moved.
     WITH gone AS (
         DELETE FROM counters AS c
         WHERE c.page_id = from_page
@@ -214,7 +216,7 @@ DECLARE
     gone      bigint[] := '{}';
     page      record;
 BEGIN
-    PERFORM hold_app_days(app); -- late visits to the site may delete lists of top pages
+    PERFORM hold_app_days(app); -- because late visits to the site may also delete lists of top pages
     FOR page IN
         SELECT p.id, s.id AS site,
                (SELECT d.id FROM pages AS d WHERE d.app_id = app AND d.key = page_key(s.uri || '/(deleted)')) AS deleted
@@ -227,8 +229,8 @@ BEGIN
         gone := gone || page.id;
     END LOOP;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.fold_tags'));
-    DELETE FROM tag_days AS t WHERE t.page_id = ANY (gone); -- some visitors may already count for the page (deleted)
-    DELETE FROM pages AS p WHERE p.id = ANY (gone);         -- last, because it locks rows that new pages need
+    DELETE FROM tag_days AS t WHERE t.page_id = ANY (gone); -- not moved: some of their visitors may already count for the page (deleted)
+    DELETE FROM pages AS p WHERE p.id = ANY (gone);         -- last, because it locks rows that transactions with new pages need
 END
 $$;
 

@@ -1,11 +1,14 @@
--- Drops the partition of one day if no app keeps visits of that day. The table days shows which apps have visits on it, so
--- rows of visits are not searched.
+-- Drops the partition of one day if no app keeps visits of that day. The table days shows which apps have visits on the day,
+-- so rows of visits are not searched.
 --
--- The partition is found by the day that it holds, not by its name, which any table can have. Nobody can count while this
--- function waits for a lock on visits, so it gives up after 0.1 seconds. It waits longer for running batches of late visits,
--- because only other late visits have to wait for it. Therefore an import that always has a batch running cannot block it.
--- `verify` takes many snapshots in turn, and locks closed_days for each. So this function first locks closed_days, which only
--- `verify` waits for, and then waits until the current snapshot of `verify` ends.
+-- The partition is found by the day that it holds, not by its name, which any table can have.
+--
+-- No batch can count while this function waits for a lock on visits, so it gives up after 0.1 seconds. It waits up to a
+-- second for running batches of late visits (hold_days), because only other late visits have to wait in the meantime.
+-- Therefore an import that always has a batch running cannot block this function.
+--
+-- `verify` and exports take many snapshots in turn, and lock closed_days for each (SnapshotGate). So this function locks
+-- closed_days first, and waits up to 3 seconds for the end of the current snapshot. The next snapshot waits behind this lock.
 CREATE FUNCTION drop_visits_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -25,7 +28,7 @@ BEGIN
     PERFORM set_config('lock_timeout', '3s', true);
     LOCK TABLE closed_days IN EXCLUSIVE MODE;
     PERFORM set_config('lock_timeout', '1s', true);
-    PERFORM hold_days(); -- no app starts to count for the day
+    PERFORM hold_days(); -- so that no app starts to count for the day
     PERFORM set_config('lock_timeout', '100ms', true);
     IF EXISTS (
         SELECT

@@ -1,5 +1,5 @@
--- Names of apps in cells. Each leads to one cell (docs/cluster.md). They are stored in the coordinator's database with which
--- `serve --cells` starts.
+-- Names of apps that are in cells. Each name leads to one cell (docs/cluster.md). The names are stored in the database on
+-- the coordinator with which `serve --cells` starts.
 CREATE FUNCTION claim_app(named text, by_cell text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -10,14 +10,14 @@ BEGIN
     ON CONFLICT (name) DO UPDATE
         SET created_at = now()
         WHERE apps.cell = by_cell
-          AND apps.moving_to IS NULL; -- a move that has not ended finds the app by this time
+          AND apps.moving_to IS NULL; -- an unfinished move finds the app by created_at
     RETURN (SELECT coalesce(a.cell, '') FROM apps AS a WHERE a.name = named);
 END
 $$;
 
 COMMENT ON FUNCTION claim_app(text, text) IS 'Makes the name of an app lead to a cell, unless it leads elsewhere, and returns the cell. Empty: this database.';
 
--- The caller of claim_app makes the app a moment later, so recent claims stay.
+-- Keeps recent claims, because the caller of claim_app makes the app in the cell a moment later.
 CREATE FUNCTION let_go_app(named text, by_cell text, older_than interval) RETURNS void
 LANGUAGE sql SECURITY DEFINER
 SET search_path = footfall, pg_temp

@@ -1,7 +1,8 @@
--- Empties the table of batches whose turn is over. Its last ids were written when the turn of the other table began, so one
--- minute later nobody looks them up any more. It is not emptied during the last minute before its own next turn: an id that was
--- abandoned in the meantime is in both tables, and a batch that arrives late must find the id in either turn. So each id is
--- kept for at least one minute, and for at most seven if nothing else, such as a dump, locks the table.
+-- Batches are written to two tables, which take turns of three minutes. This function empties the table whose turn has ended,
+-- between one and two minutes after the end. By then, no instance looks up an id in it any more. In the third minute, shortly
+-- before the table's next turn, it is not emptied, because it may contain abandoned ids. An abandoned id is in both tables, and
+-- a batch that arrives late must find the id in either turn. So each id is kept for at least one minute. It is kept for at most
+-- seven minutes if nothing else, such as a dump, locks the table.
 CREATE FUNCTION empty_batches() RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -11,8 +12,8 @@ DECLARE
     turn    bigint   := batches_clock() / 180;
     resting regclass := table_of('batches_' || (turn + 1) % 2);
 BEGIN
-    -- Checks the size instead of querying the table. A query would hold a lock on the table until the end of the transaction,
-    -- so two instances that call this function at the same moment would block each other.
+    -- Checks the size instead of querying the table. A query would hold a lock on the table until the end of the transaction.
+    -- Then two instances that call this function at the same moment would block each other.
     IF pg_relation_size(resting) = 0 THEN
         RETURN false;
     END IF;

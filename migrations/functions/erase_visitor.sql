@@ -1,6 +1,6 @@
 -- A visitor is erased at some sites at a time. Each visit locks the counters of its site. So while a transaction holds the
--- counters of a site, no batch is between looking up a visitor of this site and inserting it. Batches that wait for the lock
--- then find that the basis has changed, and remove the erased visitor from memory.
+-- counters of a site, no batch is between looking up a visitor of this site and inserting the visitor. A batch that has
+-- waited for the counters then fails because the basis has changed, and its instance removes the erased visitor from memory.
 
 CREATE FUNCTION oldest_unseen() RETURNS bigint
 LANGUAGE sql
@@ -12,8 +12,8 @@ $$;
 
 COMMENT ON FUNCTION oldest_unseen() IS 'The oldest transaction that a later statement may see, and no earlier one could: the oldest one that runs, or the next one.';
 
--- Every batch writes the rows of its pages and their day, and a row records which transaction wrote it last: age() is how
--- many transactions ago that was.
+-- Every batch writes the row of days of each of its pages. The xmin of this row is the last transaction that wrote it, and
+-- age() is how many transactions ago that was.
 CREATE FUNCTION visitor_pages_since(sites bigint[], from_days integer[], unseen bigint, addresses inet[]) RETURNS bigint[]
 LANGUAGE plpgsql
 AS $$
@@ -62,9 +62,9 @@ $$;
 
 COMMENT ON FUNCTION erase_visits(integer, bigint[], inet[]) IS 'Deletes the visits of a visitor on a day, which stays counted.';
 
--- Rows are found only by keys, even if the planner prefers to read a whole table, because other visits have to wait during
--- the last part. As much as possible is read before that part: the visits that were counted while the targets were searched,
--- and the rows to delete.
+-- The settings make PostgreSQL find rows only by keys, even if the planner prefers to read a whole table. The reason is that
+-- other visits have to wait while this function holds the counters of sites. As much as possible is read before that: the
+-- visits that were counted while the targets were searched, and the rows to delete.
 CREATE FUNCTION erase_visitor(app integer, of_sites bigint[], addresses inet[]) RETURNS bigint
 LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -75,13 +75,13 @@ DECLARE
     unseen  bigint;
     again   bigint;
     pages   bigint[];  -- the targets with the visitor
-    homes   bigint[];  -- the site of each
-    firsts  integer[]; -- the first day of the visitor there
-    lasts   integer[]; -- the last day of the visitor there
-    ends    integer[]; -- the last day that was counted at the site
+    homes   bigint[];  -- the site of each target
+    firsts  integer[]; -- the first day of the visitor at each target
+    lasts   integer[]; -- the last day of the visitor at each target
+    ends    integer[]; -- the last counted day of the site of each target
     visited bigint[];  -- the targets that may have visits on the site's last day or later
     sites   bigint[];
-    days    integer[]; -- the last day of each site
+    days    integer[]; -- the last counted day of each site
     since   bigint[];
     erased  bigint;
     day     integer;
@@ -91,7 +91,7 @@ BEGIN
     DELETE FROM here AS h WHERE h.site_id = ANY (of_sites) AND h.visitors && addresses;
     unseen := oldest_unseen();
     SELECT array_agg(f.id), array_agg(f.site_id), array_agg(f.first_day), array_agg(f.last_day), array_agg(f.site_day),
-           array_agg(f.id) FILTER (WHERE f.last_day >= f.site_day OR f.id = f.site_id) -- a visit to a page is one to its site
+           array_agg(f.id) FILTER (WHERE f.last_day >= f.site_day OR f.id = f.site_id) -- a visit to a page is also one to its site
     INTO pages, homes, firsts, lasts, ends, visited
     FROM (
         SELECT p.id, coalesce(p.site_id, p.id) AS site_id, v.first_day, v.last_day,
@@ -111,8 +111,8 @@ BEGIN
         RETURN 0;
     END IF;
 
-    -- Only late visits count on days before the last day of their site, and hold_app_days() already makes these wait. So this
-    -- loop holds no lock that another visit waits for, however long it takes.
+    -- Only late visits count on days before the last day of their site, and hold_app_days() already makes late visits wait.
+    -- So this loop holds no lock that any other visit waits for, however long the loop takes.
     FOR day, old IN
         SELECT d.day, array_agg(f.id)
         FROM visits_partitions() AS d
@@ -161,8 +161,8 @@ $$;
 
 COMMENT ON FUNCTION erase_visitor(integer, bigint[], inet[]) IS 'Removes the addresses of a visitor from some sites and their pages, and returns the number of these targets. Their ranks stay taken.';
 
--- A row of the previous period may be copied into the present period until it is deleted. So the rows of the previous period
--- are deleted first, and then the copies. Rows are locked in the order in which an instance renews them.
+-- An instance may copy a row of the previous period into the present period until that row is deleted. So the rows of the
+-- previous period are deleted first, and then the copies. Rows are locked in the same order as by PeopleRenew.
 CREATE FUNCTION erase_people(app integer, ids inet[]) RETURNS void
 LANGUAGE plpgsql
 AS $$

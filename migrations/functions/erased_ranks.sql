@@ -1,4 +1,4 @@
--- Ranks of erased visitors, which erased_visitors stores as bits. They are packed and unpacked only here.
+-- Ranks of erased visitors, which erased_visitors stores as bits. Only the functions in this file pack and unpack them.
 CREATE FUNCTION unpack_ranks(part integer, place smallint, places bit) RETURNS SETOF bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE -- not STRICT, so that the planner inlines it
 AS $$
@@ -19,7 +19,8 @@ COMMENT ON VIEW   erased_ranks         IS 'Ranks of erased or forgotten visitors
 COMMENT ON COLUMN erased_ranks.page_id IS 'The target.';
 COMMENT ON COLUMN erased_ranks.rank    IS 'Rank of the visitor.';
 
--- If a rank is already erased, place and places both become null. The table refuses such a row, so that no rank is lost.
+-- If a rank is already erased, place and places both become null. The table refuses a row with both null, so the caller
+-- fails and no rank is lost.
 CREATE FUNCTION erase_ranks(pages bigint[], ranks bigint[]) RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

@@ -1,8 +1,9 @@
--- Filters: queries about the visitors of a site on each of their days. Conditions are texts as users write them. The result is
--- the text of a query. It contains no text of the conditions, but only the ids that they refer to.
+-- Filters: queries about the visitors of a site on each of their days. Conditions are texts as users write them. filter_query()
+-- returns the text of a query. This text contains the ids of the tags and pages that the conditions name, but no text of the
+-- conditions.
 
--- The values of a condition, separated by bars. In a value, %7C, %2A and %21 mean a bar, a star and an exclamation mark. %25
--- before one of these, or before another %25, means a percent sign.
+-- The values of a condition, which are separated by bars. In a value, %7C, %2A and %21 mean a bar, a star and an exclamation
+-- mark. %25 means a percent sign only before 7C, 2A, 21 or 25: %257C means the text %7C.
 CREATE FUNCTION filter_values(written text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT
 SET search_path = footfall, pg_temp
@@ -28,7 +29,8 @@ $$;
 
 COMMENT ON FUNCTION filter_fault(text, text[]) IS 'Fails with the fault of a filter. The detail has the format and its values, by which pages find the text of their language.';
 
--- unknown is the last day on which the tags of a visitor are not recorded. Fails unless it is null.
+-- unknown is the last day on which the tags of some visitor are not recorded, or null if there is no such day. Fails unless
+-- unknown is null.
 CREATE FUNCTION filter_known(unknown integer) RETURNS boolean
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -43,8 +45,8 @@ $$;
 
 COMMENT ON FUNCTION filter_known(integer) IS 'Returns true. Fails if the tags of visitors are not recorded on some day.';
 
--- Whether a visitor ever came to a site with a tag, including visits of the last second, since tag_days is updated after the
--- rows of visits. Looks at one day after the other, the last day first, because tag_days is in order of days.
+-- Whether any visitor ever came to a site with a tag. tag_days is updated about a second after visits, so the last day is also
+-- searched in visits. tag_days is searched day by day, the last day first, because its key is in order of days.
 CREATE FUNCTION filter_came(site bigint, tag integer) RETURNS boolean
 LANGUAGE plpgsql STABLE STRICT
 SET search_path = footfall, pg_temp
@@ -69,7 +71,8 @@ $$;
 
 COMMENT ON FUNCTION filter_came(bigint, integer) IS 'Whether any visitor ever came to a site with a tag.';
 
--- Ten values of a name that visitors of a site had lately. If site is null: visitors of any site of the app.
+-- Up to ten values of a tag's name that visitors of a site had lately. If site is null: that visitors of any site of the app
+-- ever had.
 CREATE FUNCTION filter_values_of(of_app integer, site bigint, name text) RETURNS text
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -88,9 +91,9 @@ $$;
 
 COMMENT ON FUNCTION filter_values_of(integer, bigint, text) IS 'Some values of a tag that visitors of a site, or of any site of an app, had. Null: none.';
 
--- The ids of the values of a tag. If (none) is among the values, without has the ids of all values of the tag. A value that no
--- visitor of the site had is treated like a value that the app never had. So a user who may see only this site learns nothing
--- about other sites.
+-- The ids of the values that a condition on a tag names. If (none) is among the values, without has the ids of all values of
+-- the tag. A value that no visitor of the site had is treated like a value that the app never had. So a user who may see only
+-- this site learns nothing about other sites.
 CREATE FUNCTION filter_tags(of_app integer, app text, site text, name text, written text, OUT ids integer[], OUT without integer[])
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -181,7 +184,8 @@ $$;
 
 COMMENT ON FUNCTION filter_pages(integer, text, boolean, text) IS 'The pages of a site, or events of its app, that a condition names.';
 
--- Whether a row has one of some tags. A few tags are compared one by one, many are looked up.
+-- The text of a condition on a row: it has one of some tags. Up to 8 tags are compared one by one, and more tags are looked up
+-- as a list.
 CREATE FUNCTION filter_has(ids integer[]) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT
 SET search_path = footfall, pg_temp
@@ -194,7 +198,6 @@ $$;
 
 COMMENT ON FUNCTION filter_has(integer[]) IS 'Text of a condition on visits v: the row has one of some tags.';
 
--- The first day from which retention has deleted no rows of visits.
 CREATE FUNCTION visits_kept_from(app integer) RETURNS integer
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -214,9 +217,10 @@ $$;
 
 COMMENT ON FUNCTION filter_kept(text, integer) IS 'Fails with the first day from which rows are kept.';
 
--- asks is the requirement of a condition on a row v of a site. pages are pages: the visitor must have visited one of them on
--- the day. tags is not null if the whole condition is that a row has one of these tags. tagged is true if the condition reads
--- the tags of rows.
+-- asks is the text of a condition that a row v of a site must meet, and includes the negation. pages is set instead if the
+-- condition names pages or events: the visitor must have visited one of them on the day of the row, or none of them if negated.
+-- tags is not null if the whole condition is that a row has one of these tags. tagged is true if the condition reads the tags
+-- of rows.
 CREATE FUNCTION filter_condition(of_app integer, app text, site text, condition text,
                                  OUT negated boolean, OUT asks text, OUT pages bigint[], OUT tags integer[], OUT tagged boolean)
 LANGUAGE plpgsql STABLE
@@ -253,8 +257,8 @@ $$;
 COMMENT ON FUNCTION filter_condition(integer, text, text, text) IS 'Requirement of a filter condition on a row of a site, or on pages of the same day.';
 
 -- Combines the rows of several sites into rows v like those of one site. Each visitor has one row per day, with the tags of all
--- their visits on that day, and is new if they had visited none of the sites before. This needs the first days of visitors at
--- all sites, because the rows of the requested days do not show earlier visits to the other sites.
+-- their visits on that day. A visitor is new if they had visited none of the sites before. This needs the first days of
+-- visitors at all sites, because rows of the requested days do not show earlier visits to other sites.
 CREATE FUNCTION filter_sites(sites bigint[], from_day integer, to_day integer, needs_tags boolean) RETURNS text
 LANGUAGE sql IMMUTABLE
 SET search_path = footfall, pg_temp
@@ -297,20 +301,23 @@ $$;
 
 COMMENT ON FUNCTION filter_few(bigint, bigint[], integer, integer) IS 'Rows of a few pages and events on days on which the visitor was at a site, by looking up each row.';
 
--- query is the beginning of a query (WITH) for the visitors of a site that a filter selects. f (day_id, ip, previous_day, tags)
--- has each visitor on each of their days, v (ip, pv, fresh) has each visitor once, a (visitors) has the number of visitors, and
--- p (page_id, day_id, ip, previous_day) has the visitors' rows of all pages and events on these days. A query without tags, and
--- without conditions on tags, covers every day whose rows are kept. Site '' means all sites of the app as one. A site that has
--- not been counted has no visitors, and no condition is looked up for it.
+-- query is the beginning of a query (WITH) for the visitors of a site that a filter selects. It defines these tables:
+--   - f (day_id, ip, previous_day, tags) has each visitor on each of their days
+--   - v (ip, pv, fresh) has each visitor once
+--   - a (visitors) has the number of visitors
+--   - p (page_id, day_id, ip, previous_day) has the visitors' rows of all pages and events on these days
+--   - g (unknown) has the last day on which the tags of some visitor are not recorded
+-- A query without tags, and without conditions on tags, covers every day whose rows are kept. Site '' means all sites of the
+-- app as one. A site that has not been counted has no visitors, and a filter with conditions fails for it.
 --
--- If the tags of some visitors are not recorded, g.unknown is the last day with such visitors. Then f fails if needs_rows is
--- true, and otherwise is empty. If rows were deleted, gone is the last day without them, and query is null. by_tags has the
--- tags of a filter whose only condition is on tags. The numbers of this filter can be read from tag_days.
+-- If g.unknown is not null, f fails if needs_rows is true, and otherwise is empty. If rows were deleted, filter_query() fails
+-- if needs_rows is true. Otherwise gone is the last day without rows, and query is null. by_tags has the tags of a filter whose
+-- only condition is on tags. The numbers of this filter can be read from tag_days.
 --
 -- Rows of the site are read once, into s, and joined by hash (see filter_rows()). If all conditions concern only rows of the
--- site, rows of pages are joined with rows of the site day by day. Then the rows of the site are read again, but the hash of
--- one day stays in the processor's cache, which saves four times as much. If no visitor is left out, and the requested pages
--- have only a few rows, each row is looked up instead.
+-- site, rows of pages are joined with rows of the site day by day. Then the rows of the site are read again. But the hash of
+-- one day stays in the processor's cache, which saves four times as much time. If no visitor is left out, and the requested
+-- pages have only a few rows, each row is looked up instead.
 CREATE FUNCTION filter_query(app text, site text, from_day integer, to_day integer, conditions text[], needs_rows boolean, needs_tags boolean DEFAULT true,
                              asked bigint[] DEFAULT NULL, OUT of_app integer, OUT site_id bigint, OUT sites bigint[], OUT by_tags integer[], OUT gone integer, OUT query text)
 LANGUAGE plpgsql STABLE
@@ -319,12 +326,12 @@ AS $$
 #variable_conflict use_column
 DECLARE
     most      CONSTANT integer := 2000000;
-    few       CONSTANT integer := 20; -- as many rows are read in the time of one look-up
+    few       CONSTANT integer := 20; -- this many rows are read in the time of one look-up
     filters   boolean;
     condition text;
     c         record;
     ofs       text[] := '{true}'; -- conditions on rows of the site
-    joins     text[] := '{true}'; -- conditions on rows of pages joined to them
+    joins     text[] := '{true}'; -- conditions on other rows: those of pages on the same day, and g
     unknown   text   := 'NULL::integer';
     kept      integer;
     read      bigint; -- number of rows of the site
@@ -429,20 +436,24 @@ $$;
 
 COMMENT ON FUNCTION filter_rows(text) IS 'Rows of a query that begins with one of filter_query().';
 
--- Reports about the selected visitors, by part, in one pass over their rows. numbers: totals. days: numbers by day, week or
--- month. tags: the top values of each name, and the visitors without a value. pages: the top pages. events: the top events,
--- where pv is the number of all visitors; if there are very many events, this part is left out, unless it is the only one. If
--- rows cannot be used, numbers and days for a single tag come from tag_days. since, if requested, is the last row: the first
--- day from which everything is recorded (0: all days), and the number of erased visitors from this day on. If the day is not 0,
--- no other row is returned.
+-- Reports about the selected visitors, by part, in one pass over their rows:
+--   - numbers: totals
+--   - days: numbers by day, week or month
+--   - tags: the top values of each name, and the visitors without a value
+--   - pages: the top pages
+--   - events: the top events, where pv is the number of all visitors
+--   - since: the last row, with the first day from which everything is recorded (0: all days), and the number of erased
+--     visitors from this day on. If the day is not 0, no other row is returned.
+-- If there are more than 10,000 events, the part events is left out, or fails if it is the only one. If rows cannot be used,
+-- numbers and days for a single tag come from tag_days.
 --
 -- Rows of pages are joined with u, which has each visitor once with their days. u is smaller than f, and so stays in the
 -- processor's cache. A visitor is unbroken if they were at the site on no other day between the first and the last selected
--- day. Then a row of a page is the visitor's first if its previous day is before the first selected day. So counting such
--- visitors needs no comparison of visitors.
+-- day. Then a row of a page is the visitor's first one if its previous day is before the first selected day. So these visitors
+-- are counted without comparing the visitors of rows.
 --
--- Parts that are not requested are left out of the query, because compiling a query takes time: half a second for a query that
--- runs for a second.
+-- Parts that are not requested are left out of the query, because compiling a query takes time. It takes half a second for a
+-- query that runs for a second.
 CREATE FUNCTION filter_panels(app text, site text, from_day integer, to_day integer, conditions text[], parts text[], names text[] DEFAULT '{}',
                               period text DEFAULT 'day', most_values integer DEFAULT 0, most_pages integer DEFAULT 0)
 RETURNS TABLE (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)

@@ -1,8 +1,8 @@
 -- For instances of 0.2, which may run alongside this version during an upgrade, and for their rows. 0.4 deletes this file.
 
 -- Fails for an import of 0.2 that still runs, because such an import does not know which lines this version has counted. Before
--- it fails, the import may add a row to logs. This is allowed, because a row without counted lines has no effect here, and
--- because the import would retry for ten minutes if the row were refused.
+-- it fails, the import may add a row to logs. The row is allowed, because a row without counted lines has no effect here. If
+-- the row were refused, the import would retry for ten minutes.
 CREATE FUNCTION move_log(app integer, log bigint, look bigint, from_counted bigint, to_counted bigint, hash bytea,
                          lines bigint, last_at timestamptz, tail bytea, after_lines bytea) RETURNS void
 LANGUAGE plpgsql

@@ -1,9 +1,10 @@
--- Deletes the keys of earlier days, except those that may still be needed: no time zone is a whole day behind UTC.
+-- Deletes the keys of days before the given one, except those that may still be needed: no time zone is a whole day
+-- behind UTC.
 --
 -- A deleted row stays readable in its page until its space is reused, which takes weeks at one row a day. So the table
 -- is written again with the remaining rows, and the old file is removed at the commit. The first lock blocks only other
--- sessions that run this function. The second lock is waited for only briefly, because sessions that need a key queue
--- behind it.
+-- sessions that run this function. This function waits for the second lock only briefly, because sessions that need a
+-- key have to wait behind it.
 CREATE FUNCTION forget_day_keys(before integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER

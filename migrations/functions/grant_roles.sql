@@ -1,8 +1,8 @@
 -- Rights of the roles in the database: footfall_app is the role of the service. footfall_report only reads reports.
 --
--- The roles belong to the whole server, their rights to this database. On managed servers, the role that migrates may not be
--- allowed to create roles. Then an administrator creates them, and the next `footfall migrate up` grants their rights. Nothing
--- is revoked: additional rights from an administrator stay.
+-- The roles belong to the whole server, and their rights to this database. On managed servers, the role that migrates may not
+-- be allowed to create roles. Then an administrator creates them, and the next `footfall migrate up` grants their rights.
+-- Nothing is revoked: additional rights from an administrator stay.
 CREATE FUNCTION grant_roles() RETURNS text[]
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -13,7 +13,8 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('footfall.grant_roles'));
     PERFORM set_config('citus.enable_ddl_propagation', 'off', true); -- other nodes of a cluster do not have these tables
-    -- An instance that attaches a partition at this moment writes the same row of the catalog as a GRANT on visits.
+    -- Keeps instances from attaching a partition at this moment, because that writes the same row of the catalog as a GRANT on
+    -- visits.
     LOCK TABLE ONLY visits IN SHARE UPDATE EXCLUSIVE MODE;
     FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP
         CONTINUE WHEN EXISTS (SELECT FROM pg_roles WHERE rolname = name);
@@ -69,8 +70,8 @@ BEGIN
             record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea, text[]) TO footfall_app;
     END IF;
 
-    -- The rights that `footfall report` needs, and no more: the columns of apps that are needed to find targets and visitors,
-    -- and the tables that the views of the schema report do not cover.
+    -- The rights that `footfall report` needs, and no more. They are for the columns of apps that are needed to find targets
+    -- and visitors. They are also for the tables that the views of the schema report do not cover.
     IF 'footfall_report' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_report;
         GRANT SELECT ON schema_files, goose_db_version, pages, counters, totals, visitors, visits, days, visits_kept, titles TO footfall_report;

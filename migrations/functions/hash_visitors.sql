@@ -53,7 +53,7 @@ $$;
 
 COMMENT ON FUNCTION note_hashes(inet[], inet[]) IS 'Stores the hashes of some of the listed addresses.';
 
--- Deletes the current visitors (here) instead of hashing them, because they are recorded again within minutes.
+-- Deletes the current visitors (table here) instead of hashing them, because they are recorded again within minutes.
 CREATE FUNCTION hash_visitors(app integer) RETURNS integer
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -94,7 +94,8 @@ BEGIN
     WHERE p.app_id = app
       AND s.page_id = p.id
       AND s.day_id >= kept_from;
-    -- Makes the sketches like make_sketches(), but in the same pass as the hashes, so that each visitor is hashed only once.
+    -- Makes the sketches like make_sketches(), but in the pass that writes the hashes. note_hashes() has computed the entry
+    -- of each hash once for all rows of a visitor.
     WITH hashed AS (
         UPDATE visits AS v
         SET ip = h.hash

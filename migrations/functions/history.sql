@@ -1,5 +1,6 @@
--- An import first collects all lines in temporary tables, so that memory does not limit it, and then stores them together. A
--- line has the numbers of a target on a day, or is a page view with hashes of its visit and visitor. -1 and 0 mean unknown.
+-- An import first collects all lines in temporary tables, so that memory does not limit the import, and then stores them
+-- together. A line has the numbers of a target on a day, or is a page view with hashes of its visit and visitor. A number -1
+-- and a hash 0 mean unknown.
 CREATE FUNCTION read_history(sites text[], uris text[], days integer[], page_views bigint[], visits bigint[], visitors bigint[], new_visitors bigint[],
                              by_visit bigint[], by_visitor bigint[]) RETURNS void
 LANGUAGE plpgsql
@@ -22,10 +23,14 @@ COMMENT ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], 
 
 REVOKE ALL ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) FROM PUBLIC;
 
--- Lines of the same target and day are added up if they are parts of the day. Otherwise, as with two spellings of a page, the
--- visitors of their sum are unknown. If the file has no page views for a site, the site gets the sum of its pages, and its
--- visitors are unknown. Days of other sources are checked under the lock, so that the second of two concurrent imports sees
--- the days of the first. If a replaced day was part of the totals, the new day is, too.
+-- Page views of lines with the same target and day are added up. Visits and visitors are the numbers of different hashes if
+-- the lines have hashes. Otherwise, they are added up only if the lines are parts of the day (are_parts). For other lines, as
+-- with two spellings of a page, the visits and visitors of the sum are unknown. If the file has no page views for a site, the
+-- site gets the sum of the page views of its pages. A site without a line has unknown visits and visitors, unless the lines
+-- of its pages have hashes.
+--
+-- Days of other sources are checked under the lock, so that the second of two concurrent imports sees the days of the first.
+-- If a replaced day was part of the totals, the new day is, too.
 CREATE FUNCTION put_history(app integer, of_source text, of_files text[], are_parts boolean, to_totals boolean DEFAULT false)
 RETURNS TABLE (import_id integer, rows bigint, added bigint, replaced bigint, same bigint, first_day integer, last_day integer, hidden bigint,
                others bigint, other text, other_site text, other_first integer, other_last integer)
@@ -122,7 +127,8 @@ BEGIN
         SELECT app, import_id, n.day_id, n.site, n.was_in_totals
         FROM pg_temp.history_news AS n
         WHERE n.is_new;
-        -- A separate statement, because Citus would copy the tables again for each statement of the loop.
+        -- The days are selected in a separate statement, because Citus would copy the tables again for each statement of the
+        -- loop.
         CREATE TEMP TABLE history_new_days ON COMMIT DROP AS
         SELECT d.id, d.site, d.day_id
         FROM history_days AS d
@@ -171,8 +177,8 @@ COMMENT ON FUNCTION first_history(integer) IS 'The first days in the import of t
 
 REVOKE ALL ON FUNCTION first_history(integer) FROM PUBLIC;
 
--- Days that were imported without --offsets, or by 0.2.0, have no uv. An offset of 0.2.0 may already contain such days. Their
--- part of the offset counts as history from now on.
+-- Days that were imported without --offsets, or by 0.2.0, have no uv: this import adds it. An offset of 0.2.0 may already
+-- contain these days. The part of these days counts as history from now on.
 CREATE FUNCTION history_to_totals(app integer) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -216,8 +222,8 @@ COMMENT ON FUNCTION history_to_totals(integer) IS 'Marks the days of the import 
 
 REVOKE ALL ON FUNCTION history_to_totals(integer) FROM PUBLIC;
 
--- For instances of 0.2.0, which set these sums as offsets. Numbers of other programs may contradict each other, but the
--- numbers of an offset must not. Visitors of several days can only be distinguished if page views have hashes of visitors.
+-- For instances of 0.2.0, which set these sums as offsets. Numbers of other programs may contradict each other, but hot, pv
+-- and uv of an offset must not. Visitors of several days can only be distinguished if page views have hashes of visitors.
 CREATE FUNCTION history_sums(app integer) RETURNS TABLE (uri text, hot bigint, pv bigint, uv bigint)
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

@@ -1,8 +1,8 @@
 -- The inbox: see 00013_inbox.sql. Sessions that write visits take the advisory lock footfall.inbox shared, before they read the
--- settings of the app. Sessions that change these settings take it exclusively.
+-- settings of the app. Sessions that change these settings take this lock exclusively.
 
--- Writes visits of an app to the inbox. Decisions about the visits are valid as long as the app identifies days and visitors in
--- the same way.
+-- Writes visits of an app to the inbox. The caller has already decided the day and the visitor of each visit. These decisions
+-- stay valid as long as the app's settings for days and visitors do not change. So this function compares the settings.
 CREATE FUNCTION put_in_inbox(app integer, tz text, visitor text, ipv6_prefix smallint, uris text[], pages integer[],
                              days integer[], new_pages integer[], ips inet[], ids text[],
                              tag_sets text[] DEFAULT NULL, tag_places smallint[] DEFAULT NULL) RETURNS void
@@ -32,7 +32,7 @@ $$;
 COMMENT ON FUNCTION put_in_inbox(integer, text, text, smallint, text[], integer[], integer[], integer[], inet[], text[], text[], smallint[]) IS 'Writes visits of an app to the inbox. The arrays are one table, except uris and tag_sets. Fails with SQLSTATE FF008 if the settings of the app have changed, and with FF003 if a day has not begun anywhere.';
 
 -- Takes visits out of the inbox, in the transaction that counts them. Another session that takes the same visits waits here,
--- and then fails because the rows have changed. Nothing is joined, so that the plan does not depend on estimated numbers of
+-- and then fails because the rows have changed. No tables are joined, so that the plan does not depend on estimated numbers of
 -- rows.
 CREATE FUNCTION take_from_inbox(numbers bigint[], froms integer[], untils integer[]) RETURNS void
 LANGUAGE plpgsql
@@ -71,8 +71,8 @@ $$;
 
 COMMENT ON FUNCTION take_from_inbox(bigint[], integer[], integer[]) IS 'Takes visits out of the inbox, in the transaction that counts them: from each row those from one place to another, which is the end of the row except for the last one. The arrays are one table, in order of number. Fails with SQLSTATE FF004 unless all of the visits are there.';
 
--- All rows up to the number after are already counted. The caller passes it because, while an old snapshot exists, skipping
--- deleted rows takes as long as reading waiting ones.
+-- after is a row number up to which all rows are counted, as the caller knows. The caller passes it because, while an old
+-- snapshot exists, skipping deleted rows takes as long as reading waiting rows.
 CREATE FUNCTION inbox_behind(app integer, after bigint DEFAULT 0) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp

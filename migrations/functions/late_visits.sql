@@ -77,7 +77,7 @@ $$;
 
 COMMENT ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]) IS 'For each visitor, the first day of a visit on or after a day, and the visit before. The arrays are one table: a row number, target, visitor, the day, and the visitor''s last day, which is not earlier. Fails if the row of a day is missing.';
 
--- Returns fewer visitors than requested if open_returns has fewer: the caller then takes the rest from the packed returns.
+-- Returns fewer visitors than requested if open_returns has fewer. Then the caller takes the rest from packed_returns.
 CREATE FUNCTION take_open_returns(pages bigint[], days integer[], previous integer[], INOUT visitors bigint[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -115,7 +115,7 @@ $$;
 
 COMMENT ON FUNCTION take_open_returns(bigint[], integer[], integer[], bigint[]) IS 'Takes visitors out of open_returns and returns how many were there. The arrays are one table: target, day, previous day and number.';
 
--- Returns of closed days are packed, except those that the daily task has not reached yet.
+-- Returns of closed days are in packed_returns, except those that the daily task has not packed yet.
 CREATE FUNCTION relink_returns(pages bigint[], days integer[], previous integer[], added bigint[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -181,8 +181,8 @@ $$;
 
 COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of top pages of the sites of some targets, and of their whole apps, on the given days.';
 
--- The row of each visitor at a target, in the order of the arrays. Null if the visitor has never visited the target. In all
--- functions below, the arrays are one table.
+-- The row of each visitor at a target, in the order of the arrays. The results are null if the visitor has never visited the
+-- target. In all functions below, the arrays are the columns of one table.
 CREATE FUNCTION find_late_visitors(pages bigint[], ips inet[], OUT ranks bigint[], OUT firsts integer[], OUT lasts integer[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -212,7 +212,7 @@ LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
 DECLARE
-    late record; -- visits that are not after the last day of their visitor
+    late record; -- visits on or before the last day of their visitor
 BEGIN
     SELECT n.found_places AS places, n.next_days, n.previous_days
     INTO late
@@ -307,7 +307,7 @@ $$;
 
 COMMENT ON FUNCTION add_late_hot(bigint[], bigint[], integer[], bigint[]) IS 'Adds visits to hot of targets'' days: target, site (0: the target is a site), day and number.';
 
--- An inserted row must pass the checks of the table before the conflict is found, so its hot equals its pv.
+-- A row to insert must pass the checks of days before PostgreSQL finds the conflict, so hot is as large as pv.
 CREATE FUNCTION add_late_visits(pages bigint[], at_days integer[], previous_days integer[], newcomers boolean[], counts boolean[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -366,7 +366,7 @@ $$;
 
 COMMENT ON FUNCTION link_late_returns(bigint[], integer[], integer[], integer[], boolean[]) IS 'Changes the returns of targets for counting visits: those of their own day, and of their visitor''s next day.';
 
--- An inserted row must pass the checks of days before the conflict is found, so hot and pv are set, too.
+-- A row to insert must pass the checks of days before PostgreSQL finds the conflict, so hot and pv are set, too.
 CREATE FUNCTION move_late_newcomers(INOUT pages bigint[], at_days integer[], INOUT next_days integer[], previous_days integer[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -392,11 +392,11 @@ $$;
 
 COMMENT ON FUNCTION move_late_newcomers(bigint[], integer[], integer[], integer[]) IS 'Removes visitors from the new visitors of their former first day, because an earlier visit was found, and returns the targets and days that changed.';
 
--- Classifies and writes each visit, as VisitsRecord does for visits of a site's last day. The arrays are two tables. The first
--- table has a row for each (target, visitor, day), in order of arrival, and its tags. The second table has a row for each
--- (target, day), with the site (0: the target is a site) and the number of visits. The visits have already been added to hot of
--- the counters. Returns for each row of the first table its place, the visitor's rank, whether this is the visitor's first
--- visit to the target, and whether it is the first on its day.
+-- Classifies and writes each visit, as VisitsRecord does for visits of a site's last day. The arrays are the columns of two
+-- tables. The first table has a row for each (target, visitor, day), in order of arrival, and its tags. The second table has a
+-- row for each (target, day), with the site (0: the target is a site) and the number of visits. CountersLock has already added
+-- the visits to hot of the counters. Returns for each row of the first table its place, and the visitor's rank. newcomer is
+-- true for the visitor's first visit to the target, and counted for the first visit on its day.
 --
 -- The first rows of all (target, visitor) pairs (turn 1) are counted together, then the second rows, and so on. So each visit
 -- is linked between two days that are already stored.
@@ -414,9 +414,9 @@ AS $$
 DECLARE
     closed   integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c WHERE c.day_id = ANY (target_days));
     v        record; -- the visits of a turn
-    known    record; -- rows of their visitors
+    known    record; -- the rows of their visitors in visitors
     decided  record;
-    moved    record; -- days that had new visitors who, as is known now, had visited before
+    moved    record; -- days whose new visitors turned out to have visited before
     -- Results of all turns, for tag_news.
     tag_places integer[] := '{}';
     verdicts   integer[] := '{}';

@@ -2,12 +2,12 @@
 
 -- Records the lines that a batch counts, if the lines' hours still have the versions that the import has read.
 -- The version of an hour and a server is the number of lines that were ever counted. expected is the sum of the
--- versions of the compared servers: the named server and the unnamed server, or all servers if no server is
--- named. The arrays are one table, sorted by hour.
+-- versions of the compared servers. These are the named server and the unnamed server, or all servers if no
+-- server is named. The arrays are the columns of one table, sorted by hour.
 CREATE FUNCTION count_lines(app integer, server text, hours integer[], expected bigint[], latest timestamptz[], hashes bytea[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
-SET enable_seqscan = off -- a plan made while the tables were small must not stay
+SET enable_seqscan = off -- the plan may be made while the tables are small, and used later
 AS $$
 DECLARE
     most constant integer := 1520; -- bytes of a block: five blocks fit into a page
@@ -23,7 +23,7 @@ BEGIN
       AND h.hour = ANY (hours)
     ORDER BY h.hour
     FOR UPDATE;
-    -- From here on, no other import can change these rows.
+    -- The locks keep other imports from changing these rows until the transaction ends.
     IF EXISTS (
         SELECT
         FROM unnest(hours, expected) AS n (hour, version)
@@ -157,10 +157,11 @@ COMMENT ON FUNCTION make_log_key(integer, bytea) IS 'Returns the random key of a
 
 REVOKE ALL ON FUNCTION make_log_key(integer, bytea) FROM PUBLIC;
 
--- Forgets lines of days that an app no longer keeps, because no batch can contain such a day. The time zones of
--- logs and apps differ by up to 26 hours. Lines of daily apps are also forgotten when the key of their day is
--- deleted, because they cannot be recognized without it. Also deletes positions of killed imports, and read_logs
--- rows of files that were not read for 90 days.
+-- Forgets lines of days that an app no longer keeps, because no batch can contain such lines. The time zones of
+-- logs and apps differ by up to 26 hours, so the lines of two earlier days are kept, too. Lines of apps with
+-- daily visitors are also forgotten when the key of their day is deleted, because lines cannot be recognized
+-- without the key. Also deletes positions of killed imports, and read_logs rows of files that were not read for
+-- 90 days.
 CREATE FUNCTION forget_log_lines() RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER

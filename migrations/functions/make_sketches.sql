@@ -6,7 +6,7 @@ SET search_path = footfall, pg_temp
 SET plan_cache_mode = force_custom_plan -- null parameters are left out of the plan
 AS $$
 BEGIN
-    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- no transaction moves rows between pages while the day is summed up
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- so that no transaction moves rows between pages while the day is summed up
     WITH hashes AS MATERIALIZED (
         SELECT v.page_id, sha256(inet_send(v.ip)) AS hash
         FROM visits AS v

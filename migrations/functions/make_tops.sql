@@ -1,5 +1,5 @@
 -- Makes the missing lists of top pages of closed days. only_app and only_day select one app and one day (null: all). While
--- this runs, its locks keep other transactions from moving rows between pages and from counting for these days.
+-- this function runs, its locks keep other transactions from moving rows between pages and from counting for these days.
 CREATE FUNCTION make_tops(only_app integer DEFAULT NULL, only_day integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -1,8 +1,9 @@
 -- Creates the partition of one day. A service that owns no tables creates and drops partitions through this function and
 -- drop_visits_day(), which run as the functions' owner. Their search_path is fixed, with the session's temporary tables last,
--- so that no name in them can resolve to an object of the caller. CREATE TABLE and ATTACH are used, because CREATE TABLE …
--- PARTITION OF locks the parent against inserts and ATTACH does not. If several instances call this at the same time, one of
--- them creates the partition.
+-- so that no name in them can resolve to an object of the caller.
+--
+-- CREATE TABLE and ATTACH are used, because CREATE TABLE … PARTITION OF locks the parent against inserts, and ATTACH does not.
+-- If several instances call this function at the same time, one of them creates the partition.
 CREATE FUNCTION make_visits_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -17,8 +18,8 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
-    -- Another instance may have created the partition while this one waited. This reads the catalog directly: to_regclass()
-    -- would repeat cached data of the session, which waiting for an advisory lock does not refresh.
+    -- Another instance may have created the partition while this session waited for the lock. This query reads the catalog
+    -- directly: to_regclass() would repeat cached data of the session, which waiting for an advisory lock does not refresh.
     IF EXISTS (SELECT FROM pg_class WHERE relnamespace = 'footfall'::regnamespace AND relname = partition) THEN
         RETURN false;
     END IF;
@@ -35,9 +36,9 @@ $$;
 
 COMMENT ON FUNCTION make_visits_day(integer) IS 'Makes the partition of visits for a day like 20190629. Returns false if it exists. Fails with SQLSTATE FF003 more than eight days ahead.';
 
--- PostgreSQL notifies all sessions that visits has changed, but a session that is just reading its partitions may miss this: it
--- gets the notice, and then keeps the old list that it had started to read, until the next change. The session would accept no
--- visits of the new day, and see none. Only another notice helps. This function sends one by setting the statistics target of a
+-- When visits changes, PostgreSQL notifies all sessions. But a session that is just reading the list of partitions may miss the
+-- change. It gets the notice, and then keeps the old list that it had started to read. Until the next notice, this session
+-- would accept no visits of the new day, and see none. This function sends another notice by setting the statistics target of a
 -- column to its present value, which changes nothing else.
 CREATE FUNCTION read_partitions_anew() RETURNS void
 LANGUAGE plpgsql
@@ -50,8 +51,9 @@ $$;
 
 COMMENT ON FUNCTION read_partitions_anew() IS 'Makes all sessions read the partitions of visits again: this one from the next statement on, the others when it commits.';
 
--- A session that was reading the list of partitions when one was created holds a lock on visits until its transaction ends. So
--- this waits for such transactions, but only for a second: longer ones, like reports and dumps, have read the list long before.
+-- A session that was reading the list of partitions when a partition was created holds a lock on visits until its transaction
+-- ends. So this function waits for the transactions that hold such a lock, but only for a second. Longer transactions, like
+-- reports and dumps, have read the list long before.
 CREATE FUNCTION announce_visits_days() RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -1,13 +1,13 @@
--- The caller may specify the time of a visit. Such a visit of a past day may be of any day that its app keeps. Two advisory
--- locks separate a batch of these visits from transactions that close, drop or erase past days. The batch takes both locks
--- shared, before it locks counters. The other transactions take them exclusively, usually only for a moment.
+-- A caller may specify the time of a visit, which may then be of any past day that the app keeps. Two advisory locks separate
+-- a batch of visits of past days from transactions that close, drop or erase past days. The batch takes both locks shared,
+-- before it locks counters. The other transactions take one of the locks exclusively, usually only for a moment.
 --
--- One lock is for all days: a batch may have hundreds of days, and the transactions that take it exclusively (to close or drop
--- a day) run once a night. The other lock is for each app: it protects the kept days, the lists of top pages, and visitors
--- during an erasure.
+-- One lock is for all days, because a batch may have hundreds of days. The transactions that take this lock exclusively (to
+-- close or drop a day) run once a night. The other lock is for each app. It protects the kept days, the lists of top pages,
+-- and visitors during an erasure.
 
--- An erasure or deletion may hold the lock of an app for a long time. A batch does not wait that long, because other batches
--- queue behind it.
+-- An erasure or deletion may hold the lock of an app for a long time. A batch waits only 0.2 seconds, because other batches
+-- have to wait behind it.
 CREATE FUNCTION lock_app_days_shared(apps integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -28,7 +28,7 @@ $$;
 
 COMMENT ON FUNCTION lock_app_days_shared(integer[]) IS 'Keeps some apps from erasures, and their kept days unchanged, until the end of the transaction. Fails with SQLSTATE FF007, and the id of the app as the detail, if another transaction holds one.';
 
--- If late is false, the batch cannot count for closed days, so this fails for them.
+-- If late is false, the batch cannot count for closed days, so this function fails for closed days.
 CREATE FUNCTION require_past_days(apps integer[], days integer[], late boolean) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -66,7 +66,8 @@ $$;
 
 COMMENT ON FUNCTION hold_app_days(integer) IS 'Waits for the batches of past days of one app, and keeps later ones waiting until the end of the transaction.';
 
--- Whether an import writes old visits of an app. Until it ends, no rows of the app may be deleted for their age.
+-- Whether an import of old visits of an app is running. Until the import ends, no rows of the app may be deleted for their
+-- age.
 CREATE FUNCTION is_retention_paused(app integer) RETURNS boolean
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -90,8 +91,8 @@ $$;
 
 COMMENT ON FUNCTION require_retention(integer) IS 'Fails with SQLSTATE 55P03 if deleting and forgetting are paused for an app.';
 
--- The first day for which visits are accepted. During a pause of retention, it stays the same as at the start of the pause. If
--- pauses overlap, it stays the same as at the start of the first.
+-- The first day for which visits are accepted. During a pause of retention, this day stays the same as at the start of the
+-- pause. If pauses overlap, it stays the same as at the start of the first pause.
 CREATE FUNCTION first_possible_day(app integer) RETURNS integer
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp

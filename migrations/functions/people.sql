@@ -1,4 +1,4 @@
--- Length of a period. An id is kept for this long after each use, and for at most twice as long.
+-- Length of a period of people. An id is kept for this long after each use, and for at most twice as long.
 CREATE FUNCTION people_period_length() RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = footfall, pg_temp
@@ -6,8 +6,8 @@ RETURN interval '35 days';
 
 COMMENT ON FUNCTION people_period_length() IS 'Minimum time for which an id of a person is kept after each use.';
 
--- The current period by the clock. Ids in use are written to the table of the open period, which changes to the current period
--- when turn_people() is called.
+-- The current period by the clock. Instances write ids in use to the table of the open period. The open period becomes the
+-- current period when turn_people() is called.
 CREATE FUNCTION people_clock() RETURNS bigint
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -26,8 +26,8 @@ $$;
 
 COMMENT ON FUNCTION people_period() IS 'The table of people that is written to: 0 or 1.';
 
--- Starts a new period if it is time. Empties the table of the last period but one, which the new period uses. Waits for each
--- lock only for a moment, because all look-ups would queue behind it.
+-- Starts a new period if the open period has ended. Empties the table of the last period but one, which the new period uses.
+-- Waits for each lock only for a moment, because all look-ups have to wait behind it.
 CREATE FUNCTION turn_people() RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -42,10 +42,10 @@ BEGIN
     IF present <= open THEN
         RETURN false;
     END IF;
-    LOCK TABLE people IN ACCESS EXCLUSIVE MODE; -- no session is writing, or has read which table is open
+    LOCK TABLE people IN ACCESS EXCLUSIVE MODE; -- so that no session is writing, or relies on the open period that it has read
     UPDATE epochs SET value = present WHERE name = 'people' AND value = open;
     IF NOT FOUND THEN
-        RETURN false; -- another session has started it
+        RETURN false; -- another session has started the new period
     END IF;
     EXECUTE format('TRUNCATE %s', table_of('people_' || present % 2));
     IF present - open > 1 THEN -- the other table is outdated, too
@@ -62,12 +62,16 @@ COMMENT ON FUNCTION turn_people() IS 'Starts a new period of people if it is tim
 
 REVOKE ALL ON FUNCTION turn_people() FROM PUBLIC;
 
--- Must be called before people of an app are written or erased. Only one transaction at a time may write them, because two
--- concurrent links could form a circle. No new period starts after this function has read people, so rows are written to the
--- open period. If the app has no people yet, the epoch of erasures is raised: from then on instances have to look up the
--- persons of its visitors. This is checked under the lock, because another transaction may erase the last people while this one
--- waits. So a transaction that holds the row of this epoch must not call this function. The first people also wait for a
--- transaction that changes the app: once an app has people, its visitors must remain ids.
+-- Must be called before people of an app are written or erased. Only one transaction at a time may write people of an app,
+-- because two concurrent links could form a circle. This function reads people, and the lock of this query keeps turn_people()
+-- from starting a new period until the transaction ends.
+--
+-- If the app has no people yet, the epoch of erasures is raised. From then on, instances have to look up the persons of the
+-- app's visitors. The check runs under the lock, because another transaction may erase the last people while this one waits for
+-- the lock. A transaction that has locked the row of this epoch must not call this function. It could deadlock with a
+-- transaction that holds the lock and raises the epoch.
+--
+-- The first people also wait for a transaction that changes the app: once an app has people, its visitors must remain ids.
 CREATE FUNCTION lock_people(app integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -75,7 +79,7 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('footfall.people'), app);
-    -- Ordered by the key, because otherwise all rows might be read. EXISTS would ignore the order.
+    -- The query is ordered by the key, because otherwise all rows might be read. EXISTS would ignore the order.
     IF (SELECT true FROM people WHERE period IN (0, 1) AND app_id = app ORDER BY period, app_id, id LIMIT 1) IS NULL THEN
         UPDATE epochs SET value = value + 1 WHERE name = 'erasures';
         PERFORM FROM apps AS a WHERE a.id = app FOR KEY SHARE;
@@ -87,9 +91,9 @@ COMMENT ON FUNCTION lock_people(integer) IS 'Lets only one transaction at a time
 
 REVOKE ALL ON FUNCTION lock_people(integer) FROM PUBLIC;
 
--- The ways from some ids to persons, a row for each step: hop 0 is the row of the id itself. An id without a row has no rows
--- here. The arrays are one table, and place is the id's place in it, from 1. A row of the open period takes precedence over the
--- row of the other period, which is looked up only if the first one is missing.
+-- The ways from some ids to persons, with a row for each step. hop 0 is the row of the id itself. An id without a row in people
+-- has no rows here. The arrays are the columns of one table, and place is the id's place in them, from 1. The row of the open
+-- period takes precedence. The row of the other period is looked up only if the open period has no row.
 CREATE FUNCTION find_people(app_ids integer[], asked inet[])
 RETURNS TABLE (place integer, hop integer, id inet, person inet, height smallint, tag_ids integer[], closed boolean)
 LANGUAGE plpgsql STABLE

@@ -1,5 +1,5 @@
--- The filters of running instances do not contain visitors that another process has counted. An instance would take each of
--- these visitors for new once, and then have to write the batch twice.
+-- Running instances recognize counted visitors by a filter in memory, which does not contain visitors that another process
+-- has counted. An instance would take each of these visitors for new once, and then have to write the batch twice.
 CREATE FUNCTION read_anew() RETURNS void
 LANGUAGE sql
 SECURITY DEFINER

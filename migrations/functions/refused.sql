@@ -1,6 +1,7 @@
 -- Keeps messages of a part of a queue that could not be counted. This transaction has moved the part's position past them, so
--- no other session writes refused messages of this part. Only the last 1,000 messages of a part stay, so a producer that
--- sends only garbage does not fill the disk. A message is already stored if an operator has set the position back.
+-- no other session writes refused messages of this part. Only the last 1,000 refused messages of a part stay, so a producer
+-- that sends only garbage does not fill the disk. If an operator has set the position back, a message may already be stored,
+-- and is not changed.
 CREATE FUNCTION refuse_messages(app integer, source text, part text, positions bigint[], reasons text[], beginnings text[]) RETURNS void
 LANGUAGE sql
 SECURITY DEFINER

@@ -1,9 +1,10 @@
--- A visit counts for its page and its site on the same day, and the day of a site never goes back: if another instance has
--- already counted a visit today, then a visit that an instance with a slow clock places on yesterday counts today. The table
--- days has a row for each day of a site. It is written under the site's lock, which the batch holds.
+-- A visit counts for its page and its site on the same day, and the day of a site never goes back. If one instance has
+-- already counted a visit of today, another instance with a slow clock must not count a visit for yesterday. It has to send
+-- that visit again for today. The table days has a row for each counted day of a site. Batches write these rows under the
+-- site's lock, which this batch holds.
 --
 -- A day that has not begun in any time zone is refused, because it would block the site until that day. The day is accepted
--- if the site was already counted on it: then this server's clock was wrong, and the site must be able to continue.
+-- if the site was already counted on it. Then this server's clock was wrong, and the site must be able to continue.
 CREATE FUNCTION require_days(sites bigint[], on_days integer[]) RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp

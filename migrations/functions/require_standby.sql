@@ -1,6 +1,6 @@
 -- Called before and after a COMMIT that must wait for a standby. If synchronous_standby_names is emptied during the COMMIT,
--- PostgreSQL silently releases waiting sessions. The second call notices this, because PostgreSQL has signalled the sessions
--- to reload their settings before.
+-- PostgreSQL silently releases sessions that wait for a standby. The second call notices this, because PostgreSQL signals the
+-- sessions to reload their settings before it releases them.
 CREATE FUNCTION require_standby() RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET search_path = footfall, pg_temp
@@ -21,9 +21,9 @@ $$;
 
 COMMENT ON FUNCTION require_standby() IS 'Fails with SQLSTATE FF009 if COMMIT does not wait for a synchronous standby.';
 
--- The service may call this, too, because a cluster manager may start it with --require-standby. A batch checks once whether a
--- standby is required, after it has written its row of batches. So this function waits for running batches: no batch that did
--- not find the requirement commits after this function.
+-- The service may call this function, too, because a cluster manager may start the service with --require-standby. Each batch
+-- writes its row of batches, and then checks once whether a standby is required. The lock on batches waits for the batches
+-- that have written their row. So every batch that commits later has found the requirement.
 CREATE FUNCTION say_standby(required boolean) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -1,8 +1,8 @@
 -- Deleting rows that need not be kept. The service has no right to delete: it calls these functions, which run as their owner.
 -- Each one checks by itself whether the rows may be deleted.
 
--- Locks the row of erasures, because a command that moves rows between pages reads which rows are kept, and must end before
--- more rows may be deleted.
+-- Locks the row of erasures. A command that moves rows between pages reads which rows are kept, and must end before more rows
+-- may be deleted.
 CREATE FUNCTION keep_visits_from(app integer, day integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -60,15 +60,17 @@ $$;
 COMMENT ON FUNCTION delete_unkept_visits(integer, integer, bigint, integer) IS 'Deletes up to n visits of an app on a day that it no longer keeps, in order of page from a given one. Returns their number and the last page.';
 
 -- A visitor is forgotten at a site and all its pages in the same transaction. Otherwise uv of a page might exceed uv of its
--- site when the visitor returns. The caller has searched the pairs before, without a lock. A visitor who has returned in the
--- meantime has a later last day at the site, which is checked here. Counting needs the lock of the site, so no visit arrives
--- between this check and the deletion. A visitor who still has rows of visits is not forgotten. A late visit may have written
--- such rows since the first kept day was set.
+-- site when the visitor returns. The caller has searched the (target, visitor) pairs before, without a lock. A visitor who has
+-- returned in the meantime has a later last day at the site, which is checked here. Counting needs the lock of the site, so no
+-- visit arrives between this check and the deletion.
+--
+-- A visitor who still has rows of visits is not forgotten: the last day must be before the first kept day. A late visit may
+-- have written rows after the first kept day was set.
 CREATE FUNCTION forget_visitors(app integer, before integer, page_ids bigint[], ips inet[]) RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET enable_seqscan = off -- looks up each visitor by the key, even if a small table looks cheaper to read, because visits wait
+SET enable_seqscan = off -- looks up each visitor by the key, even if reading a small table looks cheaper, because visits wait
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
@@ -92,7 +94,7 @@ BEGIN
     ), asked AS MATERIALIZED (
         SELECT k.page_id, k.ip
         FROM pairs AS k
-        UNION -- visitors of pages that were deleted since the search
+        UNION -- pages that were deleted since the search: their visitors are at the page (deleted) now
         SELECT d.id, k.ip
         FROM pairs AS k
         JOIN pages AS s ON s.id = k.page_id AND s.site_id IS NULL
@@ -124,7 +126,7 @@ LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
-#variable_conflict use_column -- naming the constraint would not work: in a cell this is a view
+#variable_conflict use_column -- for ON CONFLICT, which cannot name a constraint here: in a cell, the table is a view
 DECLARE
     first_day integer;
 BEGIN
@@ -147,8 +149,8 @@ $$;
 
 COMMENT ON FUNCTION pause_retention(integer, bigint, integer) IS 'Pauses deleting and forgetting for an app and a run, for some hours, at most a day, or ends the pause (0). Returns the first day for which the app accepts visits.';
 
--- The day must not be later than today, because otherwise no instance would run the daily task until that day. Also deletes
--- the expired pauses of killed runs.
+-- The day must be at most one day after the present day in the time zone where days begin last. With a later day, no instance
+-- would run the daily task until that day. Also deletes the expired pauses of killed runs.
 CREATE FUNCTION note_retention(day integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -1,5 +1,5 @@
--- Returns of all days, packed or not. A return that is in both tables, because a visit was counted for a closed day, has two
--- rows.
+-- Returns of all days, packed or not. If a late visit was counted for a closed day, the same return may be in both tables, and
+-- then has two rows here.
 CREATE VIEW returns AS
 SELECT o.page_id, o.day_id, o.previous_day, o.visitors
 FROM open_returns AS o
@@ -14,8 +14,8 @@ COMMENT ON COLUMN returns.day_id       IS 'The day, like 20190629.';
 COMMENT ON COLUMN returns.previous_day IS 'The last earlier day on which these visitors visited the target.';
 COMMENT ON COLUMN returns.visitors     IS 'Number of visitors.';
 
--- A single expression, so that the planner inlines it. The count of 1 bits in the first days_before bits is the count of values
--- before the requested one. After the last value the result is 0.
+-- A single expression, so that the planner inlines it. numbers has a number for each 1 bit of bits. The 1 bits in the first
+-- days_before bits are those of the numbers before the requested one. After the last number the result is 0.
 CREATE FUNCTION returned_from_before(bits bit varying, numbers bit varying, days_before integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -26,8 +26,9 @@ $$;
 
 COMMENT ON FUNCTION returned_from_before(bit varying, bit varying, integer) IS 'Number of visitors whose last earlier visit was more than this many days before (0: all), from previous_days and visitors of packed_returns.';
 
--- Example: a visitor came on day p and next on day n. A late visit of this visitor on day d between them takes one from (n, p),
--- and adds one to (n, d) and one to (d, p).
+-- Example: a visitor came on day p and next on day n. Then a late visit of this visitor arrives, on a day d between p and n.
+-- The visitor is removed from the return of day n with previous day p. The visitor is added to two returns: day n with
+-- previous day d, and day d with previous day p.
 CREATE FUNCTION add_packed_returns(pages bigint[], days integer[], previous integer[], added bigint[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -43,7 +44,7 @@ BEGIN
         SELECT DISTINCT c.page_id, c.day_id
         FROM changes AS c
     ), known AS MATERIALIZED (
-        -- Rows are looked up one by one, because late visits disable the plans that a join would need.
+        -- Rows are looked up one by one, because record_late_visits() disables the nested loops that a plain join would need.
         SELECT t.page_id, t.day_id, p.place, p.previous_days, p.visitors
         FROM touched AS t
         CROSS JOIN LATERAL (
@@ -95,8 +96,8 @@ $$;
 
 COMMENT ON FUNCTION add_packed_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of closed days, or removes them if added is negative. The arrays are one table: target, day, previous day and number. The caller holds the counters of the targets. Fails if a number would become negative.';
 
--- Locks the row of erasures, because a command that deletes rows, or moves them between pages, must not miss rows that are
--- moving from one table to the other. A call may be cancelled at any time: the next call packs the rest of open_returns.
+-- Locks the row of erasures, because a command that deletes rows or moves them between pages must not miss rows that this
+-- function is packing. A call may be cancelled at any time: the next call packs the rest of open_returns.
 CREATE FUNCTION pack_returns(from_page bigint, n integer, OUT packed bigint, OUT last_page bigint)
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -104,7 +105,7 @@ SET search_path = footfall, pg_temp
 AS $$
 DECLARE
     closed      integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c);
-    chosen      bigint[]; -- targets, whose days are in chosen_days
+    chosen      bigint[]; -- targets: each with the day in chosen_days
     chosen_days integer[];
     pages       bigint[];
     days        integer[];

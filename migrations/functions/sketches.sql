@@ -1,6 +1,6 @@
--- Register and value of a visitor in a sketch, from the visitor's hash: 12 bits are the register, and the leading zeros of the
--- next 32 give the value. The hash is sha256(inet_send(ip)), which is the same in every version of PostgreSQL. The hash is an
--- argument, so that the function is a single expression, which the planner inlines.
+-- Register and value of a visitor in a sketch, from the visitor's hash. The first 12 bits are the register, and the leading
+-- zeros of the bytes 2 to 5 give the value. The hash is sha256(inet_send(ip)), which is the same in every version of
+-- PostgreSQL. The hash is an argument, so that the function is a single expression, which the planner inlines.
 CREATE FUNCTION sketch_entry(hash bytea) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -92,7 +92,8 @@ BEGIN
         FROM arrived AS a
         GROUP BY a.page_id, a.day_id
     ), known AS MATERIALIZED (
-        SELECT g.page_id, g.day_id, g.entries AS arrived, coalesce(s.entries, '{}') || '{}'::integer[] AS entries -- read once
+        -- The concatenation copies the array, so that the stored array is read only once.
+        SELECT g.page_id, g.day_id, g.entries AS arrived, coalesce(s.entries, '{}') || '{}'::integer[] AS entries
         FROM grouped AS g
         LEFT JOIN sketches AS s ON s.page_id = g.page_id AND s.day_id = g.day_id
     ), raised AS MATERIALIZED (

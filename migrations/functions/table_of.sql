@@ -1,5 +1,5 @@
--- In a cell (see cell/cell.sql) the object with a table's name is a view, and the table has another name. This makes no
--- difference for reading and writing rows. But emptying, locking and measuring need the table itself.
+-- In a cell (see cell/cell.sql), the object with a table's name is a view, and the table has another name. A view
+-- suffices for reading and writing rows. But emptying, locking and measuring a table need the table itself.
 CREATE FUNCTION table_of(named text) RETURNS regclass
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -9,7 +9,7 @@ AS $$
                      JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
                      JOIN pg_class AS c  ON c.oid = d.refobjid AND c.relnamespace = to_regnamespace('cell')
                      WHERE r.ev_class = named::regclass
-                     LIMIT 1), -- a view depends on each column of its table
+                     LIMIT 1), -- a view has one row here for each column of its table
                     named::regclass)::regclass
 $$;
 

@@ -1,7 +1,7 @@
 -- The export of an app: each view here is a file, with the columns of the view after app_id. The ids of targets, tags and
 -- imports are those of this database, and only serve to link rows. When an export is loaded, the rows of most files are copied
--- directly to a table, in the order of the view. This is the order of the table's first index, so that writes are not
--- scattered. load_app() writes the rows of the other files.
+-- directly to a table, in the order of the view. Where a view has an order, it is that of an index of the table, so that
+-- writes are not scattered. load_app() writes the rows of the other files.
 --
 -- If the export has a secret (footfall.takeout_secret has its id), addresses of visitors are hashed during the export. The
 -- views then show the app's settings as they will be after loading.
@@ -60,7 +60,8 @@ ORDER BY t.id;
 
 COMMENT ON VIEW takeout_tags IS 'Tags of visits. tag: its number in the other files; name: source, country …; value: google, de …';
 
--- Includes tags of recent batches that are not in tag_days yet: the export adds them up.
+-- Includes the tags of recent batches that are not in tag_days yet. The export passes the sums of these tags in
+-- footfall.takeout_news.
 CREATE VIEW takeout_tag_days AS
 SELECT p.app_id, d.page_id AS target, d.day_id AS day, d.tag_id AS tag, sum(d.pv)::bigint AS pv, sum(d.newcomers)::bigint AS newcomers
 FROM pages AS p
@@ -225,7 +226,7 @@ $$;
 COMMENT ON FUNCTION loaded_numbers(boolean, bigint, integer) IS 'Numbers of targets or tags in the copied rows, in order, with the numbers from number_load(), and those of their sites (0: it is a site).';
 
 -- Rows of large tables are written first, with the ids from number_load(), because no other session finds them before the
--- pages exist. Rows that other transactions wait for come last: those of epochs, and the constraint of batches.
+-- pages exist. Changes that make other transactions wait come last: those of epochs, and of the constraint of batches.
 CREATE FUNCTION load_app(named text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -251,8 +252,8 @@ BEGIN
     FROM loaded_people AS l
     ORDER BY l.visitor;
 
-    -- A transaction that closes a day has either ended, or waits and will find these visits. The row of erasures is taken
-    -- before the epoch of apps, as in all transactions that erase.
+    -- With this lock, a transaction that closes a day has either ended, or waits and will find the loaded visits. The row of
+    -- erasures is locked before the epoch of apps, as in all transactions that erase.
     PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
     INSERT INTO apps (id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, hashed_as, hashed_from, respect_dnt,
                       bots, ignore, max_requests, max_new_pages, retain_days, forget_days, public_counts, tags, filters, goals, titles,
@@ -334,8 +335,8 @@ $$;
 
 COMMENT ON FUNCTION load_app(text) IS 'Makes an app from the rows in the tables of begin_load(), and from those that were copied directly to other tables. Its days with visits have partitions, and days that have ended were closed.';
 
--- In a cell, the view of a table gives new rows their ids, and the table itself does not. So rows that get new ids are not
--- copied directly to the table.
+-- In a cell, the view of a table gives new rows their ids, and the table itself does not. So rows that get new ids are copied
+-- to a temporary table, not directly to the table.
 CREATE FUNCTION begin_carry(named text, columns text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

@@ -1,5 +1,5 @@
 -- A transaction that deletes a page or an app, or turns titles off, locks the row of the page or app. While a row is locked,
--- its titles are skipped without waiting.
+-- titles of this page or app are skipped without waiting.
 CREATE FUNCTION put_titles(page_ids bigint[], titles text[], told_at timestamptz) RETURNS void
 LANGUAGE sql SECURITY DEFINER
 SET search_path = footfall, pg_temp

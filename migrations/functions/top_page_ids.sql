@@ -1,11 +1,11 @@
 -- If there are not many more pages than requested, all are returned. Otherwise, the lists of top pages of each day are used.
 -- The last number in a list is an upper bound for pages that are not in the list. The sums of these bounds over the days show
--- which listed pages may be among the first n. If more than a few pages may be, their numbers are added up exactly. If no
+-- which listed pages may be among the first n. If these are more than a few pages, their numbers are added up exactly. If no
 -- unlisted page can have reached the number of the n-th page, the result is proved. If not, longer lists are tried, and finally
 -- all pages are read.
 --
--- If nothing was counted outside of the range, the numbers of a page are read from its counters, which are one row for any
--- number of days. A page (deleted) has no new visitors.
+-- If nothing was counted outside of the range, the numbers of a page are read from its single row of counters. A page (deleted)
+-- has no new visitors.
 CREATE FUNCTION top_page_ids(app integer, site bigint, from_day integer, to_day integer, measure text, n integer) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp

@@ -1,15 +1,16 @@
 -- The number of visitors who visited at least one of several targets in a range of days. For one target, the number is exact,
--- from its sums. For several targets, or for a page (deleted), it is computed from the rows of visits if all are kept.
--- Otherwise it is estimated from the sketches of closed days and the rows of the other days.
+-- from the sums of the target. For several targets, or for a page (deleted), the number is computed from the rows of visits if
+-- all are kept. Otherwise it is estimated from the sketches of closed days and the rows of the other days.
 --
 -- A dropped partition is gone for every snapshot. So visits is locked first, which keeps days from being dropped. A later
--- statement then reads the rows, and also whether they are complete, in the same snapshot. (The function is volatile, so that
--- each statement has its own snapshot.) But if the transaction has one snapshot for all statements, a day may have been dropped
--- since that snapshot was taken. The snapshot still has this partition in the catalog (see last_dropped_day()).
+-- statement then reads the rows, and also whether the rows are complete, in the same snapshot. (The function is volatile, so
+-- that each statement has its own snapshot.) If the transaction has one snapshot for all statements, however, a day may have
+-- been dropped since that snapshot was taken. The snapshot still has this partition in the catalog (see last_dropped_day()).
 --
--- For several targets, reading is limited to some seconds: larger requests are refused. A single target has no limit, because a
--- list of pages may include a page (deleted). If uniques cannot be computed because addresses were hashed in the range, they
--- are null with or_null, and otherwise the request is refused.
+-- The argument most limits the number of rows that are read for several targets, so that this takes only some seconds. Larger
+-- requests are refused. A single target has no such limit, because a list of pages may include a page (deleted). Uniques
+-- cannot be computed if addresses were hashed in the range and rows are missing. Then they are null if or_null is true, and
+-- otherwise the request is refused.
 CREATE FUNCTION group_uniques(app integer, pages bigint[], from_day integer, to_day integer, most integer DEFAULT 1000000, or_null boolean DEFAULT false)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
 LANGUAGE plpgsql VOLATILE
@@ -20,7 +21,7 @@ DECLARE
     all_kept  boolean;
     open_days integer[];
     dropped   integer; -- the last day that was dropped since the snapshot was taken
-    read      bigint;  -- visits, or entries of sketches
+    read      bigint;  -- number of read visits, or of read entries of sketches
 BEGIN
     IF cardinality(pages) = 1 THEN
         SELECT s.uniques, true, 0, 0
@@ -127,7 +128,7 @@ COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer, integer, 
 -- before the range, no visitor can have returned from before the range. Any other range is replaced by one that starts on the
 -- first counted day in it. The result is the same, and this day is a valid date even if the caller's number is not.
 --
--- Rows of all targets are read together, because the rows of a day are adjacent in the table, and the rows of a target are not.
+-- Rows of all targets are read together. In the table, the rows of a day are adjacent, and the rows of a target are not.
 CREATE FUNCTION targets_sums(targets bigint[], from_day integer, to_day integer)
 RETURNS TABLE (page_id bigint, pv bigint, new_visitors bigint, hot bigint, uniques bigint)
 LANGUAGE plpgsql STABLE

@@ -6,8 +6,8 @@ RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offender
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    -- The days from which apps keep visits, and closed days (under app 0), must not be later than the latest present day of
-    -- any time zone. Otherwise verify would not read the rows of days before.
+    -- Closed days (under app 0), and the days from which apps keep visits, must not be later than the present day in the
+    -- first time zone. Otherwise verify would not read the rows of earlier days.
     RETURN QUERY
     WITH checks AS (
         SELECT 'kept ahead' AS measure, -k.app_id AS target, k.from_day AS day_id
@@ -28,8 +28,8 @@ BEGIN
     GROUP BY c.measure;
 
     -- Current visitors must be at sites that exist, and pages of history must belong to the site of their row in
-    -- history_days. Instances may still write to the table here while an app is deleted or moved away. So for a day after
-    -- that, the app's sites may be missing.
+    -- history_days. Instances may still write to the table here while an app is deleted or moved away. So rows of missing
+    -- sites are allowed until a day after an app was deleted or moved away.
     RETURN QUERY
     WITH checks AS (
         SELECT 'site of here' AS measure, h.site_id AS target, 0 AS day_id, p.id IS NULL OR p.site_id IS NOT NULL AS wrong
@@ -61,8 +61,8 @@ $$;
 COMMENT ON FUNCTION verify_apps(text) IS 'Finds days that are ahead, and rows without an owner, in one app or in all.';
 
 -- A row's height is greater than the heights of rows that lead to it, and at most 4. So no id leads to itself, and no way has
--- more than four steps. Therefore each row is compared only with the next row on its way, which is found by its key. Rows of
--- the previous period that were replaced by a row of the present one are not checked.
+-- more than four steps. Therefore each row is compared only with the next row on its way, which is found by its key. A row of
+-- the previous period is not compared if its id has a row in the present period.
 CREATE FUNCTION verify_people(app text, of_period smallint, after_app integer, after inet, until_app integer, until inet)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -166,9 +166,9 @@ $$;
 
 COMMENT ON FUNCTION verify_lines(text, integer, integer, integer, integer) IS 'Compares the lines of each server in a range of hours with its blocks, which follow each other without a gap.';
 
--- A day has at most as many lines as the hot of the app's sites on this day, the day before and the day after, because the
--- time zones of logs and apps may differ. Up to a day after the last line that 0.2 counted, recorded lines may not be
--- counted, so these days are left out.
+-- A day has at most as many lines as hot of the app's sites on this day and both adjacent days. The adjacent days are
+-- included, because the time zones of logs and apps may differ. 0.2 may have recorded lines without counting them. So days up
+-- to a day after the last line that 0.2 counted are left out.
 CREATE FUNCTION verify_line_days(app text)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE

@@ -86,8 +86,8 @@ BEGIN
     FROM checks AS c
     GROUP BY c.measure;
 
-    -- Finds visitors of pages who are missing at the site on a kept day, from the rows of visits. Visitors are compared by
-    -- hashes of 64 bits, because grouping these takes half the time of grouping addresses.
+    -- Finds visitors of pages who have no visit to the site on the same kept day, from the rows of visits. Visitors are
+    -- compared by hashes of 64 bits, because grouping these takes half the time of grouping addresses.
     RETURN QUERY
     WITH sites AS (
         SELECT s.id, greatest(coalesce(k.from_day, 0), 1) AS from_day
@@ -127,9 +127,9 @@ $$;
 COMMENT ON FUNCTION verify_sites(bigint[], integer, integer) IS 'Compares some sites with their pages: on a range of days, and in all together with the first range.';
 
 -- Computes the lists of top pages again and compares them. The lists are those of some sites, or those of a whole app,
--- which are stored under site 0. An offender of a whole app has the app's negated id. A list may be missing. Reports how
--- many places of a list are right. The lists for pv, uv and hot are sorted separately, because sorting all three together
--- takes twice as long.
+-- which are stored under site 0. An offender of a whole app has the app's negated id. A missing list is not wrong. Reports
+-- how many places of a list are right. The lists for pv, uv and hot are sorted separately, because sorting all three
+-- together takes twice as long.
 CREATE FUNCTION verify_tops(only_app integer, listed bigint[], after_day integer, until_day integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE

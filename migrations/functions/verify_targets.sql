@@ -2,11 +2,10 @@
 -- with all their rows, or some sites with their pages. A snapshot lasts only about a second, because an old snapshot
 -- would keep PostgreSQL from removing the row versions that every visit creates.
 --
--- Each check returns a row for each measure: how many numbers were compared (held), how many rows these were computed
--- from (behind), how many numbers are wrong (broken), and the first offenders. The offenders are a flat list with six
--- numbers for each: target, day, previous day, the stored number, and the least and the greatest number that is right.
--- A range includes both ends. If whole is true, all targets of the range are checked, and otherwise only the listed
--- ones.
+-- Each check returns a row for each measure. held is how many numbers were compared, behind is how many rows they were
+-- computed from, and broken is how many numbers are wrong. offenders are the first wrong numbers, with six columns:
+-- target, day, previous day, the stored number, and the least and the greatest right number. A range includes both ends.
+-- If whole is true, all targets of the range are checked, and otherwise only the listed ones.
 --
 -- Nearly all rows of the largest tables satisfy the strictest condition of all measures. These rows are only counted,
 -- together. Only the other rows are compared for each measure separately.
@@ -91,8 +90,8 @@ $$;
 
 COMMENT ON FUNCTION verify_totals(bigint, bigint, boolean, bigint[]) IS 'Compares counters with visitors.';
 
--- A visitor who is not new on a day is a returning visitor. Pages (deleted) record neither, so their other visitors are
--- unknown.
+-- A visitor who is not new on a day is a returning visitor. Pages (deleted) record neither new nor returning visitors,
+-- so all their visitors are unknown.
 CREATE FUNCTION verify_days(low bigint, high bigint, whole boolean, listed bigint[])
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -191,13 +190,17 @@ $$;
 
 COMMENT ON FUNCTION verify_days(bigint, bigint, boolean, bigint[]) IS 'Compares daily numbers with counters.';
 
--- Sums by tag may be smaller than the sums of their day, because some visits have no tags, and because tags are added
--- about a second after the other numbers. A day has at most as many newcomers as new visitors. The exception is a late
--- visit, which moves the new visitor, but not the newcomer, to an earlier day. Only targets with such visits are
--- compared by the sums up to each day. Each visit to a site has an hour. Days whose hours have fewer visitors than the
--- day are listed under "hours", and sites whose hours have fewer newcomers than uv are listed under "hours newcomers".
--- The caller adds the sums that are not stored yet (VerifyHoursWaiting). The range is specified for each table, because
--- PostgreSQL does not derive it for a joined table, and would read the whole table for each range.
+-- Sums by tag may be smaller than the sums of their day: some visits have no tags, and tags are added about a second after
+-- the other numbers. A day has at most as many newcomers as new visitors. The exception is a late visit, which moves the
+-- new visitor, but not the newcomer, to an earlier day. Only targets with such a day are compared by the sums up to each
+-- day.
+--
+-- Each visit to a site has an hour. Days whose hours have fewer visitors than the day are listed under "hours". Sites
+-- whose hours have fewer newcomers than uv are listed under "hours newcomers". The caller adds the sums that are not
+-- stored yet (VerifyHoursWaiting).
+--
+-- The range is specified for each table. PostgreSQL does not derive it for a joined table, and would read the whole table
+-- for each range.
 CREATE FUNCTION verify_tags(low bigint, high bigint, whole boolean, listed bigint[])
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -286,15 +289,14 @@ $$;
 
 COMMENT ON FUNCTION verify_tags(bigint, bigint, boolean, bigint[]) IS 'Compares the sums by tag with the sums of their day.';
 
--- The stored sums by tag may be greater than the rows show, because rows of erased visitors are deleted, and because a
--- row whose tags are null may have had any tag. Sums that are not stored yet are missing: they are listed, with the id
--- of their tag in place of a previous day. Each day is looked up separately, because a site may have far fewer rows
--- than all pages of a range.
+-- The stored sums by tag may be greater than the rows show: rows of erased visitors are deleted, and a row whose tags are
+-- null may have had any tag. Sums that are not stored yet are missing. They are listed with the id of their tag in place
+-- of a previous day. Each day is looked up separately, because a site may have far fewer rows than all pages of a range.
 --
--- A late visit may move the first day of a visitor to an earlier day, and with it the new visitor, but not the
--- newcomer. On days that no such move has touched, the newcomers are the visitors without a previous day. A day is
--- untouched if there are as many new visitors as newcomers of all hours, both up to this day and up to the day before,
--- and if no sum for these days is waiting to be stored.
+-- A late visit may move the first day of a visitor to an earlier day. This moves the new visitor, but not the newcomer. On
+-- days that no such move has touched, the newcomers are the visitors without a previous day. A day is untouched if new
+-- visitors equal the stored newcomers of all hours, both up to this day and up to the day before. These numbers also
+-- differ if newcomers of these days are waiting to be stored.
 CREATE FUNCTION verify_tag_rows(low bigint, high bigint, whole boolean, listed bigint[], kept_from integer, seed bigint, sampled integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -383,8 +385,8 @@ $$;
 
 COMMENT ON FUNCTION verify_tag_rows(bigint, bigint, boolean, bigint[], integer, bigint, integer) IS 'Compares sums by tag of sites with the tags in rows of visits, on sampled (of 1,048,576) kept days, which the seed chooses.';
 
--- verify_sites finds visitors who are missing at the site on a day. Visitors are looked up one by one, because a site
--- may have far more visitors than the pages of a range.
+-- Checks only visitors whose visits are no longer kept. verify_sites checks the others, by their visits. Visitors are
+-- looked up one by one, because a site may have far more visitors than the pages of a range.
 CREATE FUNCTION verify_site_visitors(low bigint, high bigint, whole boolean, listed bigint[], seed bigint, sampled integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -424,13 +426,15 @@ COMMENT ON FUNCTION verify_site_visitors(bigint, bigint, boolean, bigint[], bigi
 -- Erased visitors have no rows, but are counted. For pages (deleted), all previous days are 0, and there are no
 -- returns.
 --
--- The visits of a visitor to a target form a chain. It starts on the visitor's first day, leads from each day to the
--- visit that has this day as its previous day, and ends on the visitor's last day. So the rows of visits agree with the
--- rows of visitors if two sets of pairs are equal. The first set has (visitor, day) of each visit, and (visitor, -day)
--- of each visit without a previous day. The second set has (visitor, previous day) of each visit with one, and
--- (visitor, last day) and (visitor, -first day) of each visitor. No pair is in the first set twice. So the sets are
--- equal if they have the same size and the XOR of the 64-bit hashes of all pairs is 0. Days whose rows are not kept are
--- left out. Targets whose sets differ, and pages (deleted), are listed under "chains", for verify_visitors.
+-- The visits of a visitor to a target form a chain. The chain starts on the visitor's first day, and ends on the visitor's
+-- last day. From each day, it leads to the visit that has this day as its previous day. So the rows of visits agree with
+-- the rows of visitors if two sets of pairs are equal:
+--   - The first set has (visitor, day) of each visit, and (visitor, -day) of each visit without a previous day.
+--   - The second set has (visitor, previous day) of each visit with one, and (visitor, last day) and (visitor, -first day)
+--     of each visitor.
+-- No pair is in the first set twice. So the sets are equal if they have the same size and the XOR of the 64-bit hashes
+-- of all pairs is 0. Days whose rows are not kept are left out. Targets whose sets differ, and pages (deleted), are
+-- listed under "chains", for verify_visitors.
 CREATE FUNCTION verify_rows(low bigint, high bigint, whole boolean, listed bigint[], kept_from integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -529,7 +533,7 @@ BEGIN
         FROM daily AS d
         JOIN targets AS t          ON t.page_id = d.page_id AND d.day_id >= t.from_day
         LEFT JOIN closed_days AS c ON c.day_id = d.day_id
-        CROSS JOIN LATERAL (SELECT c.day_id IS NULL OR d.visits = 0 OR d.sketches > 0 AS has_sketch) AS k -- or none is needed
+        CROSS JOIN LATERAL (SELECT c.day_id IS NULL OR d.visits = 0 OR d.sketches > 0 AS has_sketch) AS k -- true if no sketch is needed
     ), pairs AS (
         SELECT b.page_id, b.day_id, b.previous_day, sum(b.visits) AS visits, sum(b.stored) AS stored
         FROM (
@@ -603,7 +607,8 @@ $$;
 COMMENT ON FUNCTION verify_rows(bigint, bigint, boolean, bigint[], integer) IS 'Compares kept days with their rows.';
 
 -- Visitors and their visits are read as one list, in which the row of a visitor precedes the rows of their visits. So
--- each visit finds its visitor, and the visit before, without a look-up. held and behind count rows of visits.
+-- the visitor of each visit, and the visit before it, are found without a look-up. held and behind count rows of
+-- visits.
 CREATE FUNCTION verify_visitors(listed bigint[], kept_from integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -636,8 +641,8 @@ BEGIN
         WINDOW visitor AS (PARTITION BY l.ip, l.page_id ORDER BY l.day_id)
     ), grouped AS MATERIALIZED (
         -- Rows of visitors have day 0, and are counted under the visitor's first day. A visit is wrong if its previous
-        -- day is not the day of the row before it. If the rows of the previous day are not kept, any previous day is
-        -- right that is not before the visitor's first day.
+        -- day is not the day of the row before it. If the visit before is not on a kept day, every previous day from
+        -- the visitor's first day on is right.
         SELECT i.page_id,
                CASE WHEN i.day_id = 0 THEN i.span >> 32 ELSE i.day_id END            AS day_id,
                count(*) FILTER (WHERE i.day_id = 0)                                  AS newcomers,
@@ -689,8 +694,8 @@ $$;
 
 COMMENT ON FUNCTION verify_visitors(bigint[], integer) IS 'Compares each visitor of some targets with their visits on kept days.';
 
--- An erased visitor may have left at most one register in a sketch. verify_rows finds missing sketches. held counts
--- sketches, and behind counts visits.
+-- An erased visitor may have left at most one register in a sketch. Missing sketches are found by verify_rows. held
+-- counts sketches, and behind counts visits.
 CREATE FUNCTION verify_sketches(low bigint, high bigint, whole boolean, listed bigint[], kept_from integer, seed bigint, sampled integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -742,7 +747,7 @@ BEGIN
                                              + greatest(count(*) FILTER (WHERE s.entry > coalesce(m.entry, -1)) - c.erased, 0)
                                   FROM unnest(c.entries) AS s (entry)
                                   FULL JOIN unnest(c.made) AS m (entry) ON m.entry / 64 = s.entry / 64),
-                                 (c.erased = 0)::integer) -- the registers are not in order
+                                 (c.erased = 0)::integer) -- all registers are right, but not in order
                END AS wrong
         FROM compared AS c
     )

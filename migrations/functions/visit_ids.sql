@@ -1,5 +1,5 @@
 -- Deletes some of the ids that arrived more than this many days ago. Ids of the last day always stay. Instances that call this
--- at the same time skip each other's rows.
+-- function at the same time skip each other's rows.
 CREATE FUNCTION forget_visit_ids(days integer, most integer) RETURNS bigint
 LANGUAGE sql
 SECURITY DEFINER

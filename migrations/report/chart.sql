@@ -1,6 +1,6 @@
--- The visitors of a week or month, each counted once, are its new visitors and those who returned from before it, as in
--- targets_sums. The visitors of a day are its pv. Visitors of a page (deleted) cannot be distinguished, so they are counted
--- once for each of their days.
+-- The visitors of a week or month are its new visitors and the visitors whose previous visit was before it, as in
+-- targets_sums. So each visitor counts once. The visitors of a day are its pv. Visitors of a page (deleted) cannot be
+-- distinguished, so they are counted once for each of their days.
 CREATE FUNCTION report.periods(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)
 RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -10,8 +10,8 @@ AS $$
 DECLARE
     pages     bigint[]; -- the target, or all sites
     counted   integer; -- the first counted day of the target's site, or of all sites
-    oldest    integer; -- the first day with visits
-    knows_new boolean; -- whether the new visitors of that day can be distinguished
+    oldest    integer; -- the first counted day of the target, or of all sites
+    knows_new boolean; -- whether new visitors of the day oldest are known, unlike at pages (deleted)
     begins    integer := from_day;
 BEGIN
     IF period NOT IN ('day', 'week', 'month') THEN

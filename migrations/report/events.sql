@@ -1,5 +1,5 @@
 -- Events of visitors of a site, and how many visitors reached goals and the steps of funnels. An event belongs to its app,
--- because an API call need not name a site. It counts for a site if the visitor visited the site on the same day.
+-- because an API call need not name a site. An event counts for a site if the visitor visited the site on the same day.
 
 CREATE FUNCTION report.events_where(app text, site text, from_day integer, to_day integer, conditions text[] DEFAULT '{}', n integer DEFAULT 10)
 RETURNS TABLE (event text, visitors bigint, of_visitors bigint)

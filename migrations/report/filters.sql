@@ -1,5 +1,6 @@
--- A filter selects visitors of a site, on each of their days. All of these functions take the same conditions, and all
--- conditions must hold. Site '' means all sites of the app as one. filter_panels() computes the results.
+-- A filter selects visitors of a site, on each of their days. All functions here that take conditions take the same
+-- ones, and all conditions must hold. Site '' means all sites of the app as one. filter_panels() computes most of the
+-- results.
 CREATE FUNCTION report.visitors_where(app text, site text, from_day integer, to_day integer, conditions text[])
 RETURNS TABLE (day_id integer, rank bigint, is_new boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -73,7 +74,7 @@ AS $$
 DECLARE
     f record := filter_query(app, site, 99991231, 99991231, '{}', true);
 BEGIN
-    PERFORM FROM visits WHERE false; -- see filter_query()
+    PERFORM FROM visits WHERE false; -- reads no partition: locks only the parent
     RETURN QUERY
     SELECT coalesce(to_char(day_date(u.day_id) + 1, 'YYYYMMDD')::integer, 0),
            (SELECT coalesce(sum(e.visitors), 0)::bigint FROM erased_visits AS e WHERE e.page_id = ANY (f.sites) AND e.day_id BETWEEN from_day AND to_day AND e.day_id > coalesce(u.day_id, 0))

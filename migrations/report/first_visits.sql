@@ -1,4 +1,4 @@
--- rank is the number that the visitor was shown at the first visit. It includes the offset of that
+-- rank is the number that the visitor was shown at the first visit, including the offset of that
 -- time.
 CREATE FUNCTION report.first_visits(app text, target text, n integer DEFAULT 5)
 RETURNS TABLE (rank bigint, first_day integer, is_round boolean)
@@ -15,7 +15,7 @@ BEGIN
         JOIN totals AS t       ON t.page_id = p.id
         LEFT JOIN offsets AS o ON o.app_id = a.id AND o.key = p.key
         WHERE a.name = first_visits.app
-    ), parts AS MATERIALIZED ( -- groups of visitors, each with the offset that their numbers include
+    ), parts AS MATERIALIZED ( -- groups of visitors, each with the offset that their ranks include
         SELECT coalesce(lag(s.last) OVER (ORDER BY s.place), 0) AS above, s.last, s.before
         FROM (
             SELECT i.place, t.told[2 * i.place - 1] AS last, t.told[2 * i.place] AS before

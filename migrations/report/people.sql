@@ -1,5 +1,5 @@
--- Looks up each step for all visitors together, so that the planner knows the number of rows to join. A row of the present
--- period takes precedence over a row of the previous period.
+-- Looks up each step to the persons for all visitors together, so that the planner knows the number of rows to join. A row
+-- of the present period takes precedence over a row of the previous period.
 CREATE FUNCTION report.people(app text, target text, name text)
 RETURNS TABLE (value text, visitors bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER

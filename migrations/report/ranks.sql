@@ -1,4 +1,5 @@
--- Does not use the view erased_ranks, for the same reason as report.returns.
+-- Does not use the view erased_ranks, through which a lookup by target would not use the key of
+-- erased_visitors.
 CREATE VIEW report.ranks AS
 SELECT a.name AS app, p.uri AS target, v.rank, v.ip AS visitor, v.first_day, v.last_day
 FROM apps AS a

@@ -1,4 +1,5 @@
--- A step of the recursion is one index lookup, because a name may have a hundred thousand values.
+-- Each step of the recursion is one index lookup, which skips the values of a name, because a name
+-- may have a hundred thousand values.
 CREATE FUNCTION report.tag_names(app text)
 RETURNS TABLE (name text, has_values boolean)
 LANGUAGE sql STABLE SECURITY DEFINER

@@ -1,5 +1,5 @@
 -- Each visitor of a day has at most one value of a tag's name. So the visitors without a value are pv minus the visitors with
--- one. A late visit can move a visitor's first day to an earlier day, but does not move tags. So a day may have fewer new
+-- a value. A late visit can move a visitor's first day to an earlier day, but does not move tags. So a day may have fewer new
 -- visitors than newcomers.
 CREATE FUNCTION report.tags(app text, target text, name text, from_day integer, to_day integer, n integer DEFAULT 10, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL)
 RETURNS TABLE (value text, pv bigint, newcomers bigint, pv_before bigint, pv_compared bigint, since integer)
@@ -40,7 +40,7 @@ BEGIN
         UNION ALL
         SELECT days_earlier(nullif(from_day, 0), days_before), days_earlier(least(compared_to, to_day), days_before), true
         WHERE days_before > 0
-    ), counted AS MATERIALIZED ( -- all visitors, with or without the tag
+    ), counted AS MATERIALIZED ( -- a row for each value of the tag, and a row without tag_id for all visitors
         SELECT v.tag_id,
                coalesce(sum(v.pv)        FILTER (WHERE NOT r.is_before), 0) AS pv,
                coalesce(sum(v.newcomers) FILTER (WHERE NOT r.is_before), 0) AS newcomers,

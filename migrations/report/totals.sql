@@ -1,4 +1,4 @@
--- A target with an offset has totals even before its first visit.
+-- A target with an offset has totals even before its first visit, when it has no row in pages.
 CREATE FUNCTION report.totals(app text, target text)
 RETURNS TABLE (pv bigint, uv bigint, hot bigint, counted_pv bigint, counted_uv bigint, counted_hot bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER -- an SQL function would be planned again for every page

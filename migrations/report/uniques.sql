@@ -26,8 +26,8 @@ $$;
 
 COMMENT ON FUNCTION report.uniques(text, text[], integer, integer) IS 'Number of visitors of any of several pages or sites in a range of days. Exact while their visits are kept, otherwise with a standard error. erased: days of erased visitors, who cannot be distinguished. Fails for more than 100,000 targets, or 1,000,000 visits.';
 
--- Every visitor of a page is a visitor of its site. So for a prefix that covers whole sites, the visitors of the
--- sites are counted instead of those of the pages.
+-- Every visitor of a page is a visitor of its site. So for a prefix that covers whole sites, the visitors of
+-- these sites are counted instead of the visitors of the pages.
 CREATE FUNCTION report.uniques_under(app text, prefix text, from_day integer, to_day integer)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
 LANGUAGE sql STABLE SECURITY DEFINER

@@ -1,5 +1,5 @@
--- Reads day by day, because the key finds the next visitor of a day, but not the next visitor of a range. Days whose rows are
--- not kept are skipped.
+-- Reads day by day, because the key of visits finds the next visitor of a day, but not the next visitor of a range. Days
+-- whose rows are not kept are skipped.
 CREATE FUNCTION report.who_came(app text, target text, from_day integer, to_day integer, n integer DEFAULT 100, after_day integer DEFAULT NULL, after inet DEFAULT NULL)
 RETURNS TABLE (day_id integer, visitor inet, rank bigint, first_day integer, previous_day integer, last_day integer)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -10,7 +10,7 @@ AS $$
 DECLARE
     page   bigint;
     kept   integer; -- the first kept day
-    before bigint;  -- visitors in the offset, which is added to ranks
+    before bigint;  -- uv of the offset, which is added to ranks
     day    integer;
     found  bigint := 0;
     more   bigint;

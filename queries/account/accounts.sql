@@ -5,8 +5,8 @@
 SELECT EXISTS (SELECT FROM accounts);
 
 -- name: AccountOfSession :one
--- The account of a session, and the apps that it may view and change. No row for an ended session.
--- Updates the time of last use about once a minute.
+-- The account of a session, and the apps that the account may view and change. No row if the session
+-- has ended or expired. Updates the session's time of last use about once a minute.
 WITH used AS (
     UPDATE account_sessions AS s
     SET used_at = now()
@@ -22,7 +22,7 @@ WHERE s.hash = @hash
   AND s.created_at > @since;
 
 -- name: AccountNamed :one
--- The account with this name. The name is in its folded form, which is used for comparisons.
+-- The account with this name. @folded is the folded form of the name, which is used for comparisons.
 SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.language, '') AS language, coalesce(a.password, '') AS password,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
@@ -30,7 +30,8 @@ FROM accounts AS a
 WHERE a.folded = @folded::text;
 
 -- name: AccountsList :many
--- All accounts: owners first, then by name. used_at is 1970 for an account that was never used.
+-- All accounts, owners first, in order of name. used_at is the last use of the account's stored
+-- sessions, or 1970 if there are none.
 SELECT a.id, a.owner, coalesce(a.name, '') AS name, (a.password IS NOT NULL)::boolean AS has_password,
        coalesce((SELECT max(s.used_at) FROM account_sessions AS s WHERE s.account_id = a.id), 'epoch')::timestamptz AS used_at,
        l.created_at AS link_at,
@@ -49,7 +50,7 @@ RETURNING id;
 
 -- name: AccountAddNamed :exec
 -- Adds an account without apps for a user signed in by a proxy, and records it in the log of changes.
--- Does nothing if there is no account yet.
+-- Does nothing if there is no account yet, or if an account already has this name.
 WITH added AS (
     INSERT INTO accounts (name, folded)
     SELECT @name::text, @folded::text
@@ -62,8 +63,8 @@ SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
 FROM added AS a;
 
 -- name: AccountSetPassword :execrows
--- Sets the password of an account. Also sets its name if it has none. No row if the account does not
--- exist, or if @was is not null and is not the account's password.
+-- Sets the password of an account. Also sets the account's name if the account has none. No row if
+-- the account does not exist, or if @was is not null and is not the account's password.
 UPDATE accounts
 SET password = @password,
     name     = coalesce(name, @name),
@@ -78,7 +79,7 @@ SET language = nullif(@language::text, '')
 WHERE id = @id;
 
 -- name: AccountSetOwner :exec
--- Makes an account an owner's or a member's account.
+-- Sets whether an account is an owner's or a member's account.
 UPDATE accounts
 SET owner = @owner
 WHERE id = @id;
@@ -101,7 +102,8 @@ DELETE FROM accounts
 WHERE id = @id;
 
 -- name: AccountAppSet :execrows
--- Allows an account to view an app, and perhaps to change it. No row if the app does not exist.
+-- Allows an account to view an app, and also to change it if @may_change is true. No row if the app
+-- does not exist or is being deleted.
 INSERT INTO account_apps (account_id, app_id, may_change)
 SELECT @account::integer, p.id, @may_change::boolean
 FROM apps AS p
@@ -119,7 +121,7 @@ WHERE m.account_id = @account
 
 -- name: SessionAdd :execrows
 -- Adds the session of a browser to an account. No row if @password is no longer the account's
--- password. Also deletes expired sessions.
+-- password. Also deletes the expired sessions of all accounts.
 WITH over AS (
     DELETE FROM account_sessions AS s
     WHERE s.created_at < @since
@@ -131,7 +133,8 @@ WHERE a.id = @account
   AND a.password = @password::text;
 
 -- name: PasswordOfSession :one
--- The account of a session, and its password as it is stored; no row if the session has ended.
+-- The account of a session, and the stored hash of the account's password. No row if the session has
+-- ended.
 SELECT a.id, coalesce(a.password, '') AS password
 FROM account_sessions AS s
 JOIN accounts AS a ON a.id = s.account_id
@@ -188,7 +191,7 @@ WHERE l.hash = @hash
   AND (l.account_id IS NULL AND NOT EXISTS (SELECT FROM accounts) OR l.created_at > @since AND l.account_id IS NOT NULL);
 
 -- name: LinkTake :one
--- Uses up a link of an account. No row if the link is not valid.
+-- Deletes a link of an account, because a link works only once. No row if the link is not valid.
 DELETE FROM account_links
 WHERE hash = @hash
   AND account_id IS NOT NULL
@@ -196,15 +199,15 @@ WHERE hash = @hash
 RETURNING account_id::integer;
 
 -- name: StartsTake :many
--- Uses up all links that create the first account, and returns their hashes. With two concurrent
--- calls, the second one waits for the first, and gets no row.
+-- Deletes all links that create the first account, and returns their hashes. If two calls run at the
+-- same time, the second one waits for the first, and gets no row.
 DELETE FROM account_links
 WHERE account_id IS NULL
 RETURNING hash;
 
 -- name: AccountSaid :many
--- An account as it appears in the log of changes: its name and its rights. No row if it does not
--- exist.
+-- An account as it appears in the log of changes: its name and its rights. No row if the account does
+-- not exist.
 SELECT coalesce(a.name, '#' || a.id)::text AS name,
        CASE WHEN a.owner THEN 'everything'
             ELSE coalesce((SELECT string_agg(CASE WHEN m.may_change THEN 'change ' ELSE 'look at ' END || p.name, ', ' ORDER BY p.name)

@@ -1,10 +1,10 @@
 -- The log of changes.
 
 -- name: ChangesList :many
--- The last changes of an app, the latest first. If app is null, returns the changes of all apps, and those
--- that concern no app. began is the time when the app was added: it excludes changes of an earlier app of the
--- same name. An app that was loaded or moved here may have been added before an earlier app of that name was
--- deleted here. So changes up to this deletion are excluded, too.
+-- The last changes of an app, the latest first. If app is null: the changes of all apps, and those that
+-- concern no app. began is the time when the app was added, and excludes the changes of an earlier app with
+-- the same name. A loaded or moved app keeps its original time, which may be before the deletion of the
+-- earlier app. So changes up to that deletion are excluded as well.
 SELECT at, who, app, what, was, is_now
 FROM changes
 WHERE (sqlc.narg(app)::text IS NULL

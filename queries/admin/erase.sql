@@ -1,25 +1,25 @@
--- Erasing visitors, pages and apps. Commands that erase take turns, so that no two wait for each
--- other.
+-- Erasing visitors, pages and apps. Commands that erase take turns (EraseTurn), so that two of them
+-- cannot deadlock.
 
 -- name: EraseTurn :exec
--- Waits until no other transaction erases, and blocks other erasures until the transaction ends.
--- Every erasure updates this row: without this statement, an erasure would wait for the row while it
--- already holds locks on sites. The statement is separate and follows EraseBegin, so that
--- EraseBegin's settings apply to it.
+-- Waits for other erasures, and blocks later ones until this transaction ends. Every erasure also
+-- updates this row later. Without this statement, an erasure would wait for the row while it already
+-- holds locks on sites. This is a separate statement after EraseBegin, so that EraseBegin's settings
+-- apply while it waits.
 SELECT value
 FROM epochs
 WHERE name = 'erasures'
 FOR UPDATE;
 
 -- name: AppDaysHold :exec
--- Blocks visits of past days to an app until the transaction ends. No other visit can count on a day
--- before the last day of its site.
+-- Blocks visits of past days to an app until the transaction ends. Only these visits can count on a
+-- day before the last counted day of their site.
 SELECT hold_app_days(@app_id::integer);
 
 -- name: VisitorTargets :many
--- The targets of an app where a visitor was counted under any of these addresses, with the visitor's
--- rank and days there. Looks up one target at a time by the key, because a join would read the
--- visitors of all apps.
+-- The targets of an app where a visitor was counted under any of these addresses. Each row has the
+-- visitor's rank, first day and last day at the target. Looks up one target at a time by the key,
+-- because a join would read the visitors of all apps.
 SELECT p.uri, v.ip, v.rank, v.first_day, v.last_day
 FROM pages AS p
 CROSS JOIN LATERAL (
@@ -66,9 +66,10 @@ WHERE v.page_id = @site
   ));
 
 -- name: PersonIDs :many
--- Returns the given ids that have rows in people, and the ids that a valid row links to them, in
--- either direction. If the query is repeated with its own result until it finds no more ids, the
--- result contains all ids of the persons. Reads all people of the app.
+-- Returns the given ids that have rows in people, and the ids that a row links with a given id, in
+-- either direction. A row of the previous period is ignored if its id has a row in the present
+-- period. The caller repeats the query with the returned ids until no id is new. Then it has all ids
+-- of the persons. Reads all people of the app.
 SELECT DISTINCT unnest(ARRAY[p.id, coalesce(p.person, p.id)])::inet AS id
 FROM people AS p
 WHERE p.app_id = @app_id
@@ -84,7 +85,8 @@ FROM find_people(ARRAY[@app_id::integer], ARRAY[@id::inet]) AS f
 ORDER BY step;
 
 -- name: VisitorErase :one
--- Removes a visitor's addresses from some sites. Returns the number of targets.
+-- Removes a visitor's addresses from some sites and their pages. Returns the number of deleted rows
+-- of visitors, which is one for each target and address.
 SELECT erase_visitor(@app_id, @sites::bigint[], @ips::inet[])::bigint AS targets;
 
 -- name: PeopleErase :exec
@@ -111,7 +113,7 @@ SELECT delete_app_people(@app_id);
 SELECT delete_app_rows(@app_id);
 
 -- name: AppRestDelete :exec
--- Deletes the other rows of an app, except its row in apps.
+-- Deletes all remaining rows of an app, except its row in apps and the rights of accounts.
 SELECT delete_app_rest(@app_id);
 
 -- name: AppClose :exec

@@ -25,32 +25,33 @@ WHERE id = @id
   AND held_until = sqlc.narg(held);
 
 -- name: AppHashed :exec
--- Ends the hold once the hashes are stored. hashed_from is the first day whose sketches contain hashes. The sketches
--- of earlier days contain addresses.
+-- Ends the hold of an app whose hashes are stored. hashed_from is the first day whose sketches were made from
+-- hashes. The sketches of earlier days were made from addresses.
 UPDATE apps
 SET held_until  = NULL,
     hashed_from = @hashed_from
 WHERE id = @id;
 
 -- name: AddressesList :one
--- Lists the addresses of an app's visitors, and returns how many there are.
+-- Lists the addresses of an app's visitors in a temporary table, and returns their number.
 SELECT list_addresses(@app_id::integer)::bigint AS addresses;
 
 -- name: AddressesListed :many
--- The next portion of listed addresses.
+-- The next addresses in the list of AddressesList: at most @most, after the place @after.
 SELECT a.ip::inet AS ip
 FROM listed_addresses(@after::bigint, @most::integer) AS a (ip);
 
 -- name: HashesNote :exec
--- Stores the hashes of addresses. Both arrays are one table.
+-- Stores the hashes of addresses for VisitorsHash. The arrays are the columns of one table.
 SELECT note_hashes(@ips::inet[], @hashes::inet[]);
 
 -- name: VisitorsHash :one
--- Replaces the addresses by their hashes in all counted rows, and returns hashed_from.
+-- Replaces the addresses of an app's visitors with the stored hashes, in all counted rows. Returns hashed_from for
+-- AppHashed.
 SELECT hash_visitors(@app_id::integer)::integer AS hashed_from;
 
 -- name: InboxAddresses :many
--- The rows of the inbox that wait for an app, with their visitors.
+-- The rows of the inbox with visits of an app that are not counted yet, and their visitors.
 SELECT number, ips
 FROM inbox
 WHERE app_id = @app_id;

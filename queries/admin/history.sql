@@ -18,12 +18,12 @@ WHERE d.app_id = @app_id
   AND d.site = split_part(@uri, '/', 1);
 
 -- name: HistoryRead :exec
--- Collects lines of an import.
+-- Collects lines of an import, which HistoryPut stores.
 SELECT read_history(@sites::text[], @uris::text[], @days::integer[], @page_views::bigint[], @visits::bigint[], @visitors::bigint[],
                     @new_visitors::bigint[], @by_visit::bigint[], @by_visitor::bigint[]);
 
 -- name: HistoryPut :one
--- Stores the collected lines.
+-- Stores the lines that HistoryRead has collected.
 SELECT coalesce(h.import_id, 0)::integer AS import_id, coalesce(h.rows, 0)::bigint AS rows, coalesce(h.added, 0)::bigint AS added,
        coalesce(h.replaced, 0)::bigint AS replaced, coalesce(h.same, 0)::bigint AS same,
        coalesce(h.first_day, 0)::integer AS first_day, coalesce(h.last_day, 0)::integer AS last_day, coalesce(h.hidden, 0)::bigint AS hidden,
@@ -32,7 +32,7 @@ SELECT coalesce(h.import_id, 0)::integer AS import_id, coalesce(h.rows, 0)::bigi
 FROM put_history(@app_id::integer, @source::text, @files::text[], @are_parts::boolean, @to_totals::boolean) AS h;
 
 -- name: HistoryFirst :many
--- The stored rows of the first days. -1 means unknown.
+-- The first 20 rows of the import of this transaction, in order of day. -1 means unknown.
 SELECT h.uri::text AS uri, h.day_id::integer AS day_id, coalesce(h.page_views, -1)::bigint AS page_views, coalesce(h.visits, -1)::bigint AS visits,
        coalesce(h.visitors, -1)::bigint AS visitors, coalesce(h.new_visitors, -1)::bigint AS new_visitors
 FROM first_history(20) AS h;
@@ -59,7 +59,7 @@ SELECT i.id, i.imported_at, i.source, i.files, min(d.day_id)::integer AS first_d
 FROM history_imports AS i
 JOIN history_days AS d ON d.app_id = i.app_id AND d.import_id = i.id
 WHERE i.app_id = @app_id
-GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell, the table is a view, which has no key
+GROUP BY i.id, i.imported_at, i.source, i.files -- in a cell, history_imports is a view without a key, so each column must be listed
 ORDER BY i.id DESC;
 
 -- name: HistoryRemove :one

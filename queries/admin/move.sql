@@ -8,7 +8,7 @@ SET moving_to = @cell
 WHERE id = @id;
 
 -- name: MoveTakeBack :exec
--- Cancels the move, unless the app has left, or is moving to another cell.
+-- Cancels the move of an app, unless the app has left, or is moving to another cell.
 UPDATE apps
 SET moving_to = NULL
 WHERE id = @id
@@ -43,10 +43,11 @@ SELECT nextval('logs_id_seq')::bigint AS id
 FROM generate_series(1, @logs::integer);
 
 -- name: MoveTables :many
--- The tables that an export leaves out, and how to read the rows of an app. Webhooks keep their ids, because
--- their calls are signed with the ids. Logs get new ids from LogNumbers, and other rows refer to these.
--- numbered is true if the rows get new ids when they are written. In the positions of calls, the name of the key
--- replaces the key's id: MoveCalls puts the new id in.
+-- The tables in @names, which an export leaves out, and for each a COPY statement that reads the rows of an app.
+-- numbered is true if the rows get new ids when they are written. Webhooks keep their ids, because their calls
+-- are signed with these ids. Logs get new ids from LogNumbers, because other rows refer to the ids of logs. In
+-- the positions of calls, the name of the key replaces the key's id. MoveCalls then replaces the name by the new
+-- id.
 SELECT t.name::text AS name, t.columns::text[] AS columns, (t.number IS NOT NULL)::boolean AS numbered,
        format('COPY (SELECT %s FROM %I AS t WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)',
               (SELECT string_agg(CASE
@@ -75,7 +76,7 @@ FROM (
 ORDER BY t.place;
 
 -- name: MoveCalls :exec
--- Replaces the name of a key in the positions of calls by the key's id here.
+-- Replaces the name of a key in the positions of calls by the key's id in this database.
 UPDATE positions AS p
 SET source = 'calls of key ' || k.id
 FROM keys AS k
@@ -84,16 +85,16 @@ WHERE p.app_id = @app_id
   AND p.source = 'calls of key ' || k.name;
 
 -- name: CarryBegin :exec
--- Creates the temporary table for copied rows that get new ids here.
+-- Creates the temporary table for copied rows that get new ids in this database.
 SELECT begin_carry(@name, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(@columns::text[]) WITH ORDINALITY AS c (name, place)));
 
 -- name: CarryEnd :exec
--- Writes the copied rows to their table.
+-- Writes the rows in the temporary table of CarryBegin to their final table.
 SELECT end_carry(@name, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(@columns::text[]) WITH ORDINALITY AS c (name, place)));
 
 -- name: MoveStub :one
--- Renames the row that remains of an app that was here before, so that the app's name is free. Accounts still
--- have rights to this row. Returns the id of the row, or 0 if there is none.
+-- Renames the row that remains of an app that was in this database before, so that the app's name is free.
+-- Accounts still have rights to this row. Returns the id of the row, or 0 if there is none.
 WITH stub AS (
     UPDATE apps
     SET name = 'moved-' || id
@@ -114,7 +115,8 @@ DELETE FROM apps
 WHERE id = @stub;
 
 -- name: MoveNoted :exec
--- Records that the app has arrived, but no row of its inbox yet. Also stores the key of the app's logs.
+-- Records that the app has arrived, and that no row of its inbox has been copied yet. Also stores the key of the
+-- app's logs.
 WITH keyed AS (
     UPDATE apps AS a
     SET log_key = @log_key
@@ -159,18 +161,19 @@ WHERE app_id = @app_id
 SELECT setval('webhooks_id_seq', greatest((SELECT max(w.id) FROM webhooks AS w), nextval('webhooks_id_seq')));
 
 -- name: MoveDailyBeside :one
--- Whether another app here, not the one that has arrived, uses keys of days.
+-- Whether an app in this database other than the app @id uses keys of days.
 SELECT EXISTS (SELECT FROM apps AS a WHERE a.id <> @id AND a.cell IS NULL AND a.visitor = 'daily')::boolean AS beside;
 
 -- name: DayKeyPut :exec
--- Sets the key for hashing visitors of a day. Only allowed if no other app here uses keys of days.
+-- Sets the key for hashing visitors of a day. The caller has checked that no other app in this database uses
+-- keys of days (MoveDailyBeside).
 INSERT INTO day_keys (day_id, key)
 VALUES (@day, @key)
 ON CONFLICT (day_id) DO UPDATE
     SET key = excluded.key;
 
 -- name: MoveLeave :exec
--- Makes the name refer to the cell that has the app now.
+-- Makes the name of an app that has moved refer to the cell that has the app now.
 UPDATE apps
 SET cell = moving_to
 WHERE id = @id;
@@ -186,7 +189,8 @@ DELETE FROM inbox
 WHERE app_id = @app_id;
 
 -- name: MoveEnd :exec
--- Completes a move: only the name and the rights of accounts remain of the app here.
+-- Completes the move of an app to a cell: in this database, only the app's name and the rights of accounts
+-- remain.
 UPDATE apps
 SET moving_to = NULL,
     log_key   = NULL

@@ -1,7 +1,7 @@
 -- Offsets, for operators.
 
 -- name: OffsetsList :many
--- The offsets of an app, in order of uri, and the part of each that is from history.
+-- The offsets of an app, in order of uri, and the part of each that is from history. Removed offsets are left out.
 SELECT uri, hot, pv, uv, history_hot, history_pv, history_uv
 FROM offsets
 WHERE app_id = @app_id
@@ -9,9 +9,10 @@ WHERE app_id = @app_id
 ORDER BY uri USING ~<~;
 
 -- name: OffsetsPut :many
--- Sets the manual part of the given offsets, or removes it (by_hand false). With of_history, also sets the part
+-- Sets the manual part of the given offsets, or removes it if by_hand is false. With of_history, also sets the part
 -- from history for all targets. Returns how many offsets are new, changed and unchanged, and lists at most 20 of
--- them: new and changed ones first, sites before pages, then the largest changes. The arrays are one table.
+-- them. New and changed ones are first, then sites before pages, then the largest changes. The arrays are the
+-- columns of one table.
 SELECT p.uri::text AS uri, p.was_hot::bigint AS was_hot, p.was_pv::bigint AS was_pv, p.was_uv::bigint AS was_uv,
        p.hot::bigint AS hot, p.pv::bigint AS pv, p.uv::bigint AS uv, p.is_new::boolean AS is_new,
        (p.is_new OR (p.was_hot, p.was_pv, p.was_uv) <> (p.hot, p.pv, p.uv))::boolean AS differs,

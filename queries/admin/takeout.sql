@@ -5,12 +5,12 @@
 SELECT set_config('footfall.takeout_secret', @id::text, true);
 
 -- name: TakeoutNews :exec
--- Sets, for the transaction, the tags of the last batches, as a JSON list of rows.
+-- Sets, for the transaction, the sums by tag that are not in tag_days yet, as a JSON list of rows.
 SELECT set_config('footfall.takeout_news', @rows::text, true);
 
 -- name: TakeoutParts :many
--- The files of an export with their descriptions and columns, and how to read them for an app. Files
--- that the others refer to are first.
+-- The files of an export with their descriptions and columns, and for each a COPY statement that
+-- reads the rows of an app. Files that other files refer to are first.
 SELECT p.name::text                                                                      AS name,
        obj_description(p.oid, 'pg_class')::text                                          AS about,
        (p.name = ANY ('{erased_visitors,erased_visits,ignored,people,sketches,visitors,visits}'))::boolean AS of_visitors,
@@ -60,9 +60,9 @@ SELECT close_day(@day::integer);
 SELECT begin_load();
 
 -- name: LoadCopy :one
--- The COPY statement for a file of an export with these columns: to the temporary table that
--- begin_load() made for the file, or else directly to the final table. A file without a takeout_ view
--- has the name and columns of its table.
+-- The COPY statement for a file of an export with these columns. It writes to the temporary table
+-- that begin_load() has created for the file. If there is no such table, it writes directly to the
+-- final table. A file without a takeout_ view has the name and columns of its table.
 SELECT CASE
            WHEN to_regclass('pg_temp.loaded_' || @name::text) IS NOT NULL
            THEN format('COPY %I (%s) FROM STDIN (FORMAT csv, HEADER)', 'loaded_' || @name::text, c.names)
@@ -83,12 +83,12 @@ FROM (
 ) AS c;
 
 -- name: LoadNumber :exec
--- Assigns ids to the copied targets and tags.
+-- Assigns ids of this database to the copied targets and tags.
 SELECT number_load();
 
 -- name: LoadedNumbers :many
--- The ids that targets or tags have in the files of an export, in order, and their ids here. For
--- targets, also the id of the site here (0: the target is a site).
+-- The ids that targets or tags have in the files of an export, in order, and their ids in this
+-- database. For targets, also the site's id in this database (0: the target is a site).
 SELECT old::bigint AS old, new::bigint AS new, site::bigint AS site
 FROM loaded_numbers(@tags, @after, @portion);
 

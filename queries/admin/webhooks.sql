@@ -17,7 +17,8 @@ WHERE app_id = @app_id
 ORDER BY id;
 
 -- name: WebhookRemove :one
--- Removes a webhook of an app by its id. No row if it does not exist.
+-- Removes a webhook of an app by its id, and returns its target. No row if the webhook does not
+-- exist.
 DELETE FROM webhooks
 WHERE app_id = @app_id
   AND id = @id

@@ -1,8 +1,8 @@
--- Cells: databases of a Citus cluster, whose tables are on one of its nodes. See
+-- Cells: each is a database of a Citus cluster, with its tables on one of the nodes. See
 -- migrations/cell/cell.sql. Most of these queries run on the coordinator.
 
 -- name: CellMake :exec
--- Creates the schema of a cell's tables, before the steps.
+-- Creates the schema of a cell's tables, before the steps that create the tables.
 CREATE SCHEMA IF NOT EXISTS cell;
 
 -- name: CellMove :exec
@@ -10,8 +10,8 @@ CREATE SCHEMA IF NOT EXISTS cell;
 SELECT citus_schema_move('cell'::regnamespace, @host::text, @port::integer, 'force_logical');
 
 -- name: CellLook :one
--- The size of a cell, the number of its apps, the standbys of the node with its tables, and whether it
--- is being moved. Names of standbys are empty unless the role is a superuser or a member of
+-- The size of a cell, the number of its apps, the standbys of the node with its tables, and whether
+-- the cell is being moved. Names of standbys are empty unless the role is a superuser or a member of
 -- pg_read_all_stats.
 SELECT pg_database_size(current_database())::bigint                                      AS bytes,
        (SELECT count(*) FROM apps WHERE deleted_at IS NULL AND cell IS NULL)::integer    AS apps,
@@ -30,7 +30,8 @@ SELECT pg_database_size(current_database())::bigint                             
        )::boolean                                                                        AS moves;
 
 -- name: CellToday :one
--- The visits that the apps of a cell have counted today. Each app's day is the day in its time zone.
+-- The number of visits that the apps of a cell have counted today. Each app's day is the day in its
+-- time zone.
 SELECT coalesce(sum(d.hot), 0)::bigint AS hot
 FROM apps AS a
 JOIN pages AS s ON s.app_id = a.id AND s.site_id IS NULL
@@ -43,8 +44,8 @@ SELECT (sum(pg_database_size(oid)) + (SELECT coalesce(sum(size), 0) FROM pg_ls_w
 FROM pg_catalog.pg_database;
 
 -- name: ClusterNodes :many
--- The nodes that this database knows, the coordinator first, whether each is this one, and whether it
--- responded when it was last checked.
+-- The nodes that this database knows, the coordinator first. is_here is true for the node of this
+-- session. isactive is true for a node that responded when it was last checked.
 SELECT n.nodeid, n.nodename, n.nodeport, (n.groupid = l.groupid)::boolean AS is_here, n.isactive
 FROM pg_dist_node AS n
 CROSS JOIN pg_dist_local_group AS l
@@ -52,7 +53,7 @@ WHERE n.noderole = 'primary'
 ORDER BY n.groupid;
 
 -- name: ClusterBehind :many
--- The nodes that do not know about the changes of other nodes yet. Citus informs them within some
+-- The active nodes that do not have the present list of nodes yet. Citus sends it to them within some
 -- seconds, once they respond.
 SELECT nodename AS host, nodeport AS port
 FROM pg_dist_node
@@ -62,7 +63,7 @@ WHERE noderole = 'primary'
 ORDER BY groupid;
 
 -- name: ClusterUnreached :many
--- The pairs of nodes that cannot connect. Runs on the coordinator.
+-- The pairs of nodes whose first node cannot connect to the second one. Runs on the coordinator.
 SELECT from_nodename::text AS from_host, from_nodeport::integer AS from_port, to_nodename::text AS to_host, to_nodeport::integer AS to_port
 FROM citus_check_cluster_node_health()
 WHERE result IS NOT TRUE;
@@ -80,8 +81,8 @@ SELECT citus_add_node(@host::text, @port::integer);
 SELECT citus_update_node(@id::integer, @host::text, @port::integer, true, 5000);
 
 -- name: NodeForget :exec
--- Deletes Citus's records of leftovers that moves have left on a node. Runs before the node is
--- removed: after that, Citus could not clean up these leftovers, and they would block all moves.
+-- Deletes Citus's records of leftovers of moves on a node. Runs before the node is removed. Otherwise
+-- Citus could not clean up these leftovers, and they would block all moves.
 DELETE FROM pg_dist_cleanup
 WHERE node_group_id IN (
     SELECT groupid
@@ -96,7 +97,8 @@ FROM pg_dist_node
 WHERE nodeid = @id;
 
 -- name: NodeItself :one
--- The address at which this node connects to itself, whether it can, and whether it is a standby.
+-- The address at which this node connects to itself, whether this connection works, and whether the
+-- node is a standby.
 SELECT current_setting('citus.local_hostname')::text AS host,
        current_setting('port')::integer              AS port,
        citus_check_connection_to_node(current_setting('citus.local_hostname'), current_setting('port')::integer)::boolean AS connects,
@@ -114,8 +116,8 @@ WHERE starts_with(datname, @beginning)
 ORDER BY datname;
 
 -- name: CellRelease :exec
--- Makes services of many cells disconnect from a cell that is being dropped, for as long as this
--- session lasts.
+-- Makes services of many cells disconnect from a cell that is being dropped, and stay disconnected
+-- until this session ends.
 SELECT pg_advisory_lock(hashtext('footfall.release_cell'), hashtext(@database::text));
 
 -- name: CellsServed :many

@@ -1,5 +1,5 @@
 -- The parts of Citus and migrations/cell/cell.sql that queries/cell.sql and queries/cells/ use, and goose's
--- table. Only for sqlc, which does not know them. This file is never executed.
+-- table. They are declared only for sqlc, which does not know Citus and goose. This file is never executed.
 CREATE TABLE goose_db_version (id integer NOT NULL, version_id bigint NOT NULL, is_applied boolean NOT NULL, tstamp timestamp NOT NULL);
 CREATE TABLE pg_dist_node (nodeid integer NOT NULL, groupid integer NOT NULL, nodename text NOT NULL, nodeport integer NOT NULL, noderole text NOT NULL, isactive boolean NOT NULL, metadatasynced boolean NOT NULL);
 CREATE TABLE pg_dist_shard (logicalrelid regclass NOT NULL, shardid bigint NOT NULL);

@@ -5,14 +5,15 @@
 SELECT make_log_key(@app_id, @fresh)::bytea AS log_key;
 
 -- name: LogDayKeys :many
--- Returns the keys of days, for the hashes of daily apps' lines.
+-- Returns the keys of days, for hashing log lines of apps whose visitor setting is daily.
 SELECT day_id, key
 FROM day_keys;
 
 -- name: CountedLinesGet :many
--- Returns the version of each hour for each compared server, that is, how many lines were ever counted. Also returns
--- blocks with lines after the version that the caller already has: at most @most blocks for each hour and server.
--- hours, servers and versions are one table of the caller's versions. If compared is '', all servers are compared.
+-- For each hour in all_hours, returns the version of each compared server: the number of lines that were ever counted.
+-- Also returns the blocks of counted lines that the caller does not have yet, at most @most blocks for each hour and
+-- server. hours, servers and versions are the columns of one table: the versions that the caller has. The compared
+-- servers are @compared and the unnamed server, or all servers if @compared is ''.
 SELECT h.hour, s.server, s.version, s.gone, coalesce(b.first, 0)::bigint AS first, coalesce(b.hashes, '')::bytea AS hashes
 FROM log_hours AS h
 CROSS JOIN LATERAL (
@@ -27,7 +28,7 @@ LEFT JOIN LATERAL (
     WHERE l.app_id = h.app_id
       AND l.hour = h.hour
       AND l.server = s.server
-      AND l.first > coalesce(k.version, 0) - 200 -- a block has fewer lines
+      AND l.first > coalesce(k.version, 0) - 200 -- a block has fewer than 200 lines
       AND l.first + octet_length(l.hashes) / 8 > coalesce(k.version, 0)
     ORDER BY l.first
     LIMIT @most::integer
@@ -55,7 +56,7 @@ WHERE app_id = @app_id
   AND inode = ANY (@inodes::text[]);
 
 -- name: ReadLogsBegin :exec
--- Records that a run reads files. If `import forget` deletes these rows, ReadLogsEnd changes nothing.
+-- Records that a run reads files. If `import forget` deletes these rows during the run, ReadLogsEnd changes nothing.
 INSERT INTO read_logs (app_id, options, inode, run)
 SELECT @app_id, @options, i.inode, @run
 FROM (SELECT unnest(@inodes::text[]) AS inode) AS i
@@ -66,7 +67,8 @@ ON CONFLICT (app_id, options, inode) DO UPDATE
         read_at = now();
 
 -- name: ReadLogsEnd :exec
--- Records how far files were counted, and the states of files that were counted to their end. The arrays are one table.
+-- Records how far files were counted, and the states of files that were counted to their end. The arrays are the
+-- columns of one table.
 UPDATE read_logs AS r
 SET state = f.state,
     place = f.place,

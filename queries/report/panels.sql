@@ -14,8 +14,8 @@ SELECT t.app::text              AS app,
 FROM report.apps_today(@apps::text[]) AS t;
 
 -- name: PanelSites :many
--- The sites of an app in a date range, and their uniques in the compared days of the range and in the
--- previous period.
+-- The sites of an app in a date range. Each site also has its uniques in the compared days of the range
+-- and in the previous period.
 SELECT s.site::text               AS site,
        s.today::bigint            AS today,
        s.uniques::bigint          AS uniques,
@@ -30,8 +30,8 @@ FROM report.sites_between(@app::text, @from_day::integer, @to_day::integer, @day
 
 -- name: PanelNumbers :many
 -- The first row has the numbers of a page or site in a date range. If a previous period is requested,
--- the last row has its numbers. The row between them has the numbers of the compared days, unless these
--- are all days.
+-- the last row has the numbers of that period. If the compared days are not the whole range, a row
+-- between them has the numbers of the compared days.
 SELECT n.first_day::integer   AS first_day,
        n.last_day::integer    AS last_day,
        coalesce(n.uniques, -1)::bigint AS uniques,
@@ -64,8 +64,9 @@ FROM report.totals(@app::text, @target::text) AS t;
 
 -- name: PanelChart :many
 -- The numbers of a page or site by day, week or month, with the visitors of the previous period and the
--- notes about these days: the site's notes, and if allowed, the notes for all sites of the app. -1: no
--- day of the period was counted.
+-- notes about these days. Notes are those about the site and, if notes_of_all is true, those about the
+-- whole app. The numbers are -1 for a period that ended before the site's first counted day. For all
+-- sites of an app together, only hot is known.
 SELECT c.first_day::integer      AS first_day,
        c.last_day::integer       AS last_day,
        coalesce(c.visitors, -1)::bigint     AS visitors,
@@ -83,8 +84,9 @@ SELECT c.first_day::integer      AS first_day,
 FROM report.periods(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer, @compared_from::integer, @compared_to::integer) AS c;
 
 -- name: PanelPages :many
--- The top pages of an app, or of one site, in a date range, and their uniques in the compared days of
--- the range and in the previous period. Pages with equal numbers are in order of page_id.
+-- The top pages of an app, or of one site, in a date range. Each page also has its uniques in the
+-- compared days of the range and in the previous period. Pages with equal numbers are in order of
+-- page_id.
 SELECT t.uri::text                AS uri,
        coalesce(t.uniques, -1)::bigint AS uniques,
        t.new_visitors::bigint     AS new_visitors,
@@ -136,8 +138,8 @@ SELECT w.day_id::integer       AS day,
 FROM report.who_came(@app::text, @target::text, @from_day::integer, @to_day::integer, @n::integer, nullif(@after_day::integer, 0), nullif(@after::text, '')::inet) AS w;
 
 -- name: PanelTags :many
--- The values of a tag for the visitors of a page or site in a date range, in its compared days, and in
--- the previous period. The last row has the visitors without a value.
+-- The values of a tag for the visitors of a page or site: in a date range, in the compared days of the
+-- range, and in the previous period. The last row has the visitors without a value.
 SELECT t.value::text         AS value,
        t.pv::bigint          AS pv,
        t.newcomers::bigint   AS newcomers,
@@ -155,8 +157,8 @@ SELECT t.uri::text         AS uri,
 FROM report.tag_pages(@app::text, @name::text, @value::text, @from_day::integer, @to_day::integer, @n::integer, @site::text) AS t;
 
 -- name: PanelToldPages :many
--- Pages of a site as other tools have counted them in a date range, the most viewed first: the sum of
--- daily visitors, and page views. -1 means unknown.
+-- Pages of a site as other tools have counted them in a date range, the most viewed first. pv is the sum
+-- of daily visitors, and hot is page views. -1 means unknown.
 SELECT h.target AS uri,
        coalesce(CASE WHEN count(*) = count(h.visitors)   THEN sum(h.visitors)   END, -1)::bigint AS pv,
        coalesce(CASE WHEN count(*) = count(h.page_views) THEN sum(h.page_views) END, -1)::bigint AS hot
@@ -176,16 +178,16 @@ SELECT report.here(@app::text, @target::text)::bigint          AS visitors,
        (extract(epoch FROM here_lasts()) / 60)::integer AS minutes;
 
 -- name: PanelOnePage :many
--- How many visitors of a site saw only one page, counted per day. unknown is the number of visitors in
--- sums, who may have seen one page or several.
+-- How many visitors of a site saw only one page on a day, counting each visitor once a day. unknown
+-- counts the visitors who only saw (other) or (deleted), each of which may be several pages.
 SELECT o.visits::bigint   AS visits,
        o.one_page::bigint AS one_page,
        o.unknown::bigint  AS unknown
 FROM report.one_page_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS o;
 
 -- name: PanelGoals :many
--- How many visitors of a site reached goals, in total, or by day or by the values of a tag, and the
--- total number of visitors.
+-- The number of visitors of a site who reached each goal, and the number of all visitors. The numbers
+-- are totals, or by day, or by the values of a tag.
 SELECT g.goal::text          AS goal,
        g.value::text         AS value,
        g.visitors::bigint    AS visitors,
@@ -193,8 +195,8 @@ SELECT g.goal::text          AS goal,
 FROM report.goals_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], nullif(@goal::text, ''), nullif(@split::text, ''), @n::integer) AS g;
 
 -- name: PanelFunnel :many
--- How many visitors of a site completed each step and all earlier ones by the end of a date range, and
--- how many of them completed all on the same day.
+-- How many visitors of a site completed each step and all earlier ones by the end of a date range.
+-- same_day is how many of them did this on one day.
 SELECT f.place::integer   AS place,
        f.step::text       AS step,
        f.visitors::bigint AS visitors,

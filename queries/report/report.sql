@@ -2,7 +2,7 @@
 -- 20190629. A range includes both ends.
 
 -- name: SitesAfter :many
--- The sites of an app, in order of name, after a given one.
+-- The sites of an app, in order of name, after the name @after.
 SELECT s.uri AS site, s.pv::bigint AS pv, s.uv::bigint AS uv, s.hot::bigint AS hot, s.counted_pv, s.counted_uv, s.counted_hot, s.since
 FROM totals AS s
 WHERE s.site_id IS NULL
@@ -15,11 +15,13 @@ LIMIT @n;
 -- name: PagesAfter :many
 -- The pages of an app, or of one site, in order of uri, after the uri @after, with their numbers in a date range.
 -- Pages without visits in the range are included. A page is listed if its path contains @part, in lower case, or its
--- title contains @find. For the comparison, each page has its uniques in the range from before_from to before_to
--- (before_to 0: none), and its uniques in the first range up to compared_to (0: up to its last day). The index has
--- only the first 200 characters of uris, but their order is that of the whole uris. targets_sums has no uniques if
--- the previous visits of some visitors are unknown. Then report.numbers computes them, because the service may not
--- read the tables that this needs.
+-- title contains @find.
+--
+-- For the comparison, each page has its uniques in the range from before_from to before_to (before_to 0: no
+-- comparison). It also has its uniques in the days of the date range up to compared_to (0: in the whole range). The
+-- index contains only the first 200 characters of uris, which are in the same order as the whole uris. targets_sums
+-- returns no uniques if the previous visits of some visitors are unknown. Then report.numbers computes the uniques,
+-- because the service may not read the tables that this needs.
 WITH listed AS MATERIALIZED (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -97,8 +99,8 @@ LIMIT @n;
 
 -- name: FirstMinute :one
 -- When the first visitors of a site came on a day, in minutes since midnight (-1: unknown). Only the hour of a visit
--- is stored. The minute is that of the site's creation, if the site was created in this hour of this day. Otherwise
--- it is 0.
+-- is stored. If the site was created in this hour of this day, the minute is that of its creation. Otherwise the
+-- minute is 0.
 SELECT coalesce(60 * f.hour + CASE WHEN date_trunc('hour', s.made) = f.day + f.hour * interval '1 hour' THEN extract(minute FROM s.made) ELSE 0 END,
                 -1)::integer AS minute
 FROM (
@@ -131,8 +133,9 @@ SELECT NOT EXISTS (
 ) AS kept;
 
 -- name: VisitorOf :one
--- The visitor with this rank at a target. If addresses are given: the rank and days of the visitor at the target who
--- is stored under the first matching address. No row if the visitor does not exist, or was erased.
+-- The visitor with the rank @rank at a target. If @stored is not null: the visitor at the target who is stored under
+-- the first matching address of @stored. erased is true if the visitor with the rank was erased. No row if no
+-- visitor had the rank, or if no address matches.
 SELECT r.rank::bigint                    AS rank,
        coalesce(r.visitor, '::')::inet   AS visitor,
        coalesce(r.first_day, 0)::integer AS first_day,
@@ -152,9 +155,9 @@ UNION ALL
  LIMIT 1);
 
 -- name: UniquesOf :one
--- The number of distinct visitors in a date range, and the accuracy of this number. They are the visitors of one
+-- The number of distinct visitors in a date range, and the accuracy of this number. Counts the visitors of one
 -- target, of at least one of several targets, or of at least one page whose uri starts with a prefix. Several
--- targets need not all exist. No row if the app or a single target does not exist.
+-- targets need not all exist. No row if a single target does not exist. Fails if the app does not exist.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques(@app::text, (@targets::text[])[1], @from_day::integer, @to_day::integer) AS u
 WHERE cardinality(@targets::text[]) = 1
@@ -168,8 +171,8 @@ FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day
 WHERE @prefix::text <> '';
 
 -- name: FilterPanels :many
--- Several parts of a filtered report on a site's visitors, in one pass over their rows. The last row is the part
--- "since". If its day is not 0, it is the only row. -1 means unknown.
+-- The requested parts of a filtered report on a site's visitors, in one pass over their rows. The part "since", if
+-- requested, is the last row. If its day is not 0, it is the only row. -1 means unknown.
 SELECT p.part::text                        AS part,
        coalesce(p.day_id, 0)::integer      AS day,
        coalesce(p.name, '')::text          AS name,
@@ -181,8 +184,8 @@ FROM filter_panels(@app::text, @target::text, @from_day::integer, @to_day::integ
                    @names::text[], @period::text, @n::integer, @n::integer) AS p;
 
 -- name: PageFirst :many
--- The page of an app that was counted first, and when. No row if the app has no pages. For an app with more than
--- 1,000 pages, it is the first of any 1,000 of them.
+-- The page of an app that was counted first, and the time when it was created. No row if the app has no pages. For
+-- an app with more than 1,000 pages, it is the first of any 1,000 of them.
 SELECT s.uri, s.created_at AS at
 FROM (
     SELECT p.id, p.uri, p.created_at

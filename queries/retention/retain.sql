@@ -8,11 +8,12 @@ FROM epochs
 WHERE name = 'retention';
 
 -- name: RetentionNote :exec
--- Records that retention has completed on a day. Fails if the day has not started yet.
+-- Records that retention has completed on a day. Fails if the day is more than one day after the
+-- present day in the time zone where days begin last.
 SELECT note_retention(@day);
 
 -- name: RetentionApps :many
--- Each app's retention settings, and from which day on its visits are kept so far.
+-- Each app's retention settings, and the first day whose visits the app keeps so far.
 SELECT a.id, a.name, a.retain_days, a.forget_days,
        coalesce(k.from_day, 0)::integer    AS from_day,
        coalesce(k.gone_before, 0)::integer AS gone_before,
@@ -40,8 +41,8 @@ SELECT EXISTS (
 SELECT close_day(@day)::boolean AS closed;
 
 -- name: ReturnsPack :one
--- Packs some rows of returns on closed days, in order of target from @from_page on. Returns the
--- number of packed rows (0: none are left) and the last target.
+-- Packs some rows of open_returns of closed days, in order of target from @from_page on. Returns
+-- the number of packed rows (0: none are left) and the last target.
 SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
 FROM pack_returns(@from_page::bigint, @n::integer) AS p;
 
@@ -63,12 +64,12 @@ ORDER BY app_id, day;
 SELECT make_tops(@only_app::integer, @only_day::integer);
 
 -- name: VisitsKeepFrom :exec
--- Releases an app's visits of days before this one for deletion.
+-- Allows the deletion of an app's visits of days before @day.
 SELECT keep_visits_from(@app, @day);
 
 -- name: DayIsKept :one
--- Whether any app still keeps its visits of a day. The arrays are one table: apps, and the first
--- day that each keeps.
+-- Whether any app still keeps its visits of a day. The arrays are the columns of one table: apps,
+-- and the first day that each app keeps.
 SELECT EXISTS (
     SELECT
     FROM (SELECT unnest(@apps::integer[]) AS app_id, unnest(@from_days::integer[]) AS from_day) AS k
@@ -102,12 +103,12 @@ WHERE p.day = @day::integer;
 
 -- name: DayDrop :one
 -- Drops the partition of a closed day. Returns false if the partition does not exist, or if an app
--- keeps visits of the day, for example because the app has just counted some. Fails (FaultBusy)
--- instead of waiting.
+-- keeps visits of the day. An app may have just counted some. Fails (FaultBusy) instead of waiting
+-- for more than some seconds.
 SELECT drop_visits_day(@day)::boolean AS dropped;
 
 -- name: VisitsDelete :one
--- Deletes some visits of an app on a day that it no longer keeps, by page from @from_page on.
+-- Deletes some visits of an app on a day that the app no longer keeps, by page from @from_page on.
 SELECT g.deleted::bigint AS deleted, g.last_page::bigint AS last_page
 FROM delete_unkept_visits(@app::integer, @day::integer, @from_page::bigint, @n::integer) AS g;
 
@@ -120,9 +121,10 @@ WHERE app_id = @app_id
   AND from_day >= @day;
 
 -- name: VisitorsUnseen :many
--- The visitors who have not visited a site or its pages since a day, with a row for the site and
--- one for each page, by site and visitor. Visitors with low ranks are first. A row of
--- erased_visitors covers many consecutive ranks, so it is written once for many visitors.
+-- Rows of visitors who have not visited a site since the day @before. Each visitor has one row for
+-- the site, and one for each visited page. Visitors with low ranks at the site are first. A row of
+-- erased_visitors covers 256 consecutive ranks, so in this order it is written once for many
+-- visitors.
 SELECT coalesce(p.site_id, p.id)::bigint AS site_id, v.page_id, v.ip
 FROM pages AS p
 JOIN visitors AS v      ON v.page_id = p.id
@@ -143,8 +145,8 @@ WHERE p.app_id = @app_id
   AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= @before);
 
 -- name: VisitorsForget :one
--- Deletes the visitors of the list who have not visited again in the meantime. Both arrays are one
--- table.
+-- Deletes the listed visitors, except those who have visited again in the meantime. The arrays are
+-- the columns of one table.
 SELECT forget_visitors(@app, @before, @pages::bigint[], @ips::inet[])::bigint AS forgotten;
 
 -- name: LogLinesForget :one

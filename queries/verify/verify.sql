@@ -48,10 +48,11 @@ LEFT JOIN counters AS c ON c.page_id = p.id
 WHERE @app::text IN ('', a.name);
 
 -- name: VerifyNext :one
--- The next targets from the id @from_id on, in order: as many as have about @size rows in total, but at
--- least one and at most @many. Returns how many targets these are, the last one's id (0: none is left),
--- and the ids of the selected targets and sites. Targets of an app that is being deleted are not selected,
--- because its rows are deleted step by step.
+-- Reads the next targets from the id @from_id on: as many as have about @size rows in total, but at least
+-- one and at most @many. Returns how many targets these are, and the id of the last one (0: none is left).
+-- Also returns the ids of the selected targets and sites: those in the sample, of the app with this name
+-- or of all apps. Targets of an app that is being deleted are not selected, because the app's rows are
+-- deleted step by step.
 WITH following AS MATERIALIZED (
     SELECT p.id, p.site_id, p.app_id
     FROM pages AS p
@@ -66,7 +67,7 @@ WITH following AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT a.deleted_at IS NULL
                    AND @app::text IN ('', a.name)
-                   AND (@sampled::integer > 1048575 -- of 1,048,576
+                   AND (@sampled::integer > 1048575 -- sampled is out of 1,048,576
                         OR (hashtextextended(a.name || ' ' || (SELECT s.uri FROM pages AS s WHERE s.id = coalesce(f.site_id, f.id)), @seed::bigint) & 1048575) < @sampled)
                AS is_asked
     ) AS k
@@ -112,8 +113,8 @@ WHERE @app::text IN ('', a.name)
 ORDER BY a.id;
 
 -- name: VerifyNextPerson :one
--- Skips @skip rows of people after a key, and returns the key of the next row, in the table of one period.
--- app_id is 0 if there is no such row.
+-- Skips @skip rows of people after a key, in the table of one period, and returns the key of the next row.
+-- app_id is 0 if there is no next row.
 SELECT coalesce((array_agg(n.app_id))[1], 0)::integer AS app_id, coalesce((array_agg(n.id))[1], '::')::inet AS id
 FROM (
     SELECT p.app_id, p.id
@@ -135,8 +136,8 @@ SELECT n.verdicts, n.tags
 FROM tag_news AS n;
 
 -- name: VerifyHoursWaiting :many
--- The numbers of visitors and newcomers that will be added to the hours of some days. The arrays are one
--- table of waiting sums.
+-- The numbers of visitors and newcomers that will be added to the hours of some days. The arrays are the
+-- columns of one table: sums by tag that are not in tag_days yet.
 SELECT w.page_id::bigint AS page_id, w.day_id::integer AS day_id, sum(w.pv)::bigint AS pv, sum(w.newcomers)::bigint AS newcomers
 FROM (
     SELECT unnest(@pages::bigint[])     AS page_id,

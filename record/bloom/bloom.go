@@ -12,21 +12,21 @@
 //
 // # Parameters
 //
-// A key sets 1 to 6 bits in each of several 64-bit words: usually four words, but seven if the
-// memory is tight or the error very small. Each word is one cache line to fetch, and all lines are
-// fetched concurrently, so they cost about as much as one line. Because the bits of a word depend
-// on each other, the error is a little above that of a textbook filter, which spreads every bit
-// (2 % to 4 % more memory for the same error). But the error has a closed form, see shape.wordPasses,
-// from which sizes are computed. Filter.Stats instead estimates the error from the memory itself.
-// It takes a sample of words, computes the mean probability that a new key finds its bits set in a
-// word, and raises this to the power of the number of words per key.
+// A key sets 1 to 6 bits in each of several 64-bit words. There are four words per key, or seven if
+// the memory is tight or the error very small. Each word is one cache line to fetch, and all lines
+// are fetched concurrently, so they cost about as much as one line. The bits of a word depend on each
+// other, so the error is a little above that of a textbook filter, which spreads every bit. (For the
+// same error, the filter needs 2 % to 4 % more memory.) But the error has a closed form, from which
+// sizes are computed: see shape.wordPasses. Filter.Stats instead estimates the error from the memory
+// itself. From a sample of words it computes the mean probability that a new key finds its bits set
+// in a word. It raises this probability to the power of the number of words per key.
 //
 // # Growth
 //
-// A filter starts with one slice for Config.Keys keys. When that is full, a slice for twice as many
-// is added, as long as Config.MaxBytes allows it. A key is new only if no slice has it, so the
-// slices share the error: the first slice may use 10 % of the error, and each further slice 90 % of
-// the share of the slice before it. All shares together never exceed the whole error. If
+// A filter starts with one slice for Config.Keys keys. When that slice is full, a slice for twice as
+// many keys is added, as long as Config.MaxBytes allows it. A key is new only if no slice has it, so
+// the slices share the error. The first slice may use 10 % of the error, and each further slice 90 %
+// of the share of the slice before it. All shares together never exceed the whole error. If
 // Config.Keys do not fit with so small an error, the first slice may use the whole error. Such a
 // filter cannot grow, but it takes half the memory or less. See SizeFor.
 //
@@ -34,8 +34,8 @@
 //
 // Keys are 64-bit sums under a secret that is drawn when the process starts. So outsiders cannot
 // search for keys that collide, and a filter must not outlive its process. Two different keys have
-// the same sum with a probability of 2^-64, which adds 5e-11 to the error at a billion keys, far
-// below any supported error. So one sum is enough, and the places of all bits are derived from it.
+// the same sum with a probability of 2^-64. At a billion keys this adds 5e-11 to the error, far below
+// any supported error. So one sum is enough, and the places of all bits are derived from it.
 package bloom
 
 import (
@@ -73,9 +73,9 @@ const (
 type Filter struct {
 	config Config
 	chain  atomic.Pointer[chain]
-	grow   sync.Mutex // held while the chain is replaced; Has never takes it
+	grow   sync.Mutex // held while the chain is replaced; Has never takes this lock
 
-	// added counts the added keys, in enough places that cores do not wait for each other.
+	// added counts the added keys, in so many counters that cores do not wait for each other.
 	added [stripes]struct {
 		atomic.Uint64
 		_ [56]byte
@@ -125,7 +125,7 @@ func New(config Config) (*Filter, error) {
 func (f *Filter) Has(key Sum) bool {
 	c := f.chain.Load()
 	seen := c.saturated || c.has(key, len(c.slices))
-	runtime.KeepAlive(c) // the memory of the slices is freed with the chain
+	runtime.KeepAlive(c) // the memory of the slices is freed when nothing refers to their chain
 	return seen
 }
 
@@ -145,7 +145,8 @@ func (f *Filter) Add(key Sum) (added bool) {
 	return true
 }
 
-// has checks the first n slices, the largest first, because it has most of the keys.
+// has checks the first n slices. It starts with the last of them, which is the largest and has most
+// of the keys.
 func (c *chain) has(key Sum, n int) bool {
 	for i := n - 1; i >= 0; i-- {
 		if c.slices[i].has(key) {
@@ -155,15 +156,16 @@ func (c *chain) has(key Sum, n int) bool {
 	return false
 }
 
-// with returns the chain with one more slice, for a filter that has this number of keys.
+// with returns a copy of the chain with one more slice. keys is the present number of keys in the
+// filter.
 func (c *chain) with(s *slice, share float64, keys uint64) *chain {
 	return &chain{
 		slices: append(append([]*slice(nil), c.slices...), s),
 		fullAt: keys + s.plan.capacity,
-		// The stripes fill at about the same pace, so all compare the total at about the same time.
-		// With this mask they compare it at least 512 times in the life of a large slice. This
-		// costs a fraction of a nanosecond per key, and lets the slice exceed its capacity by at
-		// most 0.2 %.
+		// All stripes (counters in Filter.added) fill at about the same pace, so they all check the total
+		// at about the same time. With this mask, the total is checked at least 512 times until a large
+		// slice is full. The checks cost a fraction of a nanosecond per key, and the slice exceeds its
+		// capacity by at most 0.2 %.
 		checkMask: 1<<max(0, bits.Len64(s.plan.capacity>>15)-1) - 1,
 		bytes:     c.bytes + s.plan.bytes(),
 		share:     share,
@@ -173,8 +175,8 @@ func (c *chain) with(s *slice, share float64, keys uint64) *chain {
 // extend adds a slice to the full chain. If the memory does not allow another slice, the chain
 // becomes saturated. Other goroutines that find the last slice full wait for the lock. If they
 // continued while the goroutine with the lock was not scheduled, they could fill the slice until it
-// returns "maybe" for every key. The few keys that are still added to the full slice stay visible
-// there.
+// returns "maybe" for every key. The few keys that are still added to the full slice remain visible
+// in the full slice.
 func (f *Filter) extend(full *chain) {
 	f.grow.Lock()
 	defer f.grow.Unlock()
@@ -215,9 +217,9 @@ type Stats struct {
 	Saturated bool // Has returns true for every key, and Error is 1
 }
 
-// Stats describes the present filter. It is cheap enough for a metrics scrape: fill and error are
-// estimated from a sample of some thousand words of each slice. They show the state of the memory
-// and not the expectation of the formulas.
+// Stats describes the present filter. It is cheap enough for a metrics scrape: it estimates Fill and
+// Error from a sample of some thousand words of each slice. Fill and Error show the state of the
+// memory, and not the expectation of the formulas.
 func (f *Filter) Stats() Stats {
 	c := f.chain.Load()
 	defer runtime.KeepAlive(c)

@@ -7,13 +7,13 @@ const wordBytes = 8
 // shape is the number of words in which a key sets bits, and the number of bits in each.
 type shape struct{ words, bits int }
 
-// wordPasses returns the probability that a new key finds all its bits set in one of its words, if
-// keys have been written to each word load times on average.
+// wordPasses returns the probability that a new key finds all its bits set in a given word. load is
+// the average number of keys that have been written to a word.
 //
 // The number of keys that were written to a word has a Poisson distribution. A written key leaves i
-// given bits unset with probability C(64-i,bits)/C(64,bits). The distribution's generating function
-// turns this into the probability that all written keys left the i bits unset. Inclusion and
-// exclusion over the new key's bits turn that into the probability that all its bits are set.
+// given bits unset with probability C(64-i,bits)/C(64,bits). From this, the distribution's
+// generating function gives the probability that all written keys left the i bits unset. Inclusion
+// and exclusion over the new key's bits then give the probability that all of these bits are set.
 func (s shape) wordPasses(load float64) float64 {
 	passes := 0.0
 	for i := 0; i <= s.bits; i++ {
@@ -33,7 +33,7 @@ func (s shape) errorAt(bitsPerKey float64) float64 {
 	return math.Pow(s.wordPasses(load), float64(s.words))
 }
 
-// bitsPerKey returns the bits of memory that each key needs for this error.
+// bitsPerKey returns the bits of memory that each key needs if the filter has this error.
 func (s shape) bitsPerKey(errorRate float64) float64 {
 	low, high := 1.0, 1024.0
 	for range 50 {
@@ -47,7 +47,8 @@ func (s shape) bitsPerKey(errorRate float64) float64 {
 	return high
 }
 
-// The possible values of shape.words. Each has its own code, see slice.add.
+// fewWords and manyWords are the possible values of shape.words. Each has its own code, see
+// slice.add. maxBits is the maximum of shape.bits.
 const (
 	fewWords  = 4
 	manyWords = 7
@@ -71,18 +72,18 @@ func densest(words int, errorRate float64) (best shape, bitsPerKey float64) {
 type plan struct {
 	shape    shape
 	words    uint64
-	capacity uint64 // number of keys that it can hold within its error
+	capacity uint64 // number of keys that the slice can hold within its error
 }
 
 func (p plan) bytes() int64 { return int64(p.words) * wordBytes }
 
-// headroom is the part of the error for which a slice is planned. It is less than 1 because a slice
-// may get a few thousandths more keys than planned before it is found full.
+// headroom is the part of the allowed error for which a slice is planned. It is less than 1 because
+// a slice may get a few thousandths more keys than planned before it is found full.
 const headroom = 0.97
 
 // planSlice plans a slice for this number of keys, or for fewer if maxBytes cannot hold them all.
-// It prefers four words per key, which take less time. It chooses seven if they save a tenth of the
-// memory, or if four do not fit.
+// It prefers four words per key, which take less time. It chooses seven words if they save a tenth
+// of the memory, or if they need less memory and four words do not fit.
 func planSlice(keys uint64, errorRate float64, maxBytes int64) plan {
 	best, need := densest(fewWords, errorRate*headroom)
 	many, manyNeed := densest(manyWords, errorRate*headroom)
@@ -93,7 +94,7 @@ func planSlice(keys uint64, errorRate float64, maxBytes int64) plan {
 	words := min(wordsFor(keys, need), maxWords)
 	capacity := uint64(float64(words) * 64 / need)
 	if words == wordsFor(keys, need) {
-		capacity = max(capacity, keys) // rounding must not cost a key
+		capacity = max(capacity, keys) // rounding must not make the capacity less than keys
 	}
 	return plan{shape: best, words: words, capacity: capacity}
 }

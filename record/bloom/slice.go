@@ -29,7 +29,8 @@ func newSlice(p plan) (*slice, error) {
 	return s, nil
 }
 
-// Multipliers to derive places from a sum. They are odd and have about as many ones as zeros.
+// Multipliers to derive places from a sum. They are odd and have about as many one bits as zero
+// bits.
 const (
 	mix0 = 0xa0761d6478bd642f
 	mix1 = 0xe7037ed1a0b428db
@@ -135,12 +136,12 @@ func (s *slice) hasRest(key uint64) bool {
 	return t.of(more)&^w4|t.of(more>>16)&^w5|t.of(more>>32)&^w6 == 0
 }
 
-// sample estimates the share of bits that are set, and the probability that a new key is maybe
-// seen.
+// sample estimates the share of bits that are set (fill), and the probability that has returns true
+// for a new key (wrong).
 func (s *slice) sample() (fill, wrong float64) {
 	const most = 8192
 	n := min(len(s.words), most)
-	var chance [65]float64 // the probability that a new key's bits are all among this number of set ones
+	var chance [65]float64 // by number of set bits in a word: the probability that a new key finds all its bits set
 	for ones := range chance {
 		chance[ones] = choose(ones, s.plan.shape.bits) / choose(64, s.plan.shape.bits)
 	}
@@ -158,15 +159,15 @@ func (s *slice) sample() (fill, wrong float64) {
 }
 
 // patterns are words with a given number of bits set. 16 bits of a sum choose a word and one of its
-// 64 rotations, so there are 65,536 patterns. Each takes one load and one rotation.
+// 64 rotations, so there are 65,536 patterns. Choosing a pattern takes one load and one rotation.
 type patterns [1024]uint64
 
 func (p *patterns) of(random uint64) uint64 {
 	return bits.RotateLeft64(p[random&1023], int(random>>10&63))
 }
 
-// patternsOf has a function for each number of bits up to maxBits, which makes the patterns on its
-// first call. The patterns need not be secret, because the sums are secret.
+// patternsOf has a function for each number of bits up to maxBits. The function makes the patterns
+// on its first call. The patterns need not be secret, because the sums are secret.
 var patternsOf = func() (of [maxBits + 1]func() *patterns) {
 	for n := range of {
 		of[n] = sync.OnceValue(func() *patterns { return makePatterns(n) })

@@ -6,14 +6,13 @@ import (
 	"net/netip"
 )
 
-// Sum represents a key. A key has the same sum in all filters of a process, and a different sum in
-// another process.
+// Sum is the 64-bit hash that represents a key. A key has the same sum in all filters of a process,
+// and a different sum in another process.
 type Sum uint64
 
-// secret is the seed of every sum of this process.
 var secret = maphash.MakeSeed()
 
-// Visitor returns the key of a visitor of a target. An IPv4 address and its IPv4-mapped IPv6
+// Visitor returns the sum of a (target, visitor) pair. An IPv4 address and its IPv4-mapped IPv6
 // address are the same visitor.
 func Visitor(target int64, visitor netip.Addr) Sum {
 	var key [24]byte
@@ -23,8 +22,8 @@ func Visitor(target int64, visitor netip.Addr) Sum {
 	return Bytes(key[:])
 }
 
-// Bytes returns the key of a byte string.
+// Bytes returns the sum of a key.
 func Bytes(key []byte) Sum { return Sum(maphash.Bytes(secret, key)) }
 
-// String returns the key of a string, which is the same as the key of its bytes.
+// String returns the same sum as Bytes for the bytes of key.
 func String(key string) Sum { return Sum(maphash.String(secret, key)) }

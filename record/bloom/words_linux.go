@@ -8,17 +8,17 @@ import (
 
 const hugePage = 2 << 20
 
-// allocate returns zeroed words outside the Go heap: if a filter of some gigabytes were in the
-// heap, the garbage collector would not run before there is as much garbage. Large filters use huge
-// pages, because otherwise nearly every access would also miss the TLB. release must be called
-// once, when the words are no longer used.
+// allocate returns zeroed words. Words for at least one huge page are outside the Go heap. If a
+// filter of some gigabytes were in the heap, the garbage collector would not run before there is as
+// much garbage. These words use huge pages, because otherwise nearly every access would also miss
+// the TLB. If release is not nil, it must be called once, when the words are no longer used.
 func allocate(n uint64) (words []uint64, release func(), err error) {
 	size := int(n) * wordBytes
 	if size < hugePage {
 		return make([]uint64, n), nil, nil
 	}
-	// Map one huge page more than needed, so that the words can start at a huge page. The remaining
-	// memory is never touched.
+	// Map one huge page more than needed, so that the words can start at the start of a huge page. The
+	// remaining memory is never touched.
 	mapping, err := syscall.Mmap(-1, 0, size+hugePage, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		return nil, nil, fmt.Errorf("mmap %d bytes: %w", size, err)

@@ -9,9 +9,9 @@ import (
 // Cache is a map that is bounded in bytes. It is safe for concurrent use. It has several parts, and
 // the hash of a key selects its part, so that callers seldom wait for each other.
 //
-// Each part has two halves. When a key of the old half is looked up, it moves to the young half.
-// When the young half is full, the old half is dropped, and the young half becomes the old half. So
-// keys that are looked up stay, and nothing has to be sorted by time.
+// Each part has two halves. When a key of the old half is looked up, it is copied to the young
+// half. When the young half is full, the old half is dropped, and the young half becomes the old
+// half. So keys that are looked up stay, and nothing has to be sorted by time.
 type Cache[K comparable, V any] struct {
 	size  func(K) int // the size of a key and its value in bytes
 	seed  maphash.Seed
@@ -61,7 +61,7 @@ func (c *Cache[K, V]) Put(key K, v V) {
 }
 
 // Update sets the value of a key to the result of change. change gets the present value, or the
-// zero value if there is none. No other call changes the value in the meantime.
+// zero value if there is none. No other call changes the value while change runs.
 func (c *Cache[K, V]) Update(key K, change func(V) V) {
 	p := c.part(key)
 	p.mu.Lock()

@@ -1,9 +1,9 @@
-// Package feed counts the entries of a source, each exactly once, even if the database fails, processes
-// are killed, or other instances read the same source.
+// Package feed counts the entries of a source. It counts each entry exactly once, even if the database
+// fails, processes are killed, or other instances read the same source.
 //
-// A stored position shows how far a part of a source was counted. It moves in the transaction that
-// counts. If the connection is lost during a commit, the feed reads the position again: entries before
-// the position were counted.
+// A stored position shows how far a part of a source was counted. The transaction that counts entries
+// also moves the position. If the connection is lost during a commit, the feed reads the position again:
+// entries before the position were counted.
 package feed
 
 import (
@@ -17,10 +17,10 @@ import (
 	"footfall/visit"
 )
 
-// Entry is an item of a part of a source. Of is the source's own data about it.
+// Entry is an item of a part of a source. Of is the source's own data about the item.
 type Entry[T any] struct {
 	Of       T
-	Position *record.Position // the position in the entry's part
+	Position *record.Position // the position in the part to which the entry belongs
 	Next     int64            // the position after the entry
 	Line     db.LogLine       // for access logs: the line that is recorded as counted
 	Fate     Fate
@@ -35,7 +35,8 @@ type Entry[T any] struct {
 // Fate is the result of an entry.
 type Fate int
 
-// The fates. Sources set one of the first two. Choose changes Counts and Before.
+// The fates. The source sets the fate of each entry. Feed.Choose changes Counts to Before, or back. The
+// feed changes Counts to the final result.
 const (
 	Counts   Fate = iota // the entry is to be counted
 	Passes               // the entry has no visit, and only moves the position
@@ -46,10 +47,11 @@ const (
 	Refused              // not counted, because the entry is invalid
 )
 
-// Source provides entries. One goroutine calls Read, and another one Keep, Unaccepted and Settled.
+// Source provides entries. One goroutine calls Read, and another one calls Keep, Unaccepted and Settled.
+// Both goroutines call Decide.
 type Source[T any] interface {
-	// Read waits until there are entries, and returns up to most of them, in order within each part.
-	// Some entries may be before their positions. With io.EOF, the returned entries are the last ones.
+	// Read waits until there are entries, and returns up to most of them, in order within each part. Some
+	// entries may be before their positions. If Read returns io.EOF, there are no further entries.
 	Read(ctx context.Context, most int) ([]Entry[T], error)
 	// Decide returns a function that decides an entry's fate with the present settings of its app.
 	// The function may be called repeatedly for an entry.
@@ -57,14 +59,14 @@ type Source[T any] interface {
 	// Unaccepted is called if the tables will never accept a visit. If it returns an error, the feed
 	// stops with this error. If it returns nil, the entry is refused.
 	Unaccepted(e *Entry[T], err error) error
-	// Keep returns the refusals to store for an entry when its position moves past it. first means that
-	// the entry is the first one of its part.
+	// Keep returns the refusals to store for an entry when its position moves past the entry. first means
+	// that the entry is the first one of its part in a chunk.
 	Keep(e *Entry[T], first bool) []record.Refusal
 	// Settled is called with entries whose results are final, in order.
 	Settled(entries []*Entry[T])
 }
 
-// manyEntries limits the entries of a chunk, as a multiple of its visits, because a source may have long
+// manyEntries limits the entries of a chunk, as a multiple of its visits. A source may have long
 // sequences of entries that do not count.
 const manyEntries = 8
 
@@ -73,16 +75,17 @@ type Feed[T any] struct {
 	Source   Source[T]
 	Recorder *record.Recorder
 	Retry    *Retry // nil if nothing is retried
-	Fill     bool   // the source never waits, so chunks have the best size for counting
+	Fill     bool   // fill each chunk up to the best size for counting; only for sources whose Read never waits
 	DryRun   bool
-	// Choose is called before each attempt to send entries. It decides which entries still count: it
-	// sets their Fate to Counts or Before, and their Line. If it is nil, all entries count.
+	// Choose is called before each attempt to send entries. It decides which entries still count: it sets
+	// their Fate to Counts or Before, and their Line. If Choose is nil, the fates stay unchanged.
 	Choose func(ctx context.Context, entries []Entry[T]) error
 	// OnResult is called with the result of each sent visit, before Settled. It may be nil.
 	OnResult func(e *Entry[T], got record.Result)
 }
 
-// Run counts until the source ends or an error occurs. One goroutine reads, and this one counts.
+// Run counts until the source ends or an error occurs. A new goroutine reads entries, and the caller's
+// goroutine counts them.
 func (f *Feed[T]) Run(ctx context.Context) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -124,7 +127,8 @@ func (f *Feed[T]) readAll(ctx context.Context, chunks chan<- []Entry[T]) error {
 	}
 }
 
-// read reads the next chunk. After a temporary error, the next call continues.
+// read reads the next chunk. If the source fails with a temporary error, read returns the entries before
+// the error, and the next call continues.
 func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
 	for visits, most := 0, f.Recorder.ChunkVisits(); visits < most && len(chunk) < manyEntries*most && err == nil; {
 		var some []Entry[T]
@@ -160,7 +164,6 @@ func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
 	return chunk, err
 }
 
-// decide sets the fates of entries.
 func (f *Feed[T]) decide(ctx context.Context, entries []Entry[T]) error {
 	decide, err := f.Source.Decide(ctx)
 	for i := 0; i < len(entries) && err == nil; i++ {
@@ -217,8 +220,9 @@ func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 	}
 }
 
-// choose decides which entries still count. If no entry counts, it settles them all without a
-// transaction.
+// choose calls Feed.Choose, if set, to decide which entries still count. If then no entry counts and no
+// line is to be recorded, choose settles all entries without a transaction. In a dry run, it always
+// settles them.
 func (f *Feed[T]) choose(ctx context.Context, entries []Entry[T]) error {
 	if f.Choose != nil {
 		if err := f.Choose(ctx, entries); err != nil {
@@ -231,8 +235,8 @@ func (f *Feed[T]) choose(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// settle reports the entries before their positions to the source. byOthers means that another reader
-// has counted those of them that were to be counted.
+// settle reports to the source the entries that their positions have passed. byOthers means that another
+// reader has moved the positions, and has counted these entries if they were to be counted.
 func (f *Feed[T]) settle(entries []Entry[T], byOthers bool) {
 	f.settleIf(entries, byOthers, func(e *Entry[T]) bool { return e.Next <= e.Position.Next })
 }
@@ -298,7 +302,8 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// hear processes the results of entries. It returns the first entry that is neither counted nor passed.
+// hear processes the results of entries. It returns the first entry that was neither counted, counted
+// before, nor passed, and its error.
 func (f *Feed[T]) hear(entries []Entry[T], results []record.Result) (failed *Entry[T], err error) {
 	for i, got := range results {
 		e := &entries[i]
@@ -316,7 +321,6 @@ func (f *Feed[T]) hear(entries []Entry[T], results []record.Result) (failed *Ent
 	return failed, err
 }
 
-// findPositions reads the present positions from the database.
 func (f *Feed[T]) findPositions(ctx context.Context, positions map[*record.Position]bool) error {
 	for p := range positions {
 		if err := f.Recorder.FindPosition(ctx, p); err != nil {

@@ -13,7 +13,7 @@ import (
 const (
 	shortestWait = 50 * time.Millisecond
 	longestWait  = 2 * time.Second
-	// silentFor is how long to wait without a message.
+	// silentFor is how long an operation is retried without a message.
 	silentFor = 500 * time.Millisecond
 	// sameEvery is the minimum interval between equal messages.
 	sameEvery = 10 * time.Second
@@ -29,13 +29,13 @@ type Retry struct {
 	said pause.Seldom[string]
 }
 
-// NewRetry returns a Retry that waits for at most patience, or for ever if patience is 0. notice
+// NewRetry returns a Retry that retries for at most patience, or for ever if patience is 0. notice
 // receives the reasons for waiting. again decides which errors are retried, like IsAway.
 func NewRetry(notice func(text string, cause error), patience time.Duration, again func(error) bool) *Retry {
 	return &Retry{notice, patience, again, pause.Seldom[string]{Every: sameEvery}}
 }
 
-// Do repeats do until it succeeds or fails permanently.
+// Do repeats do until do succeeds or fails permanently. A nil Retry never repeats.
 func (r *Retry) Do(ctx context.Context, do func() error) error {
 	for w := r.begin(); ; {
 		err := do()
@@ -48,7 +48,6 @@ func (r *Retry) Do(ctx context.Context, do func() error) error {
 	}
 }
 
-// isTemporary reports whether to retry after an error.
 func (r *Retry) isTemporary(err error) bool { return r != nil && r.again(err) }
 
 // IsAway reports whether an error means that a required server is unavailable.
@@ -57,7 +56,7 @@ func IsAway(err error) bool {
 	return ok && (verr.Kind == visit.Unavailable || verr.Kind == visit.Lost)
 }
 
-// waiting has the pauses between tries.
+// waiting has the pauses between the attempts of one operation.
 type waiting struct {
 	*Retry
 	began time.Time
@@ -66,7 +65,7 @@ type waiting struct {
 
 func (r *Retry) begin() waiting { return waiting{r, time.Now(), shortestWait} }
 
-// wait waits before the next try.
+// wait waits before the next attempt. It returns an error if patience has run out or ctx has ended.
 func (w *waiting) wait(ctx context.Context, why error) error {
 	waited := time.Since(w.began)
 	if w.patience > 0 && waited > w.patience {
@@ -80,7 +79,7 @@ func (w *waiting) wait(ctx context.Context, why error) error {
 	return pause.For(ctx, w.next)
 }
 
-// Say passes the reason for waiting to notice, unless it passed the same reason recently.
+// Say passes the reason for waiting to notice, unless Say passed the same reason recently.
 func (r *Retry) Say(why error) {
 	verr, _ := errors.AsType[*visit.Error](why)
 	if _, speak := r.said.Next(verr.Message(), time.Now()); speak {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Badge is a number with a label in the size of a word. Its image needs no other files.
+// Badge is a small image with a label and a number. The image needs no other files.
 type Badge struct {
 	Label   string // "": none
 	Message string
@@ -18,7 +18,7 @@ type Badge struct {
 const BadgeColor = "#007ec6"
 
 // Sizes in pixels, and colors. Only the colors for dark mode are in a style element, because programs other than
-// browsers may not support it.
+// browsers may not support style elements.
 const (
 	badgeHigh, badgeFont       = 20, 11
 	badgeLabel, badgeLabelDark = "#555", "#3d444d"
@@ -53,8 +53,8 @@ func (b Badge) SVG() string {
 	return out.String() + texts.String() + "</svg>\n"
 }
 
-// verdana holds the widths of Verdana's characters from the space on, in thousandths of the font size. DejaVu Sans, its
-// replacement on Linux, has nearly the same widths.
+// verdana holds the widths of Verdana's characters, starting with the space, in thousandths of the font size. DejaVu
+// Sans, which replaces Verdana on Linux, has nearly the same widths.
 var verdana = [...]int{
 	352, 394, 459, 818, 636, 1076, 727, 269, 454, 454, 636, 818, 364, 454, 364, 454,
 	636, 636, 636, 636, 636, 636, 636, 636, 636, 636, 454, 454, 818, 818, 818, 545,

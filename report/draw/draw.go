@@ -26,13 +26,13 @@ const (
 )
 
 var (
-	eighths = []rune(" ▏▎▍▌▋▊▉█") // of a column, from the left
-	levels  = []rune("▁▂▃▄▅▆▇█")  // of a line, from the bottom
+	eighths = []rune(" ▏▎▍▌▋▊▉█") // a column that is filled by 0 to 8 eighths, from the left
+	levels  = []rune("▁▂▃▄▅▆▇█")  // a line that is filled by 1 to 8 eighths, from the bottom
 
 	levelsASCII = []rune("_.:-=+*#")
 )
 
-// bar draws n as a bar. A bar for most fills all columns. A bar for any number above 0 is visible.
+// bar draws n as a bar. If n is most, the bar fills all columns. If n is greater than 0, the bar is visible.
 func (s Style) bar(n, most int64, columns int) string {
 	if n <= 0 || most <= 0 {
 		return ""
@@ -125,7 +125,8 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// cut removes the middle of a text that is too long: the start shows the site, the end shows the page.
+// cut removes the middle of a text with more than this number of columns. The start that remains shows the site, the
+// end shows the page.
 func (s Style) cut(text string, columns int) string {
 	if Columns(text) <= columns {
 		return text

@@ -9,7 +9,7 @@ import (
 // The functions in this file draw for a page. They only use classes and attributes, because the page's policy allows no
 // inline styles. Widths are percentages of the available space: a drawing fits any screen, and its text keeps its size.
 
-// Plot is a chart with a bar for each day, week or month, and a line for the earlier period.
+// Plot is a chart with a bar for each hour, day, week or month, and a line for the earlier period.
 type Plot struct {
 	Summary string // describes the chart in a sentence
 	Bars    []PlotBar
@@ -22,7 +22,7 @@ type PlotBar struct {
 	Label         string // full description
 	Link          string // target of the bar's link, or "". Not reachable by keyboard, so the page repeats it next to the plot
 	Visitors, New int64
-	Compared      bool  // Before is set
+	Compared      bool  // Before is set, and the line continues over this bar
 	Before        int64 // visitors of the corresponding earlier period
 	Beside        bool  // the period is outside the selected range
 	Noted         bool  // the period has a note
@@ -79,7 +79,8 @@ func (p Plot) plot() string {
 	return out.String() + "</svg>"
 }
 
-// ticks returns round numbers from 0 on. The last number is at least as high as every bar.
+// ticks returns the numbers of the axis: round numbers, starting with 0. The last number is at least as high as every
+// bar.
 func (p Plot) ticks() (ticks []int64) {
 	most := int64(1)
 	for _, bar := range p.Bars {
@@ -107,8 +108,8 @@ func (p Plot) at(i int) (x, step float64) {
 	return float64(i) * step, step
 }
 
-// bar draws new visitors, and returning visitors above them. An invisible rectangle over the full height shows the
-// label on hover.
+// bar draws new visitors, returning visitors above them, and visitors counted elsewhere on top. An invisible
+// rectangle over the full height shows the label on hover.
 func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	x, step := p.at(i)
 	class := "bar"
@@ -149,7 +150,7 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	out.WriteString(end + "</g>")
 }
 
-// line draws the earlier period as a step line. It has a gap where a bar is not compared.
+// line draws the earlier period as a step line. The line has a gap at each bar that is not compared.
 func (p Plot) line(out *strings.Builder, top int64) {
 	out.WriteString(`<g class="before">`)
 	last := 0.0
@@ -168,7 +169,8 @@ func (p Plot) line(out *strings.Builder, top int64) {
 	out.WriteString("</g>")
 }
 
-// names writes labels below some of the bars. The page hides every second label on narrow screens.
+// names writes labels below some of the bars: at most plotNames, so that labels do not overlap. The page hides every
+// second label on narrow screens.
 func (p Plot) names(out *strings.Builder) {
 	every := max((len(p.Bars)+plotNames-1)/plotNames, 1)
 	for i := 0; i < len(p.Bars); i += every {
@@ -182,7 +184,7 @@ func (p Plot) names(out *strings.Builder) {
 	}
 }
 
-// safe escapes a text, except for narrow spaces in numbers.
+// safe escapes a text, but keeps narrow spaces, which separate thousands in numbers.
 func safe(text string) string {
 	parts := strings.Split(text, "\u202f")
 	for i, part := range parts {
@@ -195,7 +197,7 @@ func safe(text string) string {
 const sparkWide, sparkHigh = 120, 30
 
 // Spark draws numbers as a small line with a dot at its end. room is the number of values that fill the full width.
-// If there are fewer, the left part stays empty.
+// With fewer numbers, the left part stays empty.
 func Spark(summary string, numbers []int64, room int) string {
 	most := mostOf(numbers)
 	var line strings.Builder

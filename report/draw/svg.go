@@ -14,14 +14,14 @@ const (
 	svgTitleLength    = 78 // columns; longer titles are cut
 )
 
-// A picture's colors are attributes, because programs other than browsers support nothing else. A style element
-// overrides them in browsers, for dark mode.
+// A picture's colors are attributes, because programs other than browsers support nothing else. In browsers, a style
+// element replaces these colors in dark mode.
 const (
 	paper, ink, faint = "#fff", "#24292f", "#d0d7de"
 	allFill, newFill  = "#9ec5fe", "#0a58ca"
 )
 
-// coloured adds colors to the parts of a plot. In the dashboard, the style sheet does this.
+// coloured adds colors to the parts of a plot. On the dashboard's pages, the style sheet does this instead.
 var coloured = strings.NewReplacer(
 	`class="room"`, `class="room" fill="none"`, `class="weave"`, `class="weave" fill="`+allFill+`"`,
 	`class="thread"`, `class="thread" fill="`+newFill+`"`, `class="new"`, `class="new" fill="`+newFill+`"`,

@@ -23,13 +23,13 @@ type Column struct {
 const (
 	gapWidth  = 2
 	leastWide = 16 // minimum width of a column whose texts are cut
-	mostWide  = 40 // maximum width to which such a column is padded without a terminal: a longer text shifts only its own line
+	mostWide  = 40 // maximum padded width of such a column without a terminal: a longer text shifts only its own line
 )
 
 type cell struct {
 	text  string
 	right bool
-	bar   string // for a column with bars
+	bar   string // the number as a bar, if the column has bars
 }
 
 // Text returns the table with one line per row.

@@ -1,10 +1,10 @@
-// Package country finds the country of an address in a file provided by the operator: a list of
-// ranges in the format of Debian's package tor-geoipdb, or a database in MaxMind's format, which
-// several vendors offer. Footfall includes no such file, because each is outdated soon and has its
-// own licence.
+// Package country finds the country of an address in a file provided by the operator. The file is a
+// list of ranges in the format of Debian's package tor-geoipdb, or a database in MaxMind's format,
+// which several vendors offer. Footfall includes no file of countries, because every file is soon
+// outdated and has its own licence.
 //
-// The whole file is read into a sorted list. Afterwards it is not used, so it may be replaced or
-// overwritten at any time.
+// The whole file is read into a sorted list. After that, the file is not used, so the operator may
+// replace or overwrite it at any time.
 package country
 
 import (
@@ -28,11 +28,11 @@ type Countries struct {
 	path  string
 	log   *slog.Logger
 	table atomic.Pointer[table]
-	seen  stamps // of the files that were last read, even if reading failed
+	seen  stamps // the stamps of the files when they were last read, even if reading failed
 }
 
-// Open reads the file at path. It also reads the file with a 6 added to this name, if that file exists: tor-geoipdb
-// stores IPv6 networks there.
+// Open reads the file at path. If a file exists whose name is path with a 6 added, Open reads this file too: tor-geoipdb
+// stores IPv6 networks in it.
 func Open(path string, log *slog.Logger) (*Countries, error) {
 	c := &Countries{path: path, log: log}
 	err := c.read()
@@ -40,7 +40,7 @@ func Open(path string, log *slog.Logger) (*Countries, error) {
 }
 
 func (c *Countries) read() error {
-	c.seen = stampsOf(c.path) // before reading, so that a concurrent change is read again
+	c.seen = stampsOf(c.path) // before reading, so that Follow notices a change during the reading
 	t, err := read(c.path)
 	if err == nil {
 		c.table.Store(t)
@@ -69,8 +69,8 @@ func (c *Countries) About() string {
 	return c.table.Load().about
 }
 
-// Follow checks regularly whether the file has changed, and reads it again, until ctx ends. If a new
-// file cannot be read, the previous content stays in use. One goroutine calls it.
+// Follow checks regularly whether the file has changed, and then reads it again, until ctx ends. If a
+// new file cannot be read, the previous content stays in use. Only one goroutine may call Follow.
 func (c *Countries) Follow(ctx context.Context, every time.Duration) {
 	for {
 		select {
@@ -90,7 +90,7 @@ func (c *Countries) Follow(ctx context.Context, every time.Duration) {
 	}
 }
 
-// stamps identify the versions of the two files.
+// stamps identifies the versions of the file of countries and of its IPv6 file.
 type stamps [2]struct{ changed, size int64 }
 
 func stampsOf(path string) (s stamps) {
@@ -102,11 +102,11 @@ func stampsOf(path string) (s stamps) {
 	return s
 }
 
-// table is the content of a file: a sorted list of ranges. Each starts after the end of the
-// previous one. Its keys are IPv4 addresses, followed by the first halves of IPv6 addresses, because
-// a visitor has at least a network of that size.
+// table is the content of a file: a sorted list of ranges of keys. Each range starts directly after
+// the end of the previous range. A key is an IPv4 address, or the first half of an IPv6 address, because
+// a visitor has at least a /64 network. The keys of IPv6 addresses follow those of IPv4 addresses.
 type table struct {
-	from  []uint64
+	from  []uint64  // the first key of each range
 	codes [][2]byte // the country of each range; zero if unknown
 	last  uint64    // the last key of the last range
 	about string
@@ -114,8 +114,8 @@ type table struct {
 
 func newTable() *table { return &table{from: []uint64{0}, codes: make([][2]byte, 1)} }
 
-// keyOf returns the key of an address. It returns 0 for IPv6 addresses whose key could be taken for an IPv4
-// address. This affects no visitor, because no network before 2000:: is assigned.
+// keyOf returns the key of an address. It returns 0 for an IPv6 address whose key would also be the key of an IPv4
+// address. No visitor has such an address, because no network before 2000:: is assigned.
 func keyOf(address netip.Addr) uint64 {
 	if address.Is4() {
 		bytes := address.As4()
@@ -128,7 +128,7 @@ func keyOf(address netip.Addr) uint64 {
 	return 0
 }
 
-// add adds a range after all others.
+// add adds a range after all earlier ranges.
 func (t *table) add(first, last netip.Addr, code string) error {
 	from, to := keyOf(first), keyOf(last)
 	if first.Is4() != last.Is4() || last.Less(first) {
@@ -140,7 +140,7 @@ func (t *table) add(first, last netip.Addr, code string) error {
 		return nil
 	case from == 0:
 		from = math.MaxUint32 + 1
-	case from == t.last: // the network at from is already included: its first part counts
+	case from == t.last: // the previous range includes a part of this /64 network, and keeps all of it
 		if from == to {
 			return nil
 		}

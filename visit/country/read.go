@@ -17,7 +17,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// read reads the file at a path, and its IPv6 file.
+// read reads the file at a path, and its IPv6 file (with a 6 added to the name) if that exists.
 func read(path string) (*table, error) {
 	content, err := readFile(path)
 	if err != nil {
@@ -53,7 +53,7 @@ const (
 
 var errTooLarge = fmt.Errorf("it has more than %d MiB or %d ranges: use a file that has only countries", mostBytes>>20, mostRanges)
 
-// readFile reads a file up to mostBytes, even if it is a device or grows.
+// readFile reads a file. It returns an error after mostBytes, even if the file is a device or grows.
 func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -104,7 +104,7 @@ func (t *table) readComment(line string) {
 	}
 }
 
-// readAddress parses an address. IPv4 addresses may be numbers.
+// readAddress parses an address. An IPv4 address may be a decimal number.
 func readAddress(text string) (netip.Addr, error) {
 	if strings.ContainsAny(text, ".:") {
 		return netip.ParseAddr(text)
@@ -125,7 +125,7 @@ func (t *table) readDatabase(content []byte) error {
 	if t.about == "" {
 		t.about = database.Metadata.DatabaseType
 	}
-	codes := map[uintptr]string{} // by record: many networks share one
+	codes := map[uintptr]string{} // by the offset of a record: many networks share a record
 	for network := range database.Networks() {
 		if err := network.Err(); err != nil {
 			return err
@@ -143,7 +143,7 @@ func (t *table) readDatabase(content []byte) error {
 	return nil
 }
 
-// codeIn returns the country code in a record, in any vendor's field.
+// codeIn returns the country code in a record, whose field has a different name for each vendor.
 func codeIn(record maxminddb.Result) string {
 	for _, path := range [][]any{{"country", "iso_code"}, {"country_code"}, {"country"}} {
 		var said string

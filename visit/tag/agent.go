@@ -12,11 +12,11 @@ const (
 	tablet  = "tablet"
 )
 
-// rule names an agent that contains one of the words. The first matching rule of a list applies.
+// rule gives a name to a User-Agent that contains one of the words. The first matching rule of a list applies.
 type rule struct{ name, words string }
 
-// browsers is ordered: a browser comes first if its User-Agent also names Safari, or the browser whose engine it
-// uses. Apps that show pages themselves are included: for many visits, the app is the only clue to their source.
+// browsers is ordered. Many User-Agents also name Safari, or the browser whose engine is used, so these rules come last.
+// Apps that show pages themselves are included: for many visits, the app is the only clue to the source of the visit.
 var browsers = []rule{
 	{Other, "electron qtwebengine oculusbrowser tesla playstation nintendo nintendobrowser kaios tv smarttv hbbtv web0s vivobrowser " +
 		"heytapbrowser" +
@@ -79,7 +79,7 @@ var devices = []rule{
 	{desktop, "nt cros"},
 	{tablet, "ipad tablet kindle playbook silk touchpad"},
 	{phone, "mobile mobi phone iphone ipod mini midp j2me iemobile blackberry bb10 symbian symbianos symbos"},
-	{tablet, "android"}, // phones also have the word Mobile
+	{tablet, "android"}, // Android phones match the rule above, because they also have the word Mobile
 	{desktop, "macintosh mac x11 linux windows win98 win95"},
 }
 

@@ -8,11 +8,11 @@ import (
 	"footfall/visit"
 )
 
-// markNames are the query parameters in a page's address that describe where a visit came from. The last one names
-// the campaign. The others name the source, and the first usable value counts.
+// markNames are the query parameters in a page's address that describe where a visit came from. The last parameter
+// names the campaign. The other parameters name the source, and the first usable value counts.
 var markNames = [...]string{"utm_source", "source", "ref", "utm_campaign"}
 
-// marks are the values of markNames.
+// marks has the value of each query parameter in markNames, or "".
 type marks [len(markNames)]string
 
 func (m *marks) sources() []string { return m[:len(m)-1] }
@@ -38,8 +38,8 @@ func readMarks(uri string) (m marks) {
 	return m
 }
 
-// sourceOf returns the source of a visit: the mark in the page's address, or else the host of the
-// referrer. A page of the same site is not a source.
+// sourceOf returns the source of a visit: the source that a mark in the page's address names, or else
+// the host of the referrer. A page of the same site is not a source.
 func sourceOf(m *marks, referrer, site string) string {
 	for _, text := range m.sources() {
 		source := ""
@@ -53,7 +53,7 @@ func sourceOf(m *marks, referrer, site string) string {
 		}
 	}
 	if _, rest, _ := strings.Cut(referrer, "://"); strings.HasPrefix(rest, site+"/") {
-		return "" // as for most visits in logs; the next line would have the same result, but takes ten times as long
+		return "" // most visits in logs end here; the code below would return the same, but takes ten times as long
 	}
 	if host := HostOf(referrer); host != "" && host != bare(site) {
 		return Value(grouped(host))

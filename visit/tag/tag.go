@@ -63,7 +63,7 @@ const (
 	MostBytes     = 100 // of a value
 	MostNames     = 20  // of the app's own names
 	MostNameBytes = 40  // of one of the app's own names
-	MostNewADay   = 500 // new values per day of the built-in open names, and the same number of the app's own names; more count as Other
+	MostNewADay   = 500 // new values per day of the built-in open names, and as many of the app's own names; others count as Other
 )
 
 // Request has the properties of a visit in the caller's form.
@@ -72,8 +72,8 @@ type Request struct {
 	Site      string         // the page's site in canonical form, which is never a source
 	Referrer  string         // the page that the visitor comes from
 	Languages string         // Accept-Language
-	Country   string         // its code, derived from the address or sent by the caller
-	Agent     Agent          // from ReadAgent, and With if there are hints
+	Country   string         // the country's code, derived from the address or sent by the caller
+	Agent     Agent          // from ReadAgent, completed by Agent.With if there are hints
 	At        time.Time      // the time of the visit
 	Zone      *time.Location // of the app
 	Own       Set            // tags sent by the caller, with names that the app defines
@@ -158,8 +158,8 @@ func Value(text string) string {
 // joiners are invisible, and some scripts cannot be written without them.
 const joiners = "\u200c\u200d"
 
-// misleads reports whether a character is a control or an invisible character. Such characters, for
-// example marks that change the direction of text, can disguise a value.
+// misleads reports whether a character is a control, or invisible and not in joiners. Such a
+// character, for example a mark that changes the direction of text, can disguise a value.
 func misleads(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && !strings.ContainsRune(joiners, r)
 }
@@ -186,7 +186,7 @@ func HourOf(at time.Time, zone *time.Location) string {
 }
 
 // CountryOf returns a country code in two capital letters (ISO 3166). It returns "" for codes that do not mean a
-// country. Proxies and lists have such codes for regions, networks and unknown countries.
+// country: proxies and lists also use codes for regions, networks and unknown countries.
 func CountryOf(code string) string {
 	if len(code) != 2 || !isLetter(code[0]) || !isLetter(code[1]) {
 		return ""

@@ -32,8 +32,8 @@ const (
 	shortMonths
 )
 
-// day formats one or two days with the pattern of a key. {day}, {month} and so on are of the first day, {last-day} and so on
-// of the last.
+// day formats one or two days with the text of a key. The placeholders {day}, {month} and so on are of the first day. The
+// placeholders {last-day}, {last-month} and so on are of the last day.
 func (l *Language) day(key string, first, last int32) string {
 	var places []any
 	for i, day := range []int32{first, last} {
@@ -59,7 +59,7 @@ func (l *Language) LongDay(d int32) string { return l.day("days.long", d, d) }
 // ShortDay formats a day without its year, for labels below bars.
 func (l *Language) ShortDay(d int32) string { return l.day("days.short", d, d) }
 
-// Dated formats a day for a column.
+// Dated formats a day for a narrow column of a table.
 func (l *Language) Dated(d int32) string { return l.day("days.dated", d, d) }
 
 // Month formats the month of a day.

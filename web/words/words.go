@@ -1,6 +1,6 @@
 // Package words has the texts of the pages in each language, and formats numbers, days, and names of countries and languages.
-// Each language has a file of texts. Texts from the command line and the API are written in English in other packages, and
-// that English text is their key here.
+// Each language has a file of texts. Other packages write texts of the command line and the API in English, and this package
+// finds their translation by the English text.
 package words
 
 import (
@@ -29,7 +29,7 @@ type Language struct {
 
 	texts  map[string]string
 	plural func(n int64, whole bool) string
-	names  [3][]string // of weekdays and months
+	names  [3][]string // names of weekdays, months, and short months
 	group  string      // separator of thousands
 	few    int         // numbers with at most this many digits have no separator
 }
@@ -125,7 +125,7 @@ var (
 	link    = regexp.MustCompile(`\[([^\]]+)\]\((\w+)\)`)
 )
 
-var asHTML sync.Map // by text; only texts from the files
+var asHTML sync.Map // results of marked by text; only for texts from the files, whose number is limited
 
 func marked(text string) string {
 	if has, is := asHTML.Load(text); is {
@@ -162,7 +162,7 @@ func (l *Language) value(v any) string {
 	return fmt.Sprint(v)
 }
 
-// text returns the text of a key, in the plural form for the first number.
+// text returns the text of a key. If the text has plural forms, it selects the form for the first number in places.
 func (l *Language) text(key string, places []any) string {
 	for i := 1; i < len(places); i += 2 {
 		form := ""
@@ -261,8 +261,8 @@ func (l *Language) Of(text string, values ...any) string {
 
 var verb = regexp.MustCompile(`%(?:\[(\d)\])?([-+# 0-9.]*[a-z%])`)
 
-// placed converts a format to the form in the files, with {1} for its first value. It calls found for each verb with the
-// number of its value.
+// placed converts a format of fmt.Sprintf to the form in the files, with {1} for its first value. It calls found for each
+// verb, with the verb and the number of its value.
 func placed(format string, found func(verb string, value int)) string {
 	value := 0
 	return verb.ReplaceAllStringFunc(format, func(written string) string {
@@ -280,7 +280,8 @@ func placed(format string, found func(verb string, value int)) string {
 	})
 }
 
-// Text translates a text with its values, including errors among the values. It stays English if the files do not have it.
+// Text translates a text with its values, including errors among the values. If the files do not have the text, it stays
+// English.
 func (l *Language) Text(t visit.Text) string {
 	var places []any
 	key, is := keys()[placed(t.Format, func(verb string, value int) {
@@ -306,7 +307,7 @@ func (l *Language) typed(format string, value any) string {
 	return text
 }
 
-// Error translates an error, each part on its own line. Parts that are not in the files stay English and begin with the
+// Error translates an error, each part on its own line. Parts that the files do not have stay English, and begin with the
 // field.
 func (l *Language) Error(e *visit.Error) string {
 	var lines []string

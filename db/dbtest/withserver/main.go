@@ -77,7 +77,7 @@ func run(container bool, command []string) (err error) {
 
 // startEmbedded starts the server in a folder that is always the same, so that its URL is constant:
 // go test caches results as long as the environment does not change. If another run uses that
-// folder, a new one is created.
+// folder, a new folder is created.
 func startEmbedded(ctx context.Context) (url string, stop func() error, err error) {
 	dir, err := usualDir()
 	if err != nil {

@@ -15,8 +15,8 @@ const memory = "/dev/shm"
 // only 64 MB.
 const room = 3 << 30
 
-// Make creates a folder that a server's user can enter, in memory if there is room. The caller
-// removes it.
+// Make creates a folder that a server's user can enter, in memory if there is room there. The caller removes the
+// folder.
 func Make() (string, error) {
 	dir, err := os.MkdirTemp(parent(), "footfall-test-")
 	return enterable(dir, err)
