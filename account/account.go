@@ -51,17 +51,17 @@ func (a *Account) IsOwner() bool { return a != nil && a.Owner }
 // Accounts manages the accounts of a database. It is safe for concurrent use.
 type Accounts struct {
 	db        *db.DB
-	places    chan struct{}                          // limits concurrent hashing of passwords
+	hashSlots chan struct{}                          // limits concurrent hashing of passwords
 	reserved  chan struct{}                          // limits the same for known browsers
 	hash      func(password, salt []byte) (h []byte) // hashOfPassword, except in tests
-	who       string                                 // author of changes
+	author    string                                 // author of changes
 	deviceKey []byte                                 // signs the cookies of known browsers, together with the account's password
 }
 
 // Open returns the accounts of a database.
 func Open(d *db.DB) *Accounts {
-	return &Accounts{db: d, places: make(chan struct{}, hashesAtOnce), reserved: make(chan struct{}, hashesAtOnce), hash: hashOfPassword,
-		who: "shell"}
+	return &Accounts{db: d, hashSlots: make(chan struct{}, hashesAtOnce), reserved: make(chan struct{}, hashesAtOnce), hash: hashOfPassword,
+		author: "shell"}
 }
 
 // read runs f on a connection outside a transaction, within the time limit of one statement. f may also write, in single
@@ -73,18 +73,18 @@ func read[T any](ctx context.Context, s *Accounts, f func(q *Queries) (T, error)
 		found, err = f(New(shared.Tx()))
 		return err
 	})
-	return found, told(err)
+	return found, callerError(err)
 }
 
 func (s *Accounts) inTx(ctx context.Context, f func(q *Queries) error) error {
 	ctx, cancel := s.db.InTime(ctx)
 	defer cancel()
-	return told(s.db.InTx(ctx, func(shared *db.Queries) error { return f(New(shared.Tx())) }))
+	return callerError(s.db.InTx(ctx, func(shared *db.Queries) error { return f(New(shared.Tx())) }))
 }
 
-// told returns nil, a visit.Error and db.ErrNoRows unchanged. It wraps other errors in a visit.Error: the database does not
+// callerError returns nil, a visit.Error and db.ErrNoRows unchanged. It wraps other errors in a visit.Error: the database does not
 // answer.
-func told(err error) error {
+func callerError(err error) error {
 	if _, is := errors.AsType[*visit.Error](err); is || err == nil || errors.Is(err, db.ErrNoRows) {
 		return err
 	}
@@ -106,9 +106,9 @@ func hashOf(token string) []byte {
 	return hash[:]
 }
 
-// ago returns the time before now by a lifetime. A session, link or cookie with this lifetime has expired if it was created
+// expiryBound returns the time before now by a lifetime. A session, link or cookie with this lifetime has expired if it was created
 // earlier.
-func ago(long time.Duration) time.Time { return time.Now().Add(-long) }
+func expiryBound(long time.Duration) time.Time { return time.Now().Add(-long) }
 
 // Any reports whether an account exists.
 func (s *Accounts) Any(ctx context.Context) (bool, error) {
@@ -121,7 +121,7 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 		return nil, nil
 	}
 	row, err := read(ctx, s, func(q *Queries) (AccountOfSessionRow, error) {
-		return q.AccountOfSession(ctx, hashOf(session), ago(SessionFor))
+		return q.AccountOfSession(ctx, hashOf(session), expiryBound(SessionFor))
 	})
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, nil
@@ -192,7 +192,7 @@ func IsFormerSession(session string) bool {
 func signIn(ctx context.Context, q *Queries, account int32, password, browser string) (session string, err error) {
 	session, hash := newTokenOf(sha256.Size + 1)
 	added, err := q.SessionAdd(ctx, SessionAddParams{Account: account, Password: password, Hash: hash, Browser: browser,
-		Since: ago(SessionFor)})
+		Since: expiryBound(SessionFor)})
 	if err == nil && added == 0 {
 		return "", errWrong
 	}
@@ -250,7 +250,7 @@ type Session = SessionsOfRow
 // Sessions lists an account's sessions, the last used first.
 func (s *Accounts) Sessions(ctx context.Context, account int32) ([]Session, error) {
 	return read(ctx, s, func(q *Queries) ([]Session, error) {
-		return q.SessionsOf(ctx, account, ago(SessionFor))
+		return q.SessionsOf(ctx, account, expiryBound(SessionFor))
 	})
 }
 

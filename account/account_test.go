@@ -73,7 +73,7 @@ func TestPasswordsWaitForAPlace(t *testing.T) {
 	}
 	all.Wait()
 	assert.LessOrEqual(t, most.Load(), int64(hashesAtOnce))
-	s.places <- struct{}{}
+	s.hashSlots <- struct{}{}
 	_, err := s.ForDevice().checkPassword(t.Context(), "", good)
 	require.NoError(t, err)
 	over, end := context.WithCancel(t.Context())

@@ -10,12 +10,12 @@ import (
 // As returns a copy of s for changes by an account or a key. The change history names who as the author of these changes.
 func (s *Accounts) As(who string) *Accounts {
 	as := *s
-	as.who = who
+	as.author = who
 	return &as
 }
 
-// said returns an account's name and rights for the change history. Both are "" if the account does not exist.
-func said(ctx context.Context, q *Queries, id int32) (name, may string, err error) {
+// readNameAndRights returns an account's name and rights for the change history. Both are "" if the account does not exist.
+func readNameAndRights(ctx context.Context, q *Queries, id int32) (name, may string, err error) {
 	rows, err := q.AccountSaid(ctx, id)
 	for _, row := range rows {
 		name, may = row.Name, row.May
@@ -23,17 +23,17 @@ func said(ctx context.Context, q *Queries, id int32) (name, may string, err erro
 	return name, may, err
 }
 
-// noting runs change in the transaction of q. If change changes the account's name or rights, noting adds the rights before
+// recordChange runs change in the transaction of q. If change changes the account's name or rights, noting adds the rights before
 // and after to the change history.
-func (s *Accounts) noting(ctx context.Context, q *Queries, id int32, change func() error) error {
-	name, was, err := said(ctx, q, id)
+func (s *Accounts) recordChange(ctx context.Context, q *Queries, id int32, change func() error) error {
+	name, was, err := readNameAndRights(ctx, q, id)
 	if err != nil {
 		return err
 	}
 	if err := change(); err != nil {
 		return err
 	}
-	now, is, err := said(ctx, q, id)
+	now, is, err := readNameAndRights(ctx, q, id)
 	if err != nil || was == is && name == now {
 		return err
 	}
@@ -43,13 +43,13 @@ func (s *Accounts) noting(ctx context.Context, q *Queries, id int32, change func
 		}
 		return name + ": " + may
 	}
-	return db.New(q.db).Note(ctx, s.who, "", "account", side(name, was), side(now, is))
+	return db.New(q.db).Note(ctx, s.author, "", "account", side(name, was), side(now, is))
 }
 
 // note adds an entry about an account to the change history. got is the text, such as "another password"; if it is "", the
 // text is the account's rights. who is the author; if it is "", the author is the account itself.
 func note(ctx context.Context, q *Queries, who string, id int32, got string) error {
-	name, may, err := said(ctx, q, id)
+	name, may, err := readNameAndRights(ctx, q, id)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (s *Accounts) SignDevices(key []byte) *Accounts {
 // strangers.
 func (s *Accounts) ForDevice() *Accounts {
 	known := *s
-	known.places = s.reserved
+	known.hashSlots = s.reserved
 	return &known
 }
 
@@ -68,7 +68,7 @@ func (s *Accounts) Device(ctx context.Context, name string, cookieFor func(accou
 		return "", nil
 	}
 	since, _, _ := strings.Cut(cookie, ".")
-	if seconds, err := strconv.ParseInt(since, 10, 64); err != nil || time.Unix(seconds, 0).Before(ago(DeviceFor)) {
+	if seconds, err := strconv.ParseInt(since, 10, 64); err != nil || time.Unix(seconds, 0).Before(expiryBound(DeviceFor)) {
 		return "", nil //nolint:nilerr // other values are not signed
 	}
 	return cookie[:at], nil

@@ -33,7 +33,7 @@ type Link struct {
 // Link returns the link of a token, or a visit.NotFound error.
 func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
 	row, err := read(ctx, s, func(q *Queries) (LinkGetRow, error) {
-		return q.LinkGet(ctx, hashOf(token), ago(LinkFor))
+		return q.LinkGet(ctx, hashOf(token), expiryBound(LinkFor))
 	})
 	if errors.Is(err, db.ErrNoRows) {
 		err = errNoLink
@@ -66,7 +66,7 @@ func (s *Accounts) Follow(ctx context.Context, token, name, password, browser st
 			session, err = begin(ctx, q, hashOf(token), set, browser)
 			return err
 		}
-		if set.ID, err = q.LinkTake(ctx, hashOf(token), ago(LinkFor)); errors.Is(err, db.ErrNoRows) {
+		if set.ID, err = q.LinkTake(ctx, hashOf(token), expiryBound(LinkFor)); errors.Is(err, db.ErrNoRows) {
 			return errNoLink
 		} else if err != nil {
 			return err

@@ -121,7 +121,7 @@ func (s *Accounts) Add(ctx context.Context, name string, r Rights) (id int32, to
 		if err := setRights(ctx, q, id, r); err != nil {
 			return err
 		}
-		if err := note(ctx, q, s.who, id, ""); err != nil {
+		if err := note(ctx, q, s.author, id, ""); err != nil {
 			return err
 		}
 		_, err = q.LinkSet(ctx, hash, id)
@@ -138,7 +138,7 @@ func (s *Accounts) Set(ctx context.Context, id int32, r Rights) error {
 				return err
 			}
 		}
-		return s.noting(ctx, q, id, func() error { return setRights(ctx, q, id, r) })
+		return s.recordChange(ctx, q, id, func() error { return setRights(ctx, q, id, r) })
 	})
 }
 
@@ -186,7 +186,7 @@ func (s *Accounts) Remove(ctx context.Context, id int32) error {
 		if err := checkOwners(ctx, q, id); err != nil {
 			return err
 		}
-		return s.noting(ctx, q, id, func() error { return q.AccountDelete(ctx, id) })
+		return s.recordChange(ctx, q, id, func() error { return q.AccountDelete(ctx, id) })
 	})
 }
 
@@ -201,6 +201,6 @@ func (s *Accounts) NewLink(ctx context.Context, id int32) (token string, err err
 		if err != nil {
 			return err
 		}
-		return note(ctx, q, s.who, id, "a link")
+		return note(ctx, q, s.author, id, "a link")
 	})
 }

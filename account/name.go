@@ -46,14 +46,14 @@ func Folded(typed string) string {
 	return typed
 }
 
-// together lists the scripts that a name may mix with each other, and with letters of one other script.
-var together = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo}
+// mixableScripts lists the scripts that a name may mix with each other, and with letters of one other script.
+var mixableScripts = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo}
 
 // mixed reports whether a text has letters of several scripts that a name may not mix.
 func mixed(text string) bool {
 	first := ""
 	for _, r := range text {
-		if !unicode.IsLetter(r) || unicode.In(r, together...) || unicode.In(r, unicode.Common, unicode.Inherited) {
+		if !unicode.IsLetter(r) || unicode.In(r, mixableScripts...) || unicode.In(r, unicode.Common, unicode.Inherited) {
 			continue
 		}
 		for script, table := range unicode.Scripts {

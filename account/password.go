@@ -54,8 +54,8 @@ func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) 
 	wait, cancel := context.WithTimeout(ctx, waitForPlace)
 	defer cancel()
 	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
+	case s.hashSlots <- struct{}{}:
+		defer func() { <-s.hashSlots }()
 		return f(), nil
 	case <-wait.Done():
 		return nil, visit.Errorf(visit.Unavailable, "", "too many people are signing in right now: try again")

@@ -22,7 +22,7 @@ import (
 type Admin struct {
 	db     *db.DB
 	secret app.Secret
-	who    string    // author of the changes
+	author string    // author of the changes
 	listed Listed    // nil: any site may be listed
 	tests  *sync.Map // names of apps whose webhook is being tested
 	slots  *Slots
@@ -34,7 +34,7 @@ type Listed func(ctx context.Context, site string) (bool, error)
 
 // NewAdmin returns an Admin. The secret is required for apps with hashed visitors.
 func NewAdmin(d *db.DB, secret app.Secret) *Admin {
-	return &Admin{db: d, secret: secret, who: Shell, tests: &sync.Map{}, slots: NewSlots(context.Background())}
+	return &Admin{db: d, secret: secret, author: Shell, tests: &sync.Map{}, slots: NewSlots(context.Background())}
 }
 
 // instancesWithin limits how long a change waits for other instances. It is longer than the server needs to detect that an
@@ -66,7 +66,7 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		if err := s.Apply(&row, a.secret); err != nil {
 			return err
 		}
-		if err := tellBrowsers(ctx, q, &was, &row); err != nil {
+		if err := refuseOldInstances(ctx, q, &was, &row); err != nil {
 			return err
 		}
 		if err := q.noteAdded(ctx, &was, &row); err != nil {
@@ -74,7 +74,7 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		}
 		return setApp(ctx, q, &row, &row) // the same row twice: noteAdded has already recorded the settings
 	})
-	return a.changed(ctx, "add app "+name, err)
+	return a.waitForChange(ctx, "add app "+name, err)
 }
 
 // SetApp changes an app's settings. If s turns filters off, SetApp deletes the tags in the app's visit rows. If s turns titles
@@ -93,7 +93,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		if err := checkCounted(ctx, q, &was, row); err != nil {
 			return err
 		}
-		if err := tellBrowsers(ctx, q, &was, row); err != nil { // locks batches before the inbox, like BatchBegin and InboxPut
+		if err := refuseOldInstances(ctx, q, &was, row); err != nil { // locks batches before the inbox, like BatchBegin and InboxPut
 			return err
 		}
 		// Lock the inbox and check again. In the meantime, an instance may have added visits with the old settings.
@@ -119,7 +119,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	if err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}
-	return cmp.Or(a.emptied(ctx, name, s, &set), err)
+	return cmp.Or(a.deleteUnkept(ctx, name, s, &set), err)
 }
 
 // checkCounted rejects a new time zone, visitor mode or IPv6 prefix if the app has already counted or accepted visits. It
@@ -156,9 +156,9 @@ func setApp(ctx context.Context, q queries, was, row *db.App) error {
 	})
 }
 
-// tellBrowsers does nothing unless the app starts to distinguish visitors by browser. Then it makes the database refuse
+// refuseOldInstances does nothing unless the app starts to distinguish visitors by browser. Then it makes the database refuse
 // batches from instances of older versions, which cannot distinguish browsers.
-func tellBrowsers(ctx context.Context, q queries, was, row *db.App) error {
+func refuseOldInstances(ctx context.Context, q queries, was, row *db.App) error {
 	if row.Visitor != app.ByBrowser || was.Visitor == app.ByBrowser {
 		return nil
 	}
@@ -283,7 +283,7 @@ func (a *Admin) inTx(ctx context.Context, f func(q queries) error) error {
 	if a.inSlot {
 		run = a.db.InLongTx
 	}
-	return run(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q, a.who}) })
+	return run(ctx, func(q *db.Queries) error { return f(queries{New(q.Tx()), q, a.author}) })
 }
 
 // listing is a query that returns an app's rows of one kind, such as keys.
@@ -356,23 +356,23 @@ func appsNamed(ctx context.Context, q queries, name string) ([]db.App, error) {
 	if name == "" {
 		return q.AppsList(ctx)
 	}
-	app, err := appOf(ctx, q, name)
+	app, err := findApp(ctx, q, name)
 	if err != nil {
 		return nil, err
 	}
 	return []db.App{*app}, nil
 }
 
-// none returns err, or a NotFound error if the statement changed no row.
-func none(changed int64, err error, field, says string, args ...any) error {
+// requireRow returns err, or a NotFound error if the statement changed no row.
+func requireRow(changed int64, err error, field, says string, args ...any) error {
 	if err == nil && changed == 0 {
 		return visit.Errorf(visit.NotFound, field, says, args...)
 	}
 	return err
 }
 
-// noRow returns means if err is ErrNoRows, and err otherwise.
-func noRow(err error, means error) error {
+// replaceNoRows returns means if err is ErrNoRows, and err otherwise.
+func replaceNoRows(err error, means error) error {
 	if errors.Is(err, db.ErrNoRows) {
 		return means
 	}

@@ -17,7 +17,7 @@ const Shell = "shell"
 // As returns an Admin whose changes are recorded under who, the name of an account or a key.
 func (a *Admin) As(who string) *Admin {
 	as := *a
-	as.who = who
+	as.author = who
 	return &as
 }
 
@@ -29,7 +29,7 @@ func (a *Admin) Unless(listed Listed) *Admin {
 }
 
 // Who returns the author of the changes.
-func (a *Admin) Who() string { return a.who }
+func (a *Admin) Who() string { return a.author }
 
 // note adds an entry to the change history, in the transaction of the change.
 func (q queries) note(ctx context.Context, app, what, was, is string) error {
@@ -42,7 +42,7 @@ func (q queries) noteSettings(ctx context.Context, was, is *db.App) error {
 		if s.Text(was) == s.Text(is) {
 			continue
 		}
-		if err := q.note(ctx, is.Name, s.Name, notedText(s, was), notedText(s, is)); err != nil {
+		if err := q.note(ctx, is.Name, s.Name, settingText(s, was), settingText(s, is)); err != nil {
 			return err
 		}
 	}
@@ -55,20 +55,20 @@ func (q queries) noteAdded(ctx context.Context, defaults, is *db.App) error {
 	var settings []string
 	for _, s := range app.AllSettings {
 		if s.Text(defaults) != s.Text(is) || slices.Contains([]string{"access", "tz", "public-counts", "visitor"}, s.Name) {
-			settings = append(settings, s.Name+" "+notedText(s, is))
+			settings = append(settings, s.Name+" "+settingText(s, is))
 		}
 	}
 	return q.note(ctx, is.Name, "app", "", "added: "+strings.Join(settings, "; "))
 }
 
-func notedText(s app.Setting, of *db.App) string {
+func settingText(s app.Setting, of *db.App) string {
 	if s.Hidden {
-		return listedLines(s.Text(of))
+		return countText(s.Text(of))
 	}
 	return strings.ReplaceAll(s.Text(of), "\n", ", ")
 }
 
-func listedLines(text string) string {
+func countText(text string) string {
 	if text == "" {
 		return ""
 	}

@@ -10,12 +10,12 @@ import (
 // DeleteApp deletes an app with everything that was counted or accepted for it.
 func (a *Admin) DeleteApp(ctx context.Context, name string) error {
 	err := a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error { return a.deleteApp(ctx, name) })
-	return a.changed(ctx, "delete app "+name, err)
+	return a.waitForChange(ctx, "delete app "+name, err)
 }
 
 func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	err := a.withApp(ctx, name, func(q queries, row *db.App) error {
-		if err := q.wholly(ctx, row); err != nil {
+		if err := q.requireArrived(ctx, row); err != nil {
 			return err
 		}
 		// As in SetApp, lock the inbox before the epoch of apps is raised (AppClose), so that no two commands wait for each other.
@@ -39,7 +39,7 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	if _, err := a.CountAccepted(ctx, name); err != nil {
 		return err
 	}
-	if err := a.atLength(ctx, name, func(q queries, row *db.App) error { return q.AppPeopleDelete(ctx, row.ID) }); err != nil {
+	if err := a.inLongTx(ctx, name, func(q queries, row *db.App) error { return q.AppPeopleDelete(ctx, row.ID) }); err != nil {
 		return err
 	}
 	// Delete the app's rows in the largest tables first, without locks that other transactions wait for.

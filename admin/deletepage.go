@@ -84,7 +84,7 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 		}
 		return err
 	})
-	return a.changed(ctx, "delete a page of app "+app, err) // instances may have cached the page's offset
+	return a.waitForChange(ctx, "delete a page of app "+app, err) // instances may have cached the page's offset
 }
 
 // hidePage detaches a page from its URI, and deletes its webhooks, its offset and its history.

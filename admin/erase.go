@@ -103,23 +103,23 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 		erased.IDs = len(now)
 		return q.PeopleErase(ctx, row.ID, of.StoredAs)
 	}
-	// The people are locked before atLength checks whether the app is moving. A move first marks the app as moving, and then
+	// The people are locked before inLongTx checks whether the app is moving. A move first marks the app as moving, and then
 	// waits for this lock once (Moving.copy).
 	lock := func(q queries, ctx context.Context) error {
-		row, err := appOf(ctx, q, app)
+		row, err := findApp(ctx, q, app)
 		if err != nil {
 			return err
 		}
 		return q.PeopleLock(ctx, row.ID)
 	}
-	err = db.RetryBusy(ctx, func() error { return a.atLength(ctx, app, deleteIDs, lock) })
+	err = db.RetryBusy(ctx, func() error { return a.inLongTx(ctx, app, deleteIDs, lock) })
 	return linked, err
 }
 
 // withVisitor runs f for a visitor, without the visitor's targets. It reads all people of the app to find all ids of a person.
 // Because this takes long, withVisitor does not block other erasures.
 func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(queries, *db.App, Visitor) error) error {
-	return a.atLength(ctx, name, func(q queries, row *db.App) (err error) {
+	return a.inLongTx(ctx, name, func(q queries, row *db.App) (err error) {
 		var v Visitor
 		if v.StoredAs, err = a.storedAs(ctx, q, row, visitor); err != nil {
 			return err
@@ -168,13 +168,13 @@ func (v *Visitor) lacks(ids []netip.Addr) bool {
 // hashing the visitors of an app can deadlock with an instance that counts the app's visits from the inbox.
 func (a *Admin) inErasure(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
 	return a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error {
-		return db.RetryBusy(ctx, func() error { return a.atLength(ctx, name, f, queries.EraseTurn) })
+		return db.RetryBusy(ctx, func() error { return a.inLongTx(ctx, name, f, queries.EraseTurn) })
 	})
 }
 
-// atLength runs f for an app in a slot, in a transaction without a statement timeout. The steps in first run before the app is
-// read. atLength returns an error if the app is moving, or has not completely moved to this database.
-func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row *db.App) error,
+// inLongTx runs f for an app in a slot, in a transaction without a statement timeout. The steps in first run before the app is
+// read. inLongTx returns an error if the app is moving, or has not completely moved to this database.
+func (a *Admin) inLongTx(ctx context.Context, name string, f func(q queries, row *db.App) error,
 	first ...func(queries, context.Context) error) error {
 	run := func(q queries) error {
 		for _, step := range append([]func(queries, context.Context) error{queries.EraseBegin}, first...) {
@@ -182,14 +182,14 @@ func (a *Admin) atLength(ctx context.Context, name string, f func(q queries, row
 				return err
 			}
 		}
-		row, err := appOf(ctx, q, name)
+		row, err := findApp(ctx, q, name)
 		if err != nil {
 			return err
 		}
 		if row.MovingTo != nil {
-			return onItsWay(row)
+			return errMoving(row)
 		}
-		if err := q.wholly(ctx, row); err != nil {
+		if err := q.requireArrived(ctx, row); err != nil {
 			return err
 		}
 		return f(q, row)
@@ -208,12 +208,12 @@ func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, er
 		return err
 	})
 	if err == nil && visits > 0 {
-		visits, err = a.settle(ctx, id)
+		visits, err = a.countInbox(ctx, id)
 	}
 	return visits, wrap("count the visits in the inbox", err)
 }
 
-func (a *Admin) settle(ctx context.Context, app int32) (visits int64, err error) {
+func (a *Admin) countInbox(ctx context.Context, app int32) (visits int64, err error) {
 	r, err := record.Open(ctx, a.db, record.Options{})
 	if err != nil {
 		return 0, err

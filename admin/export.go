@@ -64,7 +64,7 @@ func (a *Admin) ExportApp(ctx context.Context, name string, visitors bool, w io.
 }
 
 func (a *Admin) export(ctx context.Context, q queries, name string, visitors bool, w io.Writer) (*Manifest, error) {
-	row, err := appOf(ctx, q, name)
+	row, err := findApp(ctx, q, name)
 	if err != nil {
 		return nil, err
 	}
@@ -75,14 +75,14 @@ func (a *Admin) export(ctx context.Context, q queries, name string, visitors boo
 	e.Manifest = Manifest{Format: exportFormat, App: name, ExportedAt: time.Now().UTC(), Visitors: visitors}
 	e.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
 	if visitors && row.Visitor == app.ByAddress {
-		if e.hash, err = a.hashOnTheWay(ctx, q, *row); err != nil {
+		if e.hash, err = a.newAddressHasher(ctx, q, *row); err != nil {
 			return nil, err
 		}
 	}
-	if err := e.tellDays(ctx, q, row.ID); err != nil {
+	if err := e.addDays(ctx, q, row.ID); err != nil {
 		return nil, err
 	}
-	if err := tellTagNews(ctx, q); err != nil {
+	if err := passTagNews(ctx, q); err != nil {
 		return nil, err
 	}
 	parts, err := q.TakeoutParts(ctx, row.ID)
@@ -116,7 +116,7 @@ func (a *Admin) export(ctx context.Context, q queries, name string, visitors boo
 	return &e.Manifest, e.zip.Close()
 }
 
-func (m *Manifest) tellDays(ctx context.Context, q queries, id int32) error {
+func (m *Manifest) addDays(ctx context.Context, q queries, id int32) error {
 	days, err := q.TakeoutDays(ctx, id)
 	for _, d := range days {
 		if d.Kept {
@@ -170,9 +170,9 @@ func (e *export) write(ctx context.Context, part TakeoutPartsRow) error {
 // Tx returns the transaction of the queries.
 func (q queries) Tx() db.Tx { return q.shared.Tx() }
 
-// tellTagNews passes the tags in tag_news, which are not yet added to tag_days, to the view takeout_tag_days. They are the
+// passTagNews passes the tags in tag_news, which are not yet added to tag_days, to the view takeout_tag_days. They are the
 // tags of all apps: the export selects the rows of its app.
-func tellTagNews(ctx context.Context, q queries) error {
+func passTagNews(ctx context.Context, q queries) error {
 	brought, err := q.TagNewsAll(ctx)
 	if err != nil {
 		return err
@@ -198,9 +198,9 @@ func tellTagNews(ctx context.Context, q queries) error {
 	return q.TakeoutNews(ctx, string(text))
 }
 
-// hashOnTheWay returns a function that hashes the visitors' addresses during an export, in the same way as for an app with
+// newAddressHasher returns a function that hashes the visitors' addresses during an export, in the same way as for an app with
 // hashed visitors.
-func (a *Admin) hashOnTheWay(ctx context.Context, q queries, row db.App) (rewrite, error) {
+func (a *Admin) newAddressHasher(ctx context.Context, q queries, row db.App) (rewrite, error) {
 	if len(a.secret) == 0 {
 		return nil, visit.Errorf(visit.Invalid, "secret-file", "an export has keyed hashes of visitors instead of their addresses: "+
 			"name the secret with which app %s will count after it is loaded", row.Name)

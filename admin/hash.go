@@ -34,11 +34,11 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 		held, err = q.AppHold(ctx, row.ID)
 		return err
 	})
-	if err == nil || errors.Is(err, db.ErrInstancesBehind) { // the locks in hashIn wait for an instance that is behind
-		err = a.inErasure(ctx, name, func(q queries, row *db.App) error { return a.hashIn(ctx, q, row.ID, name, s) })
+	if err == nil || errors.Is(err, db.ErrInstancesBehind) { // the locks in hashInTx wait for an instance that is behind
+		err = a.inErasure(ctx, name, func(q queries, row *db.App) error { return a.hashInTx(ctx, q, row.ID, name, s) })
 	}
 	if err == nil {
-		return a.changed(ctx, "set app "+name, nil)
+		return a.waitForChange(ctx, "set app "+name, nil)
 	}
 	letGo := func(q queries, row *db.App) error {
 		return q.AppLetGo(context.WithoutCancel(ctx), AppLetGoParams{ID: row.ID, Held: held, Before: before})
@@ -51,9 +51,9 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 	return wrap("hash the addresses of app "+name, err)
 }
 
-// hashIn hashes the addresses in a transaction. The lock on the app's row prevents new pages, and the locks on all page
+// hashInTx hashes the addresses in a transaction. The lock on the app's row prevents new pages, and the locks on all page
 // counters prevent counting.
-func (a *Admin) hashIn(ctx context.Context, q queries, id int32, name string, s app.Settings) error {
+func (a *Admin) hashInTx(ctx context.Context, q queries, id int32, name string, s app.Settings) error {
 	was, err := q.AppLock(ctx, name)
 	if err != nil {
 		return err

@@ -45,14 +45,14 @@ type HistoryDone struct {
 
 // HistoryTo receives the lines of an import.
 type HistoryTo struct {
-	q       queries
-	app     *db.App
-	zone    *time.Location
-	site    string
-	only    bool // reject lines of other sites than site
-	today   int32
-	lines   HistoryReadParams
-	targets map[[2]string]visit.Target
+	q        queries
+	app      *db.App
+	zone     *time.Location
+	site     string
+	onlySite bool // reject lines of other sites than site
+	today    int32
+	lines    HistoryReadParams
+	targets  map[[2]string]visit.Target
 }
 
 // historyAtOnce is the number of lines in one query, mostTargets the number of cached pages.
@@ -66,9 +66,9 @@ const (
 // changes nothing.
 func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *HistoryTo) error) (done HistoryDone, err error) {
 	var totals bool
-	err = a.atLength(ctx, h.App, func(q queries, row *db.App) error {
+	err = a.inLongTx(ctx, h.App, func(q queries, row *db.App) error {
 		done = HistoryDone{}
-		to, err := historyTo(ctx, q, row, h.Site)
+		to, err := newHistoryTo(ctx, q, row, h.Site)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 		}
 		var now *db.App
 		// The app is read again, because it may have changed or moved while the files were read.
-		now, totals, err = q.heldForHistory(ctx, row, h.Offsets)
+		now, totals, err = q.lockForHistory(ctx, row, h.Offsets)
 		switch {
 		case err == nil && now.ID != row.ID:
 			err = app.NoApp(h.App)
@@ -120,7 +120,7 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 		return done, nil
 	}
 	if totals {
-		err = a.changed(ctx, "import history of app "+h.App, err)
+		err = a.waitForChange(ctx, "import history of app "+h.App, err)
 	}
 	return done, wrap("import history of app "+h.App, err)
 }
@@ -132,11 +132,11 @@ func days(n int64) string {
 	return fmt.Sprintf("%d days", n)
 }
 
-func historyTo(ctx context.Context, q queries, row *db.App, site string) (*HistoryTo, error) {
+func newHistoryTo(ctx context.Context, q queries, row *db.App, site string) (*HistoryTo, error) {
 	if row.DeletedAt != nil {
 		return nil, errBeingDeleted
 	}
-	to := &HistoryTo{q: q, app: row, site: site, only: site != "", targets: map[[2]string]visit.Target{}}
+	to := &HistoryTo{q: q, app: row, site: site, onlySite: site != "", targets: map[[2]string]visit.Target{}}
 	if to.site == "" && len(row.Sites) == 1 && !strings.ContainsAny(row.Sites[0], "*") {
 		to.site = row.Sites[0]
 	}
@@ -160,17 +160,17 @@ func notCounted(row *db.App, site string) error {
 	return visit.Errorf(visit.Invalid, "", "app %s does not count %s", row.Name, visit.Shown(site))
 }
 
-// heldForHistory locks an app whose history is about to change, and returns the app's row. wanted means that the new history
+// lockForHistory locks an app whose history is about to change, and returns the app's row. wanted means that the new history
 // is also added to offsets. totals is true if offsets of the app contain history, or will contain history. Then the lock is
 // AppLock, as for every change of offsets. Otherwise AppShare is enough.
-func (q queries) heldForHistory(ctx context.Context, row *db.App, wanted bool) (now *db.App, totals bool, err error) {
+func (q queries) lockForHistory(ctx context.Context, row *db.App, wanted bool) (now *db.App, totals bool, err error) {
 	before, err := q.HistoryInTotals(ctx, row.ID)
 	lock := queries.AppShare
 	if totals = wanted || before; totals {
 		lock = queries.AppLock
 	}
 	if err == nil {
-		now, err = q.held(ctx, row.Name, lock)
+		now, err = q.lockApp(ctx, row.Name, lock)
 	}
 	if err != nil || totals {
 		return now, totals, err
@@ -253,7 +253,7 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 	if err != nil {
 		return target, err
 	}
-	if to.only && target.Site != to.site {
+	if to.onlySite && target.Site != to.site {
 		return target, visit.Errorf(visit.Invalid, "", "it belongs to another host, %s", visit.Shown(target.Site))
 	}
 	if !app.CountsSite(to.app, target.Site) {
@@ -293,15 +293,15 @@ func (a *Admin) RemoveHistory(ctx context.Context, app string, numbers ...int32)
 func (a *Admin) TakeBackHistory(ctx context.Context, app string, try bool, numbers []int32) (done HistoryDone, err error) {
 	slices.Sort(numbers)
 	var totals bool
-	err = a.atLength(ctx, app, func(q queries, row *db.App) (err error) {
+	err = a.inLongTx(ctx, app, func(q queries, row *db.App) (err error) {
 		done = HistoryDone{}
-		if row, totals, err = q.heldForHistory(ctx, row, false); err != nil {
+		if row, totals, err = q.lockForHistory(ctx, row, false); err != nil {
 			return err
 		}
 		for _, id := range slices.Compact(numbers) {
 			had, err := q.HistoryRemove(ctx, row.ID, id)
 			if err != nil {
-				return noRow(err, visit.Errorf(visit.NotFound, "number",
+				return replaceNoRows(err, visit.Errorf(visit.NotFound, "number",
 					"app %s has no history import %d: `footfall history list` lists the imports", app, id))
 			}
 			done.Replaced += had.Days
@@ -323,7 +323,7 @@ func (a *Admin) TakeBackHistory(ctx context.Context, app string, try bool, numbe
 		return done, nil
 	}
 	if totals {
-		err = a.changed(ctx, "remove history of app "+app, err)
+		err = a.waitForChange(ctx, "remove history of app "+app, err)
 	}
 	return done, wrap("remove history of app "+app, err)
 }

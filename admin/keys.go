@@ -88,7 +88,7 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 	if of == "" {
 		return wrap("revoke a key for all apps", a.inTx(ctx, func(q queries) error {
 			revoked, err := q.AdminKeyRevoke(ctx, app.KeyName(name))
-			if err := none(revoked, err, "key", "there is no key %.64q for all apps, or it is revoked: `footfall key list` lists them",
+			if err := requireRow(revoked, err, "key", "there is no key %.64q for all apps, or it is revoked: `footfall key list` lists them",
 				app.KeyName(name)); err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 	}
 	return a.change(ctx, "revoke a key of app ", of, func(q queries, row *db.App) error {
 		revoked, err := q.KeyRevoke(ctx, row.ID, app.KeyName(name))
-		if err := none(revoked, err, "key", "app %s has no key %.64q, or it is revoked: `footfall app key list` lists its keys", of,
+		if err := requireRow(revoked, err, "key", "app %s has no key %.64q, or it is revoked: `footfall app key list` lists its keys", of,
 			app.KeyName(name)); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (a *Admin) RevokeShare(ctx context.Context, app, link string) error {
 	name, _, _ := strings.Cut(token, "_")
 	return a.change(ctx, "revoke a link to app ", app, func(q queries, row *db.App) error {
 		revoked, err := q.ShareRevoke(ctx, row.ID, name)
-		if err := none(revoked, err, "link", "app %s has no link %.64q, or it is revoked: `footfall app share list` lists its links", app,
+		if err := requireRow(revoked, err, "link", "app %s has no link %.64q, or it is revoked: `footfall app share list` lists its links", app,
 			name); err != nil {
 			return err
 		}

@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	longestManifest = 16 << 20
-	mostPacked      = 200     // maximum ratio of unpacked size to zip size
-	anywayUnpacked  = 1 << 30 // unpacked bytes that are accepted at any ratio
+	longestManifest     = 16 << 20
+	mostPacked          = 200     // maximum ratio of unpacked size to zip size
+	alwaysAcceptedBytes = 1 << 30 // unpacked bytes that are accepted at any ratio
 )
 
 // LoadApp adds an app from an export with visitors. as is the name of the new app, or "" for the name in the export. The app
@@ -59,7 +59,7 @@ func (a *Admin) LoadApp(ctx context.Context, from io.ReaderAt, size int64, as st
 	if db.Violates(err, "apps_name_is_unique") { // another command has added the app since the check above
 		err = taken
 	}
-	if err := a.changed(ctx, "load app "+m.App, err); err != nil {
+	if err := a.waitForChange(ctx, "load app "+m.App, err); err != nil {
 		return nil, nil, err
 	}
 	row, err := a.AppNamed(ctx, m.App)
@@ -88,7 +88,7 @@ func openExport(from io.ReaderAt, size int64) (m *Manifest, files map[string]*zi
 		files[file.Name] = file
 		unpacked += file.UncompressedSize64
 	}
-	if unpacked > anywayUnpacked && unpacked/mostPacked > uint64(size) { //nolint:gosec // the size of a file
+	if unpacked > alwaysAcceptedBytes && unpacked/mostPacked > uint64(size) { //nolint:gosec // the size of a file
 		return refuse("it unpacks to more than %d times its size, so it is not an export", mostPacked)
 	}
 	m = &Manifest{}
@@ -147,7 +147,7 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 		return slices.IndexFunc(parts, func(p TakeoutPartsRow) bool { return p.Name == file.Name })
 	}
 	slices.SortFunc(m.Files, func(a, b Taken) int { return cmp.Compare(place(a), place(b)) })
-	l := loading{q: q, untrusted: true}
+	l := loader{q: q, untrusted: true}
 	for _, file := range m.Files {
 		at := place(file)
 		if at < 0 {
@@ -171,18 +171,18 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 	return q.note(ctx, m.App, "app", "", "loaded from an export")
 }
 
-// loading copies the rows of an app from an export or from another database. The app's targets and tags get new IDs.
-type loading struct {
+// loader copies the rows of an app from an export or from another database. The app's targets and tags get new IDs.
+type loader struct {
 	q             queries
 	untrusted     bool // the rows are from a file that anyone can change, so pages and sites are checked
 	numbered      bool
-	targets, tags numbers
-	app           int32   // new id of a moved app; exports have no column app_id
-	logs          numbers // log files of a moved app
+	targets, tags idMap
+	app           int32 // new id of a moved app; exports have no column app_id
+	logs          idMap // log files of a moved app
 }
 
 // file copies the rows of a file in the zip. It returns an error if the file does not match the manifest.
-func (l *loading) file(ctx context.Context, part TakeoutPartsRow, was Taken, packed *zip.File) error {
+func (l *loader) file(ctx context.Context, part TakeoutPartsRow, was Taken, packed *zip.File) error {
 	if packed == nil {
 		return visit.Errorf(visit.Invalid, "", "%s.csv is missing", was.Name)
 	}
@@ -204,8 +204,8 @@ func (l *loading) file(ctx context.Context, part TakeoutPartsRow, was Taken, pac
 
 // part copies the rows of a takeout_… view or, during a move, of a table. An export from an older Footfall may have fewer
 // columns.
-func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader) (rows int64, err error) {
-	if !l.numbered && !slices.Contains(saysWhatIs, part.Name) {
+func (l *loader) part(ctx context.Context, part TakeoutPartsRow, from io.Reader) (rows int64, err error) {
+	if !l.numbered && !slices.Contains(leadingFiles, part.Name) {
 		if err := l.number(ctx); err != nil {
 			return 0, err
 		}
@@ -238,23 +238,23 @@ func (l *loading) part(ctx context.Context, part TakeoutPartsRow, from io.Reader
 	}
 	// Allocate the lists at once. Growing the lists of many targets would need several times the memory.
 	if part.Name == "targets" && err == nil {
-		l.targets = numbers{old: make([]int64, 0, rows), is: make([]int64, 0, rows), sites: make([]int64, 0, rows)}
+		l.targets = idMap{old: make([]int64, 0, rows), is: make([]int64, 0, rows), sites: make([]int64, 0, rows)}
 	}
 	return rows, err
 }
 
-// saysWhatIs lists the files that are copied first, because the other files refer to the IDs in these files.
-var saysWhatIs = []string{"app", "targets", "tags"}
+// leadingFiles lists the files that are copied first, because the other files refer to the IDs in these files.
+var leadingFiles = []string{"app", "targets", "tags"}
 
 // portionOfNumbers is the number of rows in one query: there may be many targets.
 const portionOfNumbers = 20_000
 
-func (l *loading) number(ctx context.Context) error {
+func (l *loader) number(ctx context.Context) error {
 	l.numbered = true
 	if err := l.q.LoadNumber(ctx); err != nil {
 		return err
 	}
-	for n, tags := range map[*numbers]bool{&l.targets: false, &l.tags: true} {
+	for n, tags := range map[*idMap]bool{&l.targets: false, &l.tags: true} {
 		portion := LoadedNumbersParams{Tags: tags, After: -1, Portion: portionOfNumbers}
 		for {
 			rows, err := l.q.LoadedNumbers(ctx, portion)
@@ -274,7 +274,7 @@ func (l *loading) number(ctx context.Context) error {
 }
 
 // rewrites returns, for each column of a file, the function that changes the column's fields, or nil.
-func (l *loading) rewrites(name string, columns []string) []rewrite {
+func (l *loader) rewrites(name string, columns []string) []rewrite {
 	all := make([]rewrite, len(columns))
 	for i, column := range columns {
 		switch {
@@ -319,14 +319,14 @@ func checkTarget(to, field []byte) ([]byte, error) {
 	return append(append(append(to, '"'), field...), '"'), nil // quoted, because a URI may contain commas
 }
 
-// numbers maps the IDs in old, which are sorted, to the new IDs at the same places in is. For targets, sites has the new IDs
+// idMap maps the IDs in old, which are sorted, to the new IDs at the same places in is. For targets, sites has the new IDs
 // of their sites (0: the target is a site).
-type numbers struct {
+type idMap struct {
 	old, is, sites []int64
 	last           int // index of the last lookup
 }
 
-func (n *numbers) rewrite(to, field []byte) ([]byte, error) {
+func (n *idMap) rewrite(to, field []byte) ([]byte, error) {
 	old, err := strconv.ParseInt(string(field), 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("%.64q is not a number", field)
@@ -342,7 +342,7 @@ func (n *numbers) rewrite(to, field []byte) ([]byte, error) {
 }
 
 // rewriteSet rewrites a set of IDs like {1,2}. An empty field stays empty.
-func (n *numbers) rewriteSet(to, field []byte) (_ []byte, err error) {
+func (n *idMap) rewriteSet(to, field []byte) (_ []byte, err error) {
 	list, is := bytes.CutPrefix(field, []byte("{"))
 	if !is {
 		return append(to, field...), nil

@@ -40,16 +40,16 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	return lost, nil
 }
 
-// emptied deletes data that an app's new settings no longer keep. It fails while the app is moving, because the data that is
+// deleteUnkept deletes data that an app's new settings no longer keep. It fails while the app is moving, because the data that is
 // left would move along. The operator must then set the settings again in the database to which the app has moved.
-func (a *Admin) emptied(ctx context.Context, name string, s app.Settings, set *db.App) (err error) {
+func (a *Admin) deleteUnkept(ctx context.Context, name string, s app.Settings, set *db.App) (err error) {
 	if s.Filters != nil && !set.Filters {
 		err = wrap("empty the tags of visits of app "+name, a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error {
 			return a.emptyTags(ctx, name)
 		}))
 	}
 	if s.Titles != nil && !set.Titles {
-		gone := a.holding(ctx, name, queries.AppShare, func(q queries, row *db.App) error { return q.TitlesDelete(ctx, row.ID) })
+		gone := a.withLockedApp(ctx, name, queries.AppShare, func(q queries, row *db.App) error { return q.TitlesDelete(ctx, row.ID) })
 		err = cmp.Or(err, wrap("delete the titles of pages of app "+name, gone))
 	}
 	return err
@@ -61,10 +61,13 @@ const emptiedAtOnce = 5000
 // emptyTags deletes the tags in all visit rows of an app.
 func (a *Admin) emptyTags(ctx context.Context, name string) error {
 	var days []SiteDaysRow
-	err := a.holding(ctx, name, queries.AppShare, func(q queries, row *db.App) (err error) { days, err = q.SiteDays(ctx, row.ID); return err })
+	err := a.withLockedApp(ctx, name, queries.AppShare, func(q queries, row *db.App) (err error) {
+		days, err = q.SiteDays(ctx, row.ID)
+		return err
+	})
 	for i := 0; i < len(days) && err == nil; {
 		var emptied int64
-		err = a.holding(ctx, name, queries.AppShare, func(q queries, _ *db.App) (err error) {
+		err = a.withLockedApp(ctx, name, queries.AppShare, func(q queries, _ *db.App) (err error) {
 			emptied, err = q.VisitTagsEmpty(ctx, VisitTagsEmptyParams{Site: days[i].Site, Day: days[i].Day, Most: emptiedAtOnce})
 			return err
 		})

@@ -23,14 +23,14 @@ type Moving struct {
 	began   time.Time
 }
 
-func onItsWay(row *db.App) error {
+func errMoving(row *db.App) error {
 	return visit.Errorf(visit.Unavailable, "app", "app %s is moving to the cell %s: if no command is moving it, run "+
 		"`footfall cell move-app %[1]s --to %[2]s` again", row.Name, *row.MovingTo)
 }
 
-// wholly returns an error if the app has not completely moved to this database. The database from which it moves may still
+// requireArrived returns an error if the app has not completely moved to this database. The database from which it moves may still
 // have data or waiting visits, which a deletion in this database would miss.
-func (q queries) wholly(ctx context.Context, row *db.App) error {
+func (q queries) requireArrived(ctx context.Context, row *db.App) error {
 	partly, err := q.MovedPartly(ctx, row.ID)
 	if err == nil && partly {
 		err = visit.Errorf(visit.Unavailable, "app", "app %s is not completely moved here yet: wait until `footfall cell move-app %[1]s` "+
@@ -39,8 +39,8 @@ func (q queries) wholly(ctx context.Context, row *db.App) error {
 	return err
 }
 
-// overtaken returns the error if another command is moving the same app, and has already taken a later step.
-func (m *Moving) overtaken() error {
+// errOvertaken returns the error if another command is moving the same app, and has already taken a later step.
+func (m *Moving) errOvertaken() error {
 	return visit.Errorf(visit.Unavailable, "app", "another command is moving app %s: wait until it has ended, and run this one again",
 		m.Name)
 }
@@ -51,13 +51,13 @@ func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) e
 	now, err := q.AppLock(ctx, m.Name)
 	switch {
 	case err != nil:
-		return noRow(err, app.NoApp(m.Name))
+		return replaceNoRows(err, app.NoApp(m.Name))
 	case now.DeletedAt != nil:
 		return errBeingDeleted
 	case now.MovingTo != nil && *now.MovingTo != m.Cell:
-		return onItsWay(&now)
+		return errMoving(&now)
 	case now.ID != row.ID || now.Cell != nil || begun && now.MovingTo == nil:
-		return m.overtaken()
+		return m.errOvertaken()
 	}
 	return nil
 }
@@ -89,13 +89,13 @@ func (m *Moving) move(ctx context.Context) error {
 		return m.Lead(ctx)
 	}
 	if row.MovingTo != nil && *row.MovingTo != m.Cell {
-		return onItsWay(row)
+		return errMoving(row)
 	}
 	if row.Cell == nil {
 		if err := m.bring(ctx, row); err != nil {
 			return err
 		}
-		m.at("leave")
+		m.reportStep("leave")
 		err = m.From.inTx(ctx, func(q queries) error { // after this, no visits of the app are added to the inbox of From
 			if err := errors.Join(q.InboxHold(ctx), m.lock(ctx, q, row, true)); err != nil {
 				return err
@@ -106,7 +106,7 @@ func (m *Moving) move(ctx context.Context) error {
 			return err
 		}
 	}
-	m.at("lead")
+	m.reportStep("lead")
 	if err := m.Lead(ctx); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (m *Moving) move(ctx context.Context) error {
 	return nil
 }
 
-func (m *Moving) at(step string) {
+func (m *Moving) reportStep(step string) {
 	if m.At != nil {
 		m.At(step)
 	}
@@ -149,9 +149,9 @@ func (m *Moving) row(ctx context.Context) (*db.App, error) {
 // may have had the same name.
 func mark(row *db.App) string { return fmt.Sprint(row.ID, " ", row.CreatedAt.UnixMicro()) }
 
-// here returns the app in To. It returns ErrNoRows if the app has not arrived, or if the record of its move is already
+// findArrived returns the app in To. It returns ErrNoRows if the app has not arrived, or if the record of its move is already
 // deleted.
-func (m *Moving) here(ctx context.Context, row *db.App) (at MovedHereRow, err error) {
+func (m *Moving) findArrived(ctx context.Context, row *db.App) (at MovedHereRow, err error) {
 	err = m.To.db.Read(ctx, func(q *db.Queries) (err error) {
 		at, err = New(q.Tx()).MovedHere(ctx, m.Name, mark(row))
 		return err
@@ -162,16 +162,16 @@ func (m *Moving) here(ctx context.Context, row *db.App) (at MovedHereRow, err er
 // bring copies the app to To, unless it is already there. After that, only the visits in the inbox of From are left to move.
 func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	if row.MovingTo != nil {
-		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) {
+		if _, err := m.findArrived(ctx, row); !errors.Is(err, db.ErrNoRows) {
 			return err
 		}
 	}
 	if err := m.check(ctx, row); err != nil {
 		return err
 	}
-	m.at("hold")
+	m.reportStep("hold")
 	m.began = time.Now()
-	err := m.From.changed(ctx, "pause counting", m.From.inTx(ctx, func(q queries) error {
+	err := m.From.waitForChange(ctx, "pause counting", m.From.inTx(ctx, func(q queries) error {
 		// After this transaction, no older batch commits (BasisRaise), and no new batch has pages of the app (AppCountsBy).
 		if err := errors.Join(q.BasisRaise(ctx), m.lock(ctx, q, row, false)); err != nil {
 			return err
@@ -179,7 +179,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 		return q.MoveBegin(ctx, &m.Cell, row.ID)
 	}))
 	if err == nil {
-		m.at("copy")
+		m.reportStep("copy")
 		err = m.copy(ctx, row)
 	}
 	if err == nil {
@@ -189,9 +189,9 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	come := false
 	failed := m.From.inTx(ctx, func(q queries) error {
 		if _, err := q.AppLock(ctx, m.Name); err != nil { // waits for a command that is copying the app
-			return noRow(err, nil)
+			return replaceNoRows(err, nil)
 		}
-		_, unknown := m.here(ctx, row)
+		_, unknown := m.findArrived(ctx, row)
 		switch come = unknown == nil; {
 		case come:
 			return nil
@@ -203,7 +203,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	if come {
 		return nil
 	}
-	return errors.Join(err, m.From.changed(ctx, "undo the move", failed))
+	return errors.Join(err, m.From.waitForChange(ctx, "undo the move", failed))
 }
 
 // check returns an error if the app cannot move now, or if its data cannot be in the cell.
@@ -213,7 +213,7 @@ func (m *Moving) check(ctx context.Context, row *db.App) error {
 	if err != nil {
 		return err
 	}
-	if err := m.From.db.Read(ctx, func(q *db.Queries) error { return queries{Queries: New(q.Tx())}.wholly(ctx, row) }); err != nil {
+	if err := m.From.db.Read(ctx, func(q *db.Queries) error { return queries{Queries: New(q.Tx())}.requireArrived(ctx, row) }); err != nil {
 		return err
 	}
 	if numbers.Importing {
@@ -253,7 +253,7 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 		if err := m.lock(ctx, locked, row, true); err != nil {
 			return err
 		}
-		if _, err := m.here(ctx, row); !errors.Is(err, db.ErrNoRows) { // if nil, another command has copied the app in the meantime
+		if _, err := m.findArrived(ctx, row); !errors.Is(err, db.ErrNoRows) { // if nil, another command has copied the app in the meantime
 			return err
 		}
 		if err := errors.Join(locked.QueuesHold(ctx, row.ID), locked.AppCountersTake(ctx, row.ID)); err != nil {
@@ -261,11 +261,11 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 		}
 		return snapshots.Take(ctx, func(tx db.Tx) error {
 			from := queries{Queries: New(tx), shared: db.New(tx)}
-			if err := errors.Join(from.MoveWaits(ctx), tellTagNews(ctx, from)); err != nil {
+			if err := errors.Join(from.MoveWaits(ctx), passTagNews(ctx, from)); err != nil {
 				return err
 			}
 			days := &Manifest{}
-			if err := days.tellDays(ctx, from, row.ID); err != nil {
+			if err := days.addDays(ctx, from, row.ID); err != nil {
 				return err
 			}
 			if err := m.To.prepareDays(ctx, days); err != nil {
@@ -280,20 +280,20 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 // inbox of From. The transaction that writes the visits to To also stores the number of the last copied row there. If another
 // command has changed this number in the meantime, carryWaiting fails. So each row is copied only once.
 func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
-	come, err := m.here(ctx, row)
+	come, err := m.findArrived(ctx, row)
 	// The record of the move is deleted. So another command has completed the move, unless From still has data.
 	if errors.Is(err, db.ErrNoRows) {
 		counts := false
 		err = m.From.db.Read(ctx, func(q *db.Queries) (err error) { counts, err = q.AppCounts(ctx, row.ID); return err })
 		if err == nil && counts {
-			err = m.overtaken()
+			err = m.errOvertaken()
 		}
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	m.at("carry")
+	m.reportStep("carry")
 	err = m.From.inTx(ctx, func(from queries) error {
 		if err := errors.Join(from.EraseBegin(ctx), from.MoveWaits(ctx)); err != nil {
 			return err
@@ -310,13 +310,13 @@ func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 			if err := errors.Join(q.EraseBegin(ctx), q.MoveWaits(ctx)); err != nil {
 				return err
 			}
-			l := loading{q: q, numbered: true, app: come.ID}
+			l := loader{q: q, numbered: true, app: come.ID}
 			if err := l.carry(ctx, from.Tx(), waiting[0]); err != nil {
 				return err
 			}
 			carried, err := q.MovedUpTo(ctx, MovedUpToParams{AppID: come.ID, Part: mark(row), Was: come.Next, Next: last})
 			if err == nil && carried == 0 {
-				err = m.overtaken()
+				err = m.errOvertaken()
 			}
 			return err
 		})
@@ -324,13 +324,13 @@ func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 	if err != nil {
 		return err
 	}
-	m.at("carried")
+	m.reportStep("carried")
 	return m.From.inTx(ctx, func(q queries) error { return q.WaitingDelete(ctx, row.ID) })
 }
 
 // clear deletes the app's data in From, except the app's row in apps.
 func (m *Moving) clear(ctx context.Context, row *db.App) error {
-	m.at("clear")
+	m.reportStep("clear")
 	ofApp := func(f func(q queries) error) error {
 		return m.From.inTx(ctx, func(q queries) error {
 			if err := errors.Join(q.EraseBegin(ctx), q.EraseTurn(ctx)); err != nil {
@@ -351,12 +351,12 @@ func (m *Moving) clear(ctx context.Context, row *db.App) error {
 
 // forget deletes the record of the move in To.
 func (m *Moving) forget(ctx context.Context, row *db.App) error {
-	m.at("forget")
-	come, err := m.here(ctx, row)
+	m.reportStep("forget")
+	come, err := m.findArrived(ctx, row)
 	if err != nil {
-		return noRow(err, nil)
+		return replaceNoRows(err, nil)
 	}
-	return m.To.changed(ctx, "move", m.To.inTx(ctx, func(q queries) error {
+	return m.To.waitForChange(ctx, "move", m.To.inTx(ctx, func(q queries) error {
 		return q.MovedForget(ctx, come.ID, mark(row))
 	}))
 }
@@ -364,6 +364,6 @@ func (m *Moving) forget(ctx context.Context, row *db.App) error {
 // end is the last step of a move: it clears moving_to in the app's row in From. As long as moving_to is set, a repeated
 // command finds From by this row.
 func (m *Moving) end(ctx context.Context, row *db.App) error {
-	m.at("end")
+	m.reportStep("end")
 	return m.From.inTx(ctx, func(q queries) error { return q.MoveEnd(ctx, row.ID) })
 }

@@ -12,8 +12,8 @@ import (
 	"footfall/visit"
 )
 
-// privately lists the tables with data that exports leave out. Each table follows the tables to which its rows refer.
-var privately = []string{"keys", "shares", "webhooks", "page_tallies", "visit_ids", "positions", "refused", "logs", "log_samples",
+// unexportedTables lists the tables with data that exports leave out. Each table follows the tables to which its rows refer.
+var unexportedTables = []string{"keys", "shares", "webhooks", "page_tallies", "visit_ids", "positions", "refused", "logs", "log_samples",
 	"log_lines", "log_hours", "counted_lines", "read_logs"}
 
 // put copies the app from the transaction of from to the transaction of q.
@@ -22,9 +22,9 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 		return err
 	}
 	parts, err := from.TakeoutParts(ctx, row.ID)
-	l := loading{q: q}
+	l := loader{q: q}
 	for i := 0; i < len(parts) && err == nil; i++ {
-		err = l.across(ctx, from.Tx(), parts[i])
+		err = l.copyRows(ctx, from.Tx(), parts[i])
 	}
 	if err != nil {
 		return err
@@ -78,12 +78,12 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 			return err
 		}
 	}
-	m.at("commit")
+	m.reportStep("commit")
 	return nil
 }
 
 // private copies the app's rows in the tables that exports leave out.
-func (l *loading) private(ctx context.Context, from queries, id int32) error {
+func (l *loader) private(ctx context.Context, from queries, id int32) error {
 	had, err := from.MoveNumbers(ctx, id)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (l *loading) private(ctx context.Context, from queries, id int32) error {
 	if l.logs.is, err = l.q.LogNumbers(ctx, int32(len(had.Logs))); err != nil { //nolint:gosec // number of files
 		return err
 	}
-	tables, err := from.MoveTables(ctx, id, privately)
+	tables, err := from.MoveTables(ctx, id, unexportedTables)
 	for i := 0; i < len(tables) && err == nil; i++ {
 		err = l.carry(ctx, from.Tx(), tables[i])
 	}
@@ -106,22 +106,22 @@ func (l *loading) private(ctx context.Context, from queries, id int32) error {
 }
 
 // carry copies the app's rows of a table.
-func (l *loading) carry(ctx context.Context, from db.Tx, t MoveTablesRow) error {
+func (l *loader) carry(ctx context.Context, from db.Tx, t MoveTablesRow) error {
 	part := TakeoutPartsRow{Name: t.Name, Columns: t.Columns, Reading: t.Reading}
 	if !t.Numbered {
-		return l.across(ctx, from, part)
+		return l.copyRows(ctx, from, part)
 	}
 	if err := l.q.CarryBegin(ctx, t.Name, t.Columns); err != nil {
 		return err
 	}
-	if err := l.across(ctx, from, part); err != nil {
+	if err := l.copyRows(ctx, from, part); err != nil {
 		return err
 	}
 	return l.q.CarryEnd(ctx, t.Name, t.Columns)
 }
 
-// across copies rows from one database to the other.
-func (l *loading) across(ctx context.Context, from db.Tx, part TakeoutPartsRow) error {
+// copyRows copies rows from one database to the other.
+func (l *loader) copyRows(ctx context.Context, from db.Tx, part TakeoutPartsRow) error {
 	r, w := io.Pipe()
 	read := make(chan error, 1)
 	go func() {

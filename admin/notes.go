@@ -56,7 +56,7 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n Not
 		}
 		n.ID, err = q.NoteAdd(ctx, NoteAddParams{AppID: row.ID, Site: n.Site, Day: n.DayID, Text: n.Text, Most: mostNotes})
 		if err != nil {
-			return noRow(err, visit.Errorf(visit.Invalid, "text", "the app has %d notes, the most it may have: remove some", mostNotes))
+			return replaceNoRows(err, visit.Errorf(visit.Invalid, "text", "the app has %d notes, the most it may have: remove some", mostNotes))
 		}
 		return q.note(ctx, app, "note", "", n.said())
 	}))
@@ -68,7 +68,7 @@ func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed N
 	err = a.withApp(ctx, app, func(q queries, row *db.App) error {
 		n, err := q.NoteRemove(ctx, row.ID, id)
 		if err != nil {
-			return noRow(err, visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of its notes", id))
+			return replaceNoRows(err, visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of its notes", id))
 		}
 		removed = NotesListRow(n)
 		return q.note(ctx, app, "note", removed.said(), "")

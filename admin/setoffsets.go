@@ -59,7 +59,7 @@ func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try b
 	if errors.Is(err, errTried) {
 		return done, first, nil
 	}
-	return done, first, a.changed(ctx, "set offsets of app "+app, err)
+	return done, first, a.waitForChange(ctx, "set offsets of app "+app, err)
 }
 
 // putOffsets stores checked offsets or, if p.OfHistory is true, the parts of offsets that are from imports. It adds an entry

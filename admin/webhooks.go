@@ -37,7 +37,7 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 		id, err = q.WebhookAdd(ctx, WebhookAddParams{AppID: row.ID, Uri: target, Url: url, Private: private, Salt: salt,
 			Most: mostWebhooks})
 		if err != nil {
-			return noRow(err, visit.Errorf(visit.Invalid, "url",
+			return replaceNoRows(err, visit.Errorf(visit.Invalid, "url",
 				"the app has %d webhooks, the most it may have: remove some", mostWebhooks))
 		}
 		return q.note(ctx, of, "webhook", "", fmt.Sprintf("%d: %s, %s", id, visit.Shown(target), withoutSecret(url)))
@@ -89,7 +89,8 @@ func (a *Admin) RemoveWebhook(ctx context.Context, app string, id int32) (target
 	err = a.withApp(ctx, app, func(q queries, row *db.App) (err error) {
 		target, err = q.WebhookRemove(ctx, row.ID, id)
 		if err != nil {
-			return noRow(err, visit.Errorf(visit.NotFound, "number", "the app has no webhook %d: `footfall app webhook list` lists its webhooks",
+			return replaceNoRows(err, visit.Errorf(visit.NotFound, "number",
+				"the app has no webhook %d: `footfall app webhook list` lists its webhooks",
 				id))
 		}
 		return q.note(ctx, app, "webhook", fmt.Sprintf("%d: %s", id, visit.Shown(target)), "")

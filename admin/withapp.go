@@ -13,14 +13,14 @@ import (
 // withApp runs f in a transaction that locks an app. In the meantime no other transaction changes or deletes the app, or
 // creates pages of the app.
 func (a *Admin) withApp(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
-	return a.holding(ctx, name, queries.AppLock, f)
+	return a.withLockedApp(ctx, name, queries.AppLock, f)
 }
 
-// holding runs f in a transaction that locks an app with lock: AppLock or AppShare. With either lock, the app cannot move to
+// withLockedApp runs f in a transaction that locks an app with lock: AppLock or AppShare. With either lock, the app cannot move to
 // another database in the meantime.
-func (a *Admin) holding(ctx context.Context, name string, lock locking, f func(q queries, row *db.App) error) error {
+func (a *Admin) withLockedApp(ctx context.Context, name string, lock lockQuery, f func(q queries, row *db.App) error) error {
 	return a.inTx(ctx, func(q queries) error {
-		row, err := q.held(ctx, name, lock)
+		row, err := q.lockApp(ctx, name, lock)
 		if err != nil {
 			return err
 		}
@@ -28,21 +28,21 @@ func (a *Admin) holding(ctx context.Context, name string, lock locking, f func(q
 	})
 }
 
-// locking is a query that locks an app.
-type locking func(q queries, ctx context.Context, name string) (db.App, error)
+// lockQuery is a query that locks an app.
+type lockQuery func(q queries, ctx context.Context, name string) (db.App, error)
 
-// held locks an app. It returns an error if the app is moving, has moved, or is being deleted.
-func (q queries) held(ctx context.Context, name string, lock locking) (*db.App, error) {
+// lockApp locks an app. It returns an error if the app is moving, has moved, or is being deleted.
+func (q queries) lockApp(ctx context.Context, name string, lock lockQuery) (*db.App, error) {
 	row, err := lock(q, ctx, name)
 	switch {
 	case err != nil:
-		return nil, noRow(err, app.NoApp(name))
+		return nil, replaceNoRows(err, app.NoApp(name))
 	case row.DeletedAt != nil:
 		return nil, errBeingDeleted
 	case row.Cell != nil:
 		return nil, app.InCell(name, *row.Cell)
 	case row.MovingTo != nil:
-		return nil, onItsWay(&row)
+		return nil, errMoving(&row)
 	}
 	return &row, nil
 }
@@ -53,23 +53,23 @@ var errBeingDeleted = visit.Errorf(visit.NotFound, "app",
 // change runs f like withApp, and then waits until every running instance has applied the change. doing describes the action
 // in error messages.
 func (a *Admin) change(ctx context.Context, doing, name string, f func(q queries, row *db.App) error) error {
-	return a.changed(ctx, doing+name, a.withApp(ctx, name, f))
+	return a.waitForChange(ctx, doing+name, a.withApp(ctx, name, f))
 }
 
 // IsBehind reports whether a change is stored, but some instance has not confirmed it yet.
 func IsBehind(err error) bool { return errors.Is(err, db.ErrInstancesBehind) }
 
-// changed waits until every running instance has applied a change. err is the error of the change: if err is not nil, changed
+// waitForChange waits until every running instance has applied a change. err is the error of the change: if err is not nil, changed
 // only wraps it.
-func (a *Admin) changed(ctx context.Context, doing string, err error) error {
+func (a *Admin) waitForChange(ctx context.Context, doing string, err error) error {
 	if err != nil {
 		return wrap(doing, err)
 	}
 	return a.db.WaitForInstances(ctx, instancesWithin)
 }
 
-// appOf returns an app by its name. It returns an error if the app is in a cell.
-func appOf(ctx context.Context, q queries, name string) (*db.App, error) {
+// findApp returns an app by its name. It returns an error if the app is in a cell.
+func findApp(ctx context.Context, q queries, name string) (*db.App, error) {
 	apps, err := q.AppsList(ctx)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func appOf(ctx context.Context, q queries, name string) (*db.App, error) {
 func (a *Admin) read(ctx context.Context, name string, f func(q queries, row *db.App) error) error {
 	return a.db.Read(ctx, func(shared *db.Queries) error {
 		q := queries{Queries: New(shared.Tx()), shared: shared}
-		row, err := appOf(ctx, q, name)
+		row, err := findApp(ctx, q, name)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,8 @@ func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, do
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case scope == app.ScopeRead && (a.IsPublic() || r.looks(a)) || scope == app.ScopeAssert && a.IsOpen() || key != nil && key.Opens(scope):
+	case scope == app.ScopeRead && (a.IsPublic() || r.isSignedInFor(a)) || scope == app.ScopeAssert && a.IsOpen() ||
+		key != nil && key.Opens(scope):
 		return a, key, r.ParseErr
 	case key == nil:
 		return nil, nil, visit.Errorf(visit.BadKey, "key", "app %s %s only with a key of the scope %s: send it as Authorization: Bearer …",
@@ -53,8 +54,8 @@ func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, do
 		does, scope)
 }
 
-// looks reports whether the caller is signed in as a user who may see an app.
-func (r *Request) looks(a *app.App) bool { return r.MayLook != nil && r.MayLook(a.Name) }
+// isSignedInFor reports whether the caller is signed in as a user who may see an app.
+func (r *Request) isSignedInFor(a *app.App) bool { return r.MayLook != nil && r.MayLook(a.Name) }
 
 // AuthorizeOperator lets a command count visits of an app for any visitors. Operators with access to the database need
 // no key.
@@ -93,7 +94,7 @@ func (c *Counter) AuthorizeReading(ctx context.Context, r Request) (*Reading, er
 		return nil, err
 	}
 	reading := c.readingOf(a, r.Peer)
-	reading.Names = r.looks(a) || key != nil && key.Opens(app.ScopeRead)
+	reading.Names = r.isSignedInFor(a) || key != nil && key.Opens(app.ScopeRead)
 	return reading, nil
 }
 
@@ -146,7 +147,7 @@ func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Ad
 	}
 	if s, found := register.Share(token); found {
 		reading := c.readingOf(s.App, peer)
-		reading.Site, reading.stranger = s.Site, true
+		reading.Site, reading.isAnonymous = s.Site, true
 		if reading.Today <= s.LastDay {
 			return reading, nil
 		}
@@ -168,10 +169,10 @@ type Reading struct {
 	Open  bool // the app is public
 	Names bool // the caller may see visitors' identities: needs a key or an account, even if the numbers are public
 
-	counter  *Counter
-	app      *app.App
-	peer     netip.Addr
-	stranger bool // the caller has neither a key nor an account
+	counter     *Counter
+	app         *app.App
+	peer        netip.Addr
+	isAnonymous bool // the caller has neither a key nor an account
 }
 
 func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
@@ -213,7 +214,7 @@ func (r *Reading) Visitors(ctx context.Context, ip, id string) ([]netip.Addr, er
 // CheckRate refuses callers that send too many requests. The app's setting max-requests is the limit. If the app does not set
 // it, the default limit applies to share links, and other readers have no limit.
 func (r *Reading) CheckRate() error {
-	return r.counter.checkRate(r.app, subject{address: r.peer, untrusted: r.stranger})
+	return r.counter.checkRate(r.app, subject{address: r.peer, untrusted: r.isAnonymous})
 }
 
 // Sites returns the sites that the app lists, with *.host for the subdomains of a host.

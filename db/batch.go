@@ -104,7 +104,7 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 // queue queues the statements of the batch that follow BatchBegin. BatchCheck, one of these statements, sets
 // *required to whether a synchronous standby is required. If SayStandby has never been called, *required gets the
 // value of unsaid.
-func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
+func (b *Batch) queue(q *pgx.Batch, out *Outcome, defaultRequired bool, required *bool) {
 	out.Sums = slices.Grow(out.Sums[:0], len(b.Targets.IDs))[:len(b.Targets.IDs)]
 	out.Verdicts = slices.Grow(out.Verdicts[:0], len(b.Pairs.Targets))[:len(b.Pairs.Targets)]
 	if len(b.IDs.IDs) > 0 {
@@ -125,7 +125,7 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome, unsaid bool, required *bool) {
 		return readSums(rows, t.IDs, out.Sums)
 	})
 	sites, days := t.SiteDays()
-	q.Queue(BatchCheck, b.Basis, days, sites, unsaid).QueryRow(func(row pgx.Row) error { return row.Scan(nil, nil, required) })
+	q.Queue(BatchCheck, b.Basis, days, sites, defaultRequired).QueryRow(func(row pgx.Row) error { return row.Scan(nil, nil, required) })
 	switch verdicts := func(rows pgx.Rows) error { return readVerdicts(rows, out.Verdicts) }; {
 	case b.Late:
 		q.Queue(LateVisitsRecord, b.lateArgs()...).Query(verdicts)
@@ -156,7 +156,7 @@ func (d *DB) Probe(ctx context.Context) error {
 	q.Queue(CountersLock, t.IDs, t.Hot, t.Newcomers)
 	q.Queue(VisitsRecord, empty.recordArgs()...)
 	q.Queue(RoomProbe)
-	if err := d.commitAsked(ctx, conn, &q, false); err != nil {
+	if err := d.commitChecked(ctx, conn, &q, false); err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
 	return nil
@@ -193,8 +193,8 @@ func (b *Batch) allHinted() bool {
 	return !b.Late && len(b.Pairs.Targets) > 0 && !slices.Contains(b.Pairs.Hinted, false)
 }
 
-// placeOf returns the index of a pair's target in b.Targets.
-func (b *Batch) placeOf(pair int) int {
+// findTarget returns the index of a pair's target in b.Targets.
+func (b *Batch) findTarget(pair int) int {
 	place, _ := slices.BinarySearch(b.Targets.IDs, b.Pairs.Targets[pair])
 	return place
 }
@@ -212,7 +212,7 @@ func (b *Batch) newArgs() []any {
 	}
 	rows, later := make([]newcomer, len(p.Targets)), slices.Clone(t.Newcomers)
 	for i, target := range p.Targets {
-		place := b.placeOf(i)
+		place := b.findTarget(i)
 		later[place]--
 		nth := int32(place) + 1 //nolint:gosec // a batch is far smaller
 		rows[i] = newcomer{p.Visitors[i], target, later[place], nth, p.Days[i], p.TagSets[i]}
@@ -237,7 +237,7 @@ func (b *Batch) newArgs() []any {
 func (b *Batch) rankNewcomers(out *Outcome) {
 	later := slices.Clone(b.Targets.Newcomers)
 	for i := range b.Pairs.Targets {
-		place := b.placeOf(i)
+		place := b.findTarget(i)
 		later[place]--
 		out.Verdicts[i] = Verdict{Rank: out.Sums[place].UV - later[place], Newcomer: true, Counted: true}
 	}
@@ -253,9 +253,9 @@ func (b *Batch) lateArgs() []any {
 	p, r := &b.Pairs, &b.Rows
 	turns, seen := make([]int32, len(p.Targets)), make(map[pair]int32, len(p.Targets))
 	for i, target := range p.Targets {
-		of := pair{target, p.Visitors[i]}
-		seen[of]++
-		turns[i] = seen[of]
+		key := pair{target, p.Visitors[i]}
+		seen[key]++
+		turns[i] = seen[key]
 	}
 	return []any{p.Targets, p.Visitors, p.Days, turns, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed, p.TagSets}
 }
@@ -264,14 +264,14 @@ func (b *Batch) lateArgs() []any {
 // version. Callers must read the version before they read the contents.
 func (d *DB) Basis(ctx context.Context) (string, error) {
 	var basis string
-	err := d.look(ctx, "read the basis", func(q *Queries) (err error) { basis, err = q.BasisGet(ctx); return err })
+	err := d.readForBatch(ctx, "read the basis", func(q *Queries) (err error) { basis, err = q.BasisGet(ctx); return err })
 	return basis, err
 }
 
-// look runs f on a connection of the pool writers, and runs f again if the connection was dead. f sends no visit,
+// readForBatch runs f on a connection of the pool writers, and runs f again if the connection was dead. f sends no visit,
 // so FaultOf never returns FaultUnknown for an error of look.
-func (d *DB) look(ctx context.Context, what string, f func(q *Queries) error) error {
-	err := twice(ctx, d.writers, func(conn *pgxpool.Conn) error { return f(New(conn)) })
+func (d *DB) readForBatch(ctx context.Context, what string, f func(q *Queries) error) error {
+	err := withRetry(ctx, d.writers, func(conn *pgxpool.Conn) error { return f(New(conn)) })
 	if FaultOf(err) == FaultUnknown {
 		err = &notSentError{err}
 	}
@@ -284,17 +284,17 @@ func (d *DB) look(ctx context.Context, what string, f func(q *Queries) error) er
 func readSums(rows pgx.Rows, targets []int64, sums []Sums) error {
 	var target int64
 	var s Sums
-	at := 0
+	next := 0
 	_, err := pgx.ForEachRow(rows, []any{&target, &s.Hot, &s.PV, &s.UV}, func() error {
-		if at == len(targets) || targets[at] != target {
+		if next == len(targets) || targets[next] != target {
 			return fmt.Errorf("the database returned the counters of target %d out of order", target)
 		}
-		sums[at] = s
-		at++
+		sums[next] = s
+		next++
 		return nil
 	})
-	if err == nil && at != len(targets) {
-		err = fmt.Errorf("the database returned %d counters for %d targets", at, len(targets))
+	if err == nil && next != len(targets) {
+		err = fmt.Errorf("the database returned %d counters for %d targets", next, len(targets))
 	}
 	return err
 }

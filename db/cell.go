@@ -33,16 +33,16 @@ type cell struct {
 	nodes *pgxpool.Config // configuration for connections to the nodes in the URL
 	dial  pgconn.DialFunc
 
-	mu   sync.Mutex
-	last map[asked]string // the last address that each query has returned
+	mu            sync.Mutex
+	lastAddresses map[placeQuery]string // the last address that each query has returned
 }
 
-// asked is an SQL query for the address of a node. Every node of the cluster can run the query.
-type asked string
+// placeQuery is an SQL query for the address of a node. Every node of the cluster can run the query.
+type placeQuery string
 
 const (
-	tables      asked = CellPlace       // the node with the cell's tables
-	coordinator asked = CellCoordinator // the node that creates and changes the tables
+	tablesQuery      placeQuery = CellPlace       // the node with the cell's tables
+	coordinatorQuery placeQuery = CellCoordinator // the node that creates and changes the tables
 )
 
 // lookForCell makes the connections of s go to the node with the tables if the URL has cell=on.
@@ -56,19 +56,19 @@ func (s *sessions) lookForCell() error {
 		return fmt.Errorf("database url: %s=%s is not valid: write %[1]s=on for a cell, or leave it out", CellMark, mark)
 	}
 	delete(cfg.RuntimeParams, CellMark)
-	s.cell = &cell{nodes: s.parsed.Copy(), dial: cfg.DialFunc, last: map[asked]string{}}
+	s.cell = &cell{nodes: s.parsed.Copy(), dial: cfg.DialFunc, lastAddresses: map[placeQuery]string{}}
 	nodes := s.cell.nodes.ConnConfig
 	nodes.DefaultQueryExecMode, nodes.ValidateConnect = pgx.QueryExecModeExec, nil
-	nodes.ConnectTimeout = min(nodes.ConnectTimeout, placeWithin/3)
-	s.cell.lead(cfg, tables)
+	nodes.ConnectTimeout = min(nodes.ConnectTimeout, placeTimeout/3)
+	s.cell.dialPlace(cfg, tablesQuery)
 	return nil
 }
 
-// lead makes the connections of cfg go to one node, whichever host the URL names. The query `to` returns the
+// dialPlace makes the connections of cfg go to one node, whichever host the URL names. The query `to` returns the
 // address of this node. So cfg keeps only one host of the URL, and the driver does not resolve the name of this
 // host. The first connection after the tables have moved to a node also creates the functions there. The connect
 // timeout is long enough for that.
-func (c *cell) lead(cfg *pgx.ConnConfig, to asked) {
+func (c *cell) dialPlace(cfg *pgx.ConnConfig, to placeQuery) {
 	cfg.Fallbacks = slices.DeleteFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
 	cfg.ConnectTimeout = max(cfg.ConnectTimeout, connectTimeout)
 	cfg.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
@@ -93,28 +93,28 @@ type placeError struct {
 
 func (e *placeError) Unwrap() error { return e.error }
 
-// placeWithin bounds the time of cell.place, which is part of the time for making a connection. Each node gets a
-// third of placeWithin, so that a hanging node does not use up all of it.
-const placeWithin = 3 * time.Second
+// placeTimeout bounds the time of cell.place, which is part of the time for making a connection. Each node gets a
+// third of placeTimeout, so that a hanging node does not use up all of it.
+const placeTimeout = 3 * time.Second
 
 // place runs the query `of` on any node of the cluster, and returns the address that the query returns. If no node
 // responds, place returns the last result of the query. This result may be outdated: a session on a node without
 // the tables fails in CellArrive.
-func (c *cell) place(ctx context.Context, of asked) string {
-	ctx, cancel := context.WithTimeout(ctx, placeWithin)
+func (c *cell) place(ctx context.Context, query placeQuery) string {
+	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
 	var at CellPlaceRow
 	conn, err := pgx.ConnectConfig(ctx, c.nodes.ConnConfig)
 	if err == nil {
-		err = conn.QueryRow(ctx, string(of)).Scan(&at.Nodename, &at.Nodeport)
+		err = conn.QueryRow(ctx, string(query)).Scan(&at.Nodename, &at.Nodeport)
 		_ = conn.Close(ctx)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil {
-		c.last[of] = net.JoinHostPort(at.Nodename, strconv.Itoa(int(at.Nodeport)))
+		c.lastAddresses[query] = net.JoinHostPort(at.Nodename, strconv.Itoa(int(at.Nodeport)))
 	}
-	return c.last[of]
+	return c.lastAddresses[query]
 }
 
 // Direct returns the URL of the node with the tables, without cell=on, for programs that do not support cells. If
@@ -128,7 +128,7 @@ func Direct(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	u.Host = cmp.Or(s.cell.place(ctx, tables), u.Host)
+	u.Host = cmp.Or(s.cell.place(ctx, tablesQuery), u.Host)
 	query := u.Query()
 	query.Del(CellMark)
 	u.RawQuery = query.Encode()
@@ -140,7 +140,7 @@ func (d *DB) Place(ctx context.Context) string {
 	if d.sessions.cell == nil {
 		return ""
 	}
-	return d.sessions.cell.place(ctx, tables)
+	return d.sessions.cell.place(ctx, tablesQuery)
 }
 
 // IsCell reports whether the URL has cell=on.
@@ -156,7 +156,7 @@ func (s sessions) forSteps() sessions {
 		return s
 	}
 	nodes := s.cell.nodes.Copy()
-	s.cell.lead(nodes.ConnConfig, coordinator)
+	s.cell.dialPlace(nodes.ConnConfig, coordinatorQuery)
 	return sessions{nodes, map[string]string{
 		"search_path": "cell", "check_function_bodies": "off", "citus.propagate_set_commands": "local",
 	}, new(atomic.Pointer[string]), nil}
@@ -191,9 +191,9 @@ func (s stepConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, e
 var ErrNoCell = errors.New("database url: this database does not belong to a cell: create a cell with `footfall cell add`, " +
 	"or leave out cell=on")
 
-// tellNoCell adds ErrNoCell to an error of CellArrive if the database lacks the schema cell or the function
+// explainMissingCell adds ErrNoCell to an error of CellArrive if the database lacks the schema cell or the function
 // cell.arrive.
-func tellNoCell(err error) error {
+func explainMissingCell(err error) error {
 	e, is := errors.AsType[*pgconn.PgError](err)
 	if is && (e.Code == "3F000" || e.Code == "42883") { // no such schema, no such function
 		return errors.Join(ErrNoCell, err)
@@ -252,7 +252,7 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 		return false, err
 	}
 	return made, d.untilLocked(ctx, functionsAndViews, func() error {
-		worker, err := pgx.ConnectConfig(ctx, d.sessions.with(nil)) // every new session runs CellArrive
+		worker, err := pgx.ConnectConfig(ctx, d.sessions.connConfig(nil)) // every new session runs CellArrive
 		if err != nil {
 			return err
 		}

@@ -6,24 +6,24 @@ import (
 	"unicode/utf8"
 )
 
-// longestNoted bounds the old and the new value of a noted change, in bytes each.
-const longestNoted = 4000
+// maxNotedBytes bounds the old and the new value of a noted change, in bytes each.
+const maxNotedBytes = 4000
 
 // Note records a change in the table changes. q must be the transaction that makes the change. who is the user. app
 // is "" if the change concerns no app. was and is are the old and the new value. The values must not contain
 // passwords, keys, tokens or anything that identifies a visitor.
 func (q *Queries) Note(ctx context.Context, who, app, what, was, is string) error {
-	p := ChangeAddParams{Who: who, App: &app, What: what, Was: noted(was), IsNow: noted(is)}
+	p := ChangeAddParams{Who: who, App: &app, What: what, Was: clean(was), IsNow: clean(is)}
 	if app == "" {
 		p.App = nil
 	}
 	return q.ChangeAdd(ctx, p)
 }
 
-// noted shortens text and replaces invalid characters, so that the table changes accepts the text.
-func noted(text string) string {
-	if len(text) > longestNoted {
-		text = text[:longestNoted] + " …"
+// clean shortens text and replaces invalid characters, so that the table changes accepts the text.
+func clean(text string) string {
+	if len(text) > maxNotedBytes {
+		text = text[:maxNotedBytes] + " …"
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(text, string(utf8.RuneError)), "\x00", string(utf8.RuneError))
 }

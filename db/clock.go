@@ -9,7 +9,7 @@ import (
 
 const (
 	clockReadings = 5           // per measurement; the reading with the shortest round trip is used
-	longestTrip   = time.Second // a slower reading is ignored: its error may be half of the round trip
+	maxRoundTrip  = time.Second // a slower reading is ignored: its error may be half of the round trip
 )
 
 // ClockMayDiffer is how far this machine's clock may be from the database's before a warning is
@@ -27,7 +27,7 @@ func (d *DB) ClockOffset() time.Duration { return time.Duration(d.clockOffset.Lo
 // MeasureClock measures how far this machine's clock is from the database's. If the measurement
 // fails, the previous offset is kept.
 func (d *DB) MeasureClock(ctx context.Context) error {
-	shortest := longestTrip
+	shortest := maxRoundTrip
 	var offset time.Duration
 	found := false
 	for range clockReadings {

@@ -18,7 +18,7 @@ import (
 func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, required *bool) error {
 	q.Queue(BatchCommit)
 	if err := conn.SendBatch(ctx, q).Close(); err != nil {
-		return d.explain(failed(conn, err))
+		return d.explain(rollbackAfter(conn, err))
 	}
 	if *required {
 		if _, err := d.requireStandby(ctx, conn); err != nil {
@@ -28,11 +28,11 @@ func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, requi
 	return d.confirm(ctx, conn)
 }
 
-// commitAsked adds StandbyRequire to the statements of q, which checks whether a synchronous standby is required,
+// commitChecked adds StandbyRequire to the statements of q, which checks whether a synchronous standby is required,
 // and calls commit. If again is set, commit repeats the check after COMMIT, even if no standby was required before.
 // A caller must set again if the transaction adds no row to the table batches: say_standby, which stores the
 // requirement, does not wait for such transactions.
-func (d *DB) commitAsked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, again bool) error {
+func (d *DB) commitChecked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, again bool) error {
 	required := again
 	q.Queue(StandbyRequire, d.options.RequireStandby).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&required)
@@ -42,9 +42,9 @@ func (d *DB) commitAsked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, 
 	return d.commit(ctx, conn, q, &required)
 }
 
-// failed rolls back the transaction on conn after err, and returns err. If nothing was sent, it returns err as a
+// rollbackAfter rolls back the transaction on conn after err, and returns err. If nothing was sent, it returns err as a
 // notSentError.
-func failed(conn *pgxpool.Conn, err error) error {
+func rollbackAfter(conn *pgxpool.Conn, err error) error {
 	rollback(conn.Conn())
 	if pgconn.SafeToRetry(err) {
 		return &notSentError{err}

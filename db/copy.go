@@ -20,7 +20,7 @@ var lineOfCopy = regexp.MustCompile(`line \d+(, column \w+)?`)
 // CopyIn feeds r to a COPY … FROM STDIN, and returns the number of rows.
 func CopyIn(ctx context.Context, tx Tx, statement string, r io.Reader) (rows int64, err error) {
 	tag, err := tx.(pgx.Tx).Conn().PgConn().CopyFrom(ctx, r, statement)
-	if line := lineOfCopy.FindString(answerOf(err).Where); line != "" {
+	if line := lineOfCopy.FindString(serverError(err).Where); line != "" {
 		err = fmt.Errorf("%s: %w", line, err)
 	}
 	return tag.RowsAffected(), err

@@ -24,7 +24,7 @@ func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, erro
 // MayBeLate reports whether one of the visits may be late: its day is closed, or its site was already counted on a
 // later day. Visit i is a visit to sites[i] on days[i].
 func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
-	err = d.look(ctx, "check whether visits are late", func(q *Queries) (err error) {
+	err = d.readForBatch(ctx, "check whether visits are late", func(q *Queries) (err error) {
 		late, err = q.PastDaysAreLate(ctx, days, sites)
 		return err
 	})
@@ -33,7 +33,7 @@ func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late b
 
 // FirstDay returns the first day for which an app accepts visits, or 0 if it accepts any day.
 func (d *DB) FirstDay(ctx context.Context, app int32) (day int32, err error) {
-	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { day, err = New(conn).FirstPossibleDay(ctx, app); return err })
+	err = withRetry(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { day, err = New(conn).FirstPossibleDay(ctx, app); return err })
 	return day, err
 }
 

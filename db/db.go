@@ -130,7 +130,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 
 // Connect makes a connection outside the pools, without a time limit for statements. The caller closes it.
 func (d *DB) Connect(ctx context.Context) (*pgx.Conn, error) {
-	cfg := d.sessions.with(nil)
+	cfg := d.sessions.connConfig(nil)
 	cfg.OnNotice = keepWarning
 	return pgx.ConnectConfig(ctx, cfg)
 }
@@ -167,58 +167,58 @@ func (d *DB) Ping(ctx context.Context) error {
 // but canceling ctx does not. Canceling a query would close its connection, so if many callers left, other callers
 // would have to wait for new connections.
 func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
-	return twice(ctx, d.readers, func(conn *pgxpool.Conn) error {
-		stays := context.WithoutCancel(ctx)
+	return withRetry(ctx, d.readers, func(conn *pgxpool.Conn) error {
+		detached := context.WithoutCancel(ctx)
 		if deadline, ok := ctx.Deadline(); ok {
 			var done context.CancelFunc
-			stays, done = context.WithDeadline(stays, deadline)
+			detached, done = context.WithDeadline(detached, deadline)
 			defer done()
 		}
-		return f(New(staying{conn, stays}))
+		return f(New(fixedContext{conn, detached}))
 	})
 }
 
-// staying runs queries with the context ctx instead of the caller's context.
-type staying struct {
+// fixedContext runs queries with the context ctx instead of the caller's context.
+type fixedContext struct {
 	conn *pgxpool.Conn
 	ctx  context.Context
 }
 
-func (s staying) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+func (s fixedContext) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	return s.conn.Exec(s.ctx, sql, args...)
 }
 
-func (s staying) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
+func (s fixedContext) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
 	return s.conn.Query(s.ctx, sql, args...)
 }
 
-func (s staying) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
+func (s fixedContext) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
 	return s.conn.QueryRow(s.ctx, sql, args...)
 }
 
 // Report runs f on a connection of the pool reports. Like Read, it may run f twice. Unlike in Read, canceling ctx
 // ends the queries of f.
 func (d *DB) Report(ctx context.Context, f func(tx Tx) error) error {
-	return twice(ctx, d.reports, func(conn *pgxpool.Conn) error { return f(conn) })
+	return withRetry(ctx, d.reports, func(conn *pgxpool.Conn) error { return f(conn) })
 }
 
-// twice runs f on a connection of the pool. It retries f once if the connection was dead, or if a migration
+// withRetry runs f on a connection of the pool. It retries f once if the connection was dead, or if a migration
 // replaced functions at that moment. If the connection was dead, it first resets the pool, because other idle
 // connections may be dead, too. Other errors of f are returned without a retry.
-func twice(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) error {
-	dead, err := once(ctx, pool, f)
+func withRetry(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) error {
+	dead, err := withConn(ctx, pool, f)
 	switch {
 	case dead && ctx.Err() == nil:
 		pool.Reset()
 	case !functionsMadeAgain(err):
 		return err
 	}
-	_, err = once(ctx, pool, f)
+	_, err = withConn(ctx, pool, f)
 	return err
 }
 
-// once runs f on a connection of the pool. dead is true if there was no connection, or if the connection was lost.
-func once(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) (dead bool, err error) {
+// withConn runs f on a connection of the pool. dead is true if there was no connection, or if the connection was lost.
+func withConn(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) (dead bool, err error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return true, err

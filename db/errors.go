@@ -75,7 +75,7 @@ func FaultOf(err error) Fault {
 	if _, notSent := errors.AsType[*notSentError](err); notSent {
 		return FaultRefused
 	}
-	pg := answerOf(err)
+	pg := serverError(err)
 	if len(pg.Code) != 5 || errors.Is(err, ErrAlone) || errors.Is(err, errUnconfirmed) {
 		return FaultUnknown
 	}
@@ -85,7 +85,7 @@ func FaultOf(err error) Fault {
 	if functionsMadeAgain(err) {
 		return FaultBusy
 	}
-	if fault, raised := faultsRaised[pg.Code]; raised {
+	if fault, raised := faultByCode[pg.Code]; raised {
 		return fault
 	}
 	switch class := pg.Code[:2]; { // in a cell, the names of tables and constraints are followed by a number
@@ -116,8 +116,8 @@ func tablesAreNewer(pg *pgconn.PgError) bool {
 // connection stays open.
 const statementTimeout = "57014"
 
-// faultsRaised maps SQLSTATEs that have exactly one meaning to faults.
-var faultsRaised = map[string]Fault{
+// faultByCode maps SQLSTATEs that have exactly one meaning to faults.
+var faultByCode = map[string]Fault{
 	"40001": FaultBusy, // serialization failure
 	"40P01": FaultBusy, // deadlock
 	"55P03": FaultBusy, // lock not available
@@ -132,8 +132,8 @@ var faultsRaised = map[string]Fault{
 	"FF008": FaultData,   // put_in_inbox
 }
 
-// answerOf returns the server's error within err, or an empty PgError if err contains none.
-func answerOf(err error) *pgconn.PgError {
+// serverError returns the server's error within err, or an empty PgError if err contains none.
+func serverError(err error) *pgconn.PgError {
 	if pg, is := errors.AsType[*pgconn.PgError](err); is {
 		return pg
 	}
@@ -141,37 +141,37 @@ func answerOf(err error) *pgconn.PgError {
 }
 
 // IsDenied reports whether the session's role lacks the right to run the statement.
-func IsDenied(err error) bool { return answerOf(err).Code == "42501" }
+func IsDenied(err error) bool { return serverError(err).Code == "42501" }
 
 // Violates reports whether this constraint of the tables refused a row.
 func Violates(err error, constraint string) bool {
-	return strings.HasPrefix(answerOf(err).ConstraintName, constraint) // in a cell, a number follows the name
+	return strings.HasPrefix(serverError(err).ConstraintName, constraint) // in a cell, a number follows the name
 }
 
 // IsNoText reports whether the database refused invalid text: U+0000, or invalid UTF-8.
-func IsNoText(err error) bool { return answerOf(err).Code == "22021" }
+func IsNoText(err error) bool { return serverError(err).Code == "22021" }
 
 // IsTooMuch reports whether a function of the schema refused to read too many rows.
 func IsTooMuch(err error) bool {
-	return answerOf(err).Code == "54000" // raised by group_uniques
+	return serverError(err).Code == "54000" // raised by group_uniques
 }
 
 // Refused returns the message and the DETAIL if a function of the schema refused its arguments.
 func Refused(err error) (message, detail string, refused bool) {
-	pg := answerOf(err)
+	pg := serverError(err)
 	return pg.Message, pg.Detail, pg.Code == "22023"
 }
 
 // functionsMadeAgain reports whether a prepared statement refers to functions that a migration has replaced. The
 // statement had no effect, and succeeds when it is sent again.
 func functionsMadeAgain(err error) bool {
-	pg := answerOf(err)
+	pg := serverError(err)
 	return pg.Code == "XX000" && strings.HasPrefix(pg.Message, "cache lookup failed for function")
 }
 
 // WaitedInVain reports whether a statement waited too long, for example for locked rows, or was too slow.
 func WaitedInVain(err error) bool {
-	return answerOf(err).Code == statementTimeout || FaultOf(err) == FaultBusy
+	return serverError(err).Code == statementTimeout || FaultOf(err) == FaultBusy
 }
 
 // busyTries bounds the attempts of RetryBusy.
@@ -188,15 +188,15 @@ func RetryBusy(ctx context.Context, run func() error) error {
 
 // LockedApp returns the id of the locked app if err is a FaultLocked.
 func LockedApp(err error) int32 {
-	app, _ := strconv.ParseInt(answerOf(err).Detail, 10, 32)
+	app, _ := strconv.ParseInt(serverError(err).Detail, 10, 32)
 	return int32(app)
 }
 
 // isAppChanged reports whether put_in_inbox refused visits, because their app was deleted or moved, or its settings
 // for days or visitors changed.
-func isAppChanged(err error) bool { return answerOf(err).Code == "FF008" }
+func isAppChanged(err error) bool { return serverError(err).Code == "FF008" }
 
-func isForeignKeyViolation(err error) bool { return answerOf(err).Code == "23503" }
+func isForeignKeyViolation(err error) bool { return serverError(err).Code == "23503" }
 
 // notSentError marks an error from before any visit was sent, so that no visit can have been counted.
 type notSentError struct{ err error }

@@ -30,7 +30,7 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 		r := &rows[i]
 		q.Queue(InboxPut, r.App, r.Tz, r.Visitor, r.Ipv6Prefix, r.Uris, r.Pages, r.Days, r.NewPages, r.Ips, r.Ids, r.TagSets, r.TagPlaces)
 	}
-	switch err = d.commitAsked(ctx, conn, &q, false); {
+	switch err = d.commitChecked(ctx, conn, &q, false); {
 	case err == nil:
 		return nil
 	case isAppChanged(err):
@@ -43,7 +43,7 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 // Other sessions could keep plans from a time when the inbox had few rows. These plans would be slow later, because
 // the inbox can fill with thousands of rows in a moment.
 func (d *DB) ReadInbox(ctx context.Context, f func(q *Queries) error) error {
-	return d.look(ctx, "read the inbox", f)
+	return d.readForBatch(ctx, "read the inbox", f)
 }
 
 // Add adds a past day of an app, unless c already contains it.

@@ -240,7 +240,7 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 		}
 	}()
 	sessions := d.sessions.forSteps()
-	lock, err := pgx.ConnectConfig(ctx, sessions.with(nil))
+	lock, err := pgx.ConnectConfig(ctx, sessions.connConfig(nil))
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 		return err
 	}
 
-	pool := sql.OpenDB(stepConnector{stdlib.GetConnector(*sessions.with(map[string]string{"lock_timeout": milliseconds(lockWait)}))})
+	pool := sql.OpenDB(stepConnector{stdlib.GetConnector(*sessions.connConfig(map[string]string{"lock_timeout": milliseconds(lockWait)}))})
 	defer func() { _ = pool.Close() }()
 	provider, _, err := newProvider(pool)
 	if err != nil {
@@ -321,17 +321,17 @@ const (
 
 const defaultLockPatience = time.Minute
 
-// tellAfter is how long a migration may take or wait without a log line.
-const tellAfter = time.Second
+// logAfter is how long a migration may take or wait without a log line.
+const logAfter = time.Second
 
 // untilLocked runs f again until f gets its locks, or until LockPatience is over. If f cannot get a lock, it must
 // roll back and return the error (FaultBusy). what names the work in the log.
 func (d *DB) untilLocked(ctx context.Context, what string, f func() error) error {
-	first, told := time.Now(), time.Now()
+	first, lastLogged := time.Now(), time.Now()
 	for {
 		began := time.Now()
 		err := f()
-		if took := time.Since(began); err == nil && took > tellAfter {
+		if took := time.Since(began); err == nil && took > logAfter {
 			d.options.Log.Info("migrated", "what", what, "took", took.Round(time.Millisecond))
 		}
 		if FaultOf(err) != FaultBusy {
@@ -342,8 +342,8 @@ func (d *DB) untilLocked(ctx context.Context, what string, f func() error) error
 			return fmt.Errorf("%s: it could not get its locks for %v, because long transactions hold them: end these, and try again "+
 				"(SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start): %w", what, waited.Round(time.Second), err)
 		}
-		if time.Since(told) > tellAfter {
-			told = time.Now()
+		if time.Since(lastLogged) > logAfter {
+			lastLogged = time.Now()
 			d.options.Log.Warn("a migration is waiting for long transactions to end; visits and reports continue", "what", what, "for",
 				waited.Round(time.Second))
 		}

@@ -40,7 +40,7 @@ func (w Way) Tags() string {
 // present and the previous one. FindPeople copies the previous period's rows on these ways into the present period,
 // because their ids are in use.
 func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
-	err = d.look(ctx, "find people", func(q *Queries) (err error) {
+	err = d.readForBatch(ctx, "find people", func(q *Queries) (err error) {
 		ways, err = q.findPeople(ctx, asked)
 		return err
 	})
@@ -61,7 +61,7 @@ func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err e
 // findPeople is FindPeople on the connection of q. It fails if rows of the previous period cannot be copied,
 // because these rows would be deleted too early.
 func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) {
-	ways, old, err := q.ways(ctx, asked)
+	ways, old, err := q.findWays(ctx, asked)
 	if err == nil && len(old) > 0 {
 		apps, ids := columnsOf(old)
 		err = q.PeopleRenew(ctx, apps, ids)
@@ -73,8 +73,8 @@ func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) 
 // all rows are read from disk.
 const peopleAtOnce = 2000
 
-// ways returns the ways of the ids. old has all rows of the ways that include a row of the previous period.
-func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old []AppID, err error) {
+// findWays returns the ways of the ids. old has all rows of the ways that include a row of the previous period.
+func (q *Queries) findWays(ctx context.Context, asked []AppID) (ways []Way, old []AppID, err error) {
 	ways = make([]Way, len(asked))
 	for from := 0; from < len(asked) && err == nil; from += peopleAtOnce {
 		some := asked[from:min(from+peopleAtOnce, len(asked))]
@@ -224,7 +224,7 @@ func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]
 // AppsOfNote returns the apps that link visitors to persons, and the apps whose visit rows store no tags.
 func (d *DB) AppsOfNote(ctx context.Context) (withPeople, unfiltered map[int32]bool, err error) {
 	withPeople, unfiltered = map[int32]bool{}, map[int32]bool{}
-	err = d.look(ctx, "find apps with people, and without filters", func(q *Queries) error {
+	err = d.readForBatch(ctx, "find apps with people, and without filters", func(q *Queries) error {
 		people, err := q.PeopleApps(ctx)
 		if err != nil {
 			return err

@@ -106,7 +106,7 @@ func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version 
 // if the table schema_files is missing.
 func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	rows, err := q.SchemaFiles(ctx)
-	if answerOf(err).Code == "42P01" { // no such table
+	if serverError(err).Code == "42P01" { // no such table
 		return nil, nil
 	}
 	files := map[string]string{}

@@ -72,7 +72,7 @@ const connectTimeout = 5 * time.Second
 // pool makes a pool whose connections have additional settings.
 func (s sessions) pool(ctx context.Context, size int, settings map[string]string, use ...func(*pgxpool.Config)) (*pgxpool.Pool, error) {
 	cfg := s.parsed.Copy()
-	cfg.ConnConfig = s.with(settings)
+	cfg.ConnConfig = s.connConfig(settings)
 	hearWarnings(cfg)
 	for _, change := range use {
 		change(cfg)
@@ -81,9 +81,9 @@ func (s sessions) pool(ctx context.Context, size int, settings map[string]string
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// with returns the configuration of a connection with additional settings. The statement SessionSet sets them after
+// connConfig returns the configuration of a connection with additional settings. The statement SessionSet sets them after
 // connecting, because poolers pass on only a few settings of the startup message and refuse the others.
-func (s sessions) with(more map[string]string) *pgx.ConnConfig {
+func (s sessions) connConfig(more map[string]string) *pgx.ConnConfig {
 	settings := maps.Clone(s.settings)
 	maps.Copy(settings, more)
 	var names, values []string
@@ -100,7 +100,7 @@ func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 		}
 		if s.cell != nil { // before SessionSet sets statement_timeout, which would end a slow CellArrive in every session
 			if err := conn.ExecParams(ctx, CellArrive, nil, nil, nil, nil).Read().Err; err != nil {
-				return tellNoCell(err)
+				return explainMissingCell(err)
 			}
 		}
 		return conn.ExecParams(ctx, SessionSet, [][]byte{names, values}, nil, nil, nil).Read().Err
@@ -124,7 +124,7 @@ var ErrSharedSessions = errors.New("the database is behind a pooler that gives e
 
 // CheckSessions returns an error unless each connection has its own server session.
 func (d *DB) CheckSessions(ctx context.Context) error {
-	cfg := d.sessions.with(nil)
+	cfg := d.sessions.connConfig(nil)
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // without prepared statements, which need a session
 	var conns []*pgx.Conn
 	defer func() {
@@ -213,13 +213,13 @@ func newDialer(within, dead time.Duration) *dialer {
 	}}
 }
 
-// passBy is how long a host that did not respond is skipped. Otherwise each new connection would wait for this host
+// skipSilentFor is how long a host that did not respond is skipped. Otherwise each new connection would wait for this host
 // again, once with TLS and once without.
-const passBy = 2 * time.Second
+const skipSilentFor = 2 * time.Second
 
 // DialContext connects to address, unless that host has just failed to respond.
 func (d *dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	if at, was := d.silent.Load(address); was && d.now().Sub(at.(time.Time)) < passBy {
+	if at, was := d.silent.Load(address); was && d.now().Sub(at.(time.Time)) < skipSilentFor {
 		return nil, fmt.Errorf("dial %s: it did not answer a moment ago: %w", address, context.DeadlineExceeded)
 	}
 	conn, err := d.Dialer.DialContext(ctx, network, address)

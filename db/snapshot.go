@@ -18,7 +18,7 @@ type Snapshots struct{ conn *pgx.Conn }
 // OpenSnapshots connects. memory (like 256MB) bounds each sort and each hash. The caller closes the
 // result.
 func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, error) {
-	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(map[string]string{
+	conn, err := pgx.ConnectConfig(ctx, d.sessions.connConfig(map[string]string{
 		"statement_timeout":               "0",
 		"work_mem":                        memory,
 		"plan_cache_mode":                 "force_custom_plan", // plan each range separately

@@ -79,7 +79,7 @@ func (d *DB) Standby(ctx context.Context) (s Standby, err error) {
 	return s, d.Read(ctx, func(q *Queries) (err error) {
 		s.Required, err = q.StandbyRequire(ctx, d.options.RequireStandby)
 		// raised by require_standby
-		if s.Lacking = answerOf(err).Code == "FF009"; s.Lacking {
+		if s.Lacking = serverError(err).Code == "FF009"; s.Lacking {
 			s.Required, err = true, nil
 		}
 		if err == nil {
@@ -110,14 +110,14 @@ var errUnconfirmed = errors.New("it was committed, but it is unknown whether the
 // the server raised FF009, COMMIT did not wait for the standby. After any other error, such as a lost
 // connection or an ended context, it is unknown whether the standby has the commit.
 func (d *DB) unconfirmed(why error) error {
-	if answerOf(why).Code == "FF009" {
-		return d.alone(why)
+	if serverError(why).Code == "FF009" {
+		return d.countUnreplicated(why)
 	}
 	return fmt.Errorf("%w: %w", errUnconfirmed, why)
 }
 
-// alone counts and logs a commit that did not wait for the standby, and returns ErrAlone with the reason.
-func (d *DB) alone(why error) error {
+// countUnreplicated counts and logs a commit that did not wait for the standby, and returns ErrAlone with the reason.
+func (d *DB) countUnreplicated(why error) error {
 	d.commitsAlone.Add(1)
 	d.options.Log.Warn("a commit did not wait for the synchronous standby: do not cancel sessions that wait for it, "+
 		"and do not change synchronous_standby_names", "error", why)
@@ -159,9 +159,9 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) er
 		err = f(New(tx))
 	}
 	if err != nil {
-		return failed(conn, err)
+		return rollbackAfter(conn, err)
 	}
-	return d.commitAsked(ctx, conn, new(pgx.Batch), true)
+	return d.commitChecked(ctx, conn, new(pgx.Batch), true)
 }
 
 // requireStandby returns whether a synchronous standby is required. It fails if a standby is required but COMMIT
@@ -177,7 +177,7 @@ func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 	if warned == nil {
 		return nil
 	}
-	alone := d.alone(warned)
+	alone := d.countUnreplicated(warned)
 	err := New(conn).SessionCommit(ctx)
 	if err == nil {
 		_, err = d.requireStandby(ctx, conn)
@@ -225,8 +225,8 @@ func (d *DB) mustCommit(cfg *pgxpool.Config) {
 
 func addressOf(conn *pgconn.PgConn) string { return conn.Conn().RemoteAddr().String() }
 
-// left reports whether a connection leads to another server than the last connection of the writers.
-func (s sessions) left(conn *pgconn.PgConn) bool {
+// leadsElsewhere reports whether a connection leads to another server than the last connection of the writers.
+func (s sessions) leadsElsewhere(conn *pgconn.PgConn) bool {
 	writers := s.writers.Load()
 	return writers != nil && *writers != addressOf(conn)
 }
@@ -235,7 +235,7 @@ func (s sessions) left(conn *pgconn.PgConn) bool {
 // stays with its server, so that reads continue during a failover.
 func (s sessions) followWriters(ctx context.Context, conn *pgconn.PgConn) error {
 	err := s.validate(ctx, conn)
-	if err == nil && s.left(conn) {
+	if err == nil && s.leadsElsewhere(conn) {
 		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, conn) // only this function's error makes the driver try the next host
 	}
 	return err

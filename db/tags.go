@@ -54,7 +54,7 @@ func (t *PackedTags) Clear() { t.packed, t.day = t.packed[:0], 0 }
 // FindTags returns the ids of the tags that exist.
 func (d *DB) FindTags(ctx context.Context, app int32, tags []Tag) (ids map[Tag]int32, err error) {
 	ids = map[Tag]int32{}
-	return ids, d.look(ctx, "find tags", func(q *Queries) error { return findTags(ctx, q, app, tags, ids) })
+	return ids, d.readForBatch(ctx, "find tags", func(q *Queries) error { return findTags(ctx, q, app, tags, ids) })
 }
 
 func findTags(ctx context.Context, q *Queries, app int32, tags []Tag, ids map[Tag]int32) error {
@@ -127,7 +127,7 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, missing NewTags, maxT
 // CountedVisits reports for each row of p whether the visitor was counted at the target on the day.
 func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool, err error) {
 	counted = make([]bool, len(p.Targets))
-	return counted, d.look(ctx, "find visits", func(q *Queries) error {
+	return counted, d.readForBatch(ctx, "find visits", func(q *Queries) error {
 		places, err := q.VisitsFind(ctx, VisitsFindParams{Pages: p.Targets, Days: p.Days, Ips: p.Visitors})
 		for _, place := range places {
 			counted[place-1] = true

@@ -21,7 +21,10 @@ func (d *DB) KnownVisitIDs(ctx context.Context, ids []VisitID) (counted map[Visi
 		of.Apps, of.IDs = append(of.Apps, id.App), append(of.IDs, id.ID)
 	}
 	var rows []VisitIDsKnownRow
-	err = d.look(ctx, "look for ids of visits", func(q *Queries) (err error) { rows, err = q.VisitIDsKnown(ctx, of.Apps, of.IDs); return err })
+	err = d.readForBatch(ctx, "look for ids of visits", func(q *Queries) (err error) {
+		rows, err = q.VisitIDsKnown(ctx, of.Apps, of.IDs)
+		return err
+	})
 	counted = make(map[VisitID]bool, len(rows))
 	for _, row := range rows {
 		counted[VisitID{row.AppID, row.ID}] = true

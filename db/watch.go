@@ -55,7 +55,7 @@ func (q *Queries) AccessGet(ctx context.Context, offsetsEpoch string) (*Access, 
 // offsets that the caller has, or "" if the caller has no offsets.
 func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*Access)) (err error) {
 	defer func() { err = fmt.Errorf("watch apps: %w", err) }() // WatchApps never returns nil
-	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
+	conn, err := pgx.ConnectConfig(ctx, d.sessions.connConfig(nil))
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*A
 		if err := awaitNotification(ctx, conn, watchEvery(d.options.DeadAfter)); err != nil {
 			return err
 		}
-		if d.sessions.left(conn.PgConn()) {
+		if d.sessions.leadsElsewhere(conn.PgConn()) {
 			return errors.New("batches now go to another server")
 		}
 	}

@@ -42,29 +42,29 @@ func (m *Model) Counted(some ...Seen) {
 	m.seen = append(m.seen, some...)
 }
 
-// at is a visit to one of its two targets, the site or the page, with the target's numbers and tags.
-type at struct {
+// targetVisit is a visit to one of its two targets, the site or the page, with the target's numbers and tags.
+type targetVisit struct {
 	*Seen
 	counts visit.Counts
 	tags   []string
 }
 
-func (a at) visitor() string { return fmt.Sprint(a.Visitor, "#", a.Era) }
+func (a targetVisit) visitor() string { return fmt.Sprint(a.Visitor, "#", a.Era) }
 
 // targets returns the visits of each site and page, sorted by hot in their answers. Visits without a recorded answer
 // stay in the order in which Counted added them.
-func (m *Model) targets() map[string][]at {
+func (m *Model) targets() map[string][]targetVisit {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := map[string][]at{}
+	all := map[string][]targetVisit{}
 	for i := range m.seen {
 		s := &m.seen[i]
 		site, _, _ := strings.Cut(s.Page, "/")
-		all[site] = append(all[site], at{s, s.Answer.Site, slices.Concat(s.SiteTag, s.PageTag)})
-		all[s.Page] = append(all[s.Page], at{s, s.Answer.Page, s.PageTag})
+		all[site] = append(all[site], targetVisit{s, s.Answer.Site, slices.Concat(s.SiteTag, s.PageTag)})
+		all[s.Page] = append(all[s.Page], targetVisit{s, s.Answer.Page, s.PageTag})
 	}
 	for _, visits := range all {
-		slices.SortStableFunc(visits, func(a, b at) int { return cmp.Compare(a.counts.Hot, b.counts.Hot) })
+		slices.SortStableFunc(visits, func(a, b targetVisit) int { return cmp.Compare(a.counts.Hot, b.counts.Hot) })
 	}
 	return all
 }

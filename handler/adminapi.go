@@ -22,52 +22,52 @@ import (
 	"footfall/visit"
 )
 
-// manage serves the administration API: apps, accounts, and the keys, links, hosts and other things of apps.
-type manage struct{ *service }
+// adminAPI serves the administration API: apps, accounts, and the keys, links, hosts and other things of apps.
+type adminAPI struct{ *service }
 
 var (
-	getOrPostAlone = []string{http.MethodGet, http.MethodPost}
-	ofOne          = []string{http.MethodGet, http.MethodPatch, http.MethodDelete}
-	deleteOnly     = []string{http.MethodDelete}
+	getPostNoHead    = []string{http.MethodGet, http.MethodPost}
+	getPatchOrDelete = []string{http.MethodGet, http.MethodPatch, http.MethodDelete}
+	deleteOnly       = []string{http.MethodDelete}
 )
 
-func (m *manage) routes() []route {
+func (m *adminAPI) routes() []route {
 	table := []route{
-		{"/api/apps", getOrPostAlone, inColumns(m.by(m.apps))},
-		{"/api/apps/:app", ofOne, inColumns(m.by(m.app))},
-		{"/api/apps/:app/visitors/erase", postOnly, m.byKey(m.lose("visitor", func(ctx context.Context, a *admin.Admin, app, who string) error {
+		{"/api/apps", getPostNoHead, inColumns(m.withChanger(m.apps))},
+		{"/api/apps/:app", getPatchOrDelete, inColumns(m.withChanger(m.app))},
+		{"/api/apps/:app/visitors/erase", postOnly, m.withKey(m.erasing("visitor", func(ctx context.Context, a *admin.Admin, app, who string) error {
 			_, err := a.EraseVisitor(ctx, app, who)
 			return err
 		}))},
-		{"/api/apps/:app/pages/delete", postOnly, m.byKey(m.lose("uri", func(ctx context.Context, a *admin.Admin, app, uri string) error {
+		{"/api/apps/:app/pages/delete", postOnly, m.withKey(m.erasing("uri", func(ctx context.Context, a *admin.Admin, app, uri string) error {
 			return a.DeletePage(ctx, app, uri)
 		}))},
-		{"/api/keys", getOrPostAlone, m.by(m.several(admin.ThingNamed("keys")))},
-		{"/api/keys/:one", deleteOnly, m.by(m.remove(admin.ThingNamed("keys")))},
+		{"/api/keys", getPostNoHead, m.withChanger(m.thingList(admin.ThingNamed("keys")))},
+		{"/api/keys/:one", deleteOnly, m.withChanger(m.remove(admin.ThingNamed("keys")))},
 	}
 	for i := range admin.Things {
 		thing := &admin.Things[i]
 		table = append(table,
-			route{"/api/apps/:app/" + thing.Name, getOrPostAlone, m.by(m.several(thing))},
-			route{"/api/apps/:app/" + thing.Name + "/:one", deleteOnly, m.by(m.remove(thing))})
+			route{"/api/apps/:app/" + thing.Name, getPostNoHead, m.withChanger(m.thingList(thing))},
+			route{"/api/apps/:app/" + thing.Name + "/:one", deleteOnly, m.withChanger(m.remove(thing))})
 	}
-	return append(table, route{"/api/accounts", getOrPostAlone, m.by(m.accounts)},
-		route{"/api/accounts/:one", []string{http.MethodPatch, http.MethodDelete}, m.by(m.account)},
-		route{"/api/accounts/:one/link", postOnly, m.byKey(m.accountLink)})
+	return append(table, route{"/api/accounts", getPostNoHead, m.withChanger(m.accounts)},
+		route{"/api/accounts/:one", []string{http.MethodPatch, http.MethodDelete}, m.withChanger(m.account)},
+		route{"/api/accounts/:one/link", postOnly, m.withKey(m.accountLink)})
 }
 
 // changer is the Admin for a request, with the rights of the request's key.
 type changer struct {
 	*admin.Admin
-	app   string // the app in the path; "": the path names no app
-	ofAll bool   // the key may change all apps
-	given admin.Given
+	app        string // the app in the path; "": the path names no app
+	hasAllApps bool   // the key may change all apps
+	given      admin.Given
 }
 
-// by returns a handler that checks the request's key and then calls handle. For POST and PATCH, it passes the fields in the body
+// withChanger returns a handler that checks the request's key and then calls handle. For POST and PATCH, it passes the fields in the body
 // as by.given.
-func (m *manage) by(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
-	return m.byKey(func(c echo.Context, by changer) (err error) {
+func (m *adminAPI) withChanger(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
+	return m.withKey(func(c echo.Context, by changer) (err error) {
 		if slices.Contains([]string{http.MethodPost, http.MethodPatch}, c.Request().Method) {
 			if by.given, err = readGiven(c); err != nil {
 				return err
@@ -77,10 +77,10 @@ func (m *manage) by(handle func(c echo.Context, by changer) error) echo.HandlerF
 	})
 }
 
-// byKey is like the method by, but does not read the body.
-func (m *manage) byKey(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
+// withKey is like the method by, but does not read the body.
+func (m *adminAPI) withKey(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		name := named(c, "app")
+		name := pathParam(c, "app")
 		a, ofAll, err := m.changer(c, name)
 		if err != nil {
 			return err
@@ -90,8 +90,8 @@ func (m *manage) byKey(handle func(c echo.Context, by changer) error) echo.Handl
 }
 
 // changer returns the Admin for an app ("": all apps), with the rights of the request's key. The key needs the scope admin for
-// this app or for all apps. ofAll is true for a key for all apps.
-func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll bool, err error) {
+// this app or for all apps. hasAllApps is true for a key for all apps.
+func (m *adminAPI) changer(c echo.Context, name string) (a *admin.Admin, ofAll bool, err error) {
 	r := c.Request()
 	ask := counter.Request{App: name, Key: bearer(r.Header), Peer: m.peer(r)}
 	cell := m.Cells.Home()
@@ -121,7 +121,7 @@ func (m *manage) changer(c echo.Context, name string) (a *admin.Admin, ofAll boo
 }
 
 // apps handles /api/apps.
-func (m *manage) apps(c echo.Context, by changer) error {
+func (m *adminAPI) apps(c echo.Context, by changer) error {
 	ctx := c.Request().Context()
 	if c.Request().Method == http.MethodPost {
 		name := strings.Join(by.given["name"], "\n")
@@ -145,7 +145,7 @@ func (m *manage) apps(c echo.Context, by changer) error {
 			return err
 		}
 		a := cell.Admin.As(by.Who())
-		return m.tell(c, http.StatusCreated, a.AddApp(ctx, name, settings), func() (any, error) { return toldApp(ctx, a, name) })
+		return m.writeResult(c, http.StatusCreated, a.AddApp(ctx, name, settings), func() (any, error) { return appJSON(ctx, a, name) })
 	}
 	apps, away, err := m.appsOfAll(ctx)
 	list := object{"apps": []object{}}
@@ -155,11 +155,11 @@ func (m *manage) apps(c echo.Context, by changer) error {
 	if len(away) > 0 {
 		list["away"] = away
 	}
-	return m.tell(c, http.StatusOK, err, func() (any, error) { return list, nil })
+	return m.writeResult(c, http.StatusOK, err, func() (any, error) { return list, nil })
 }
 
 // app handles /api/apps/NAME.
-func (m *manage) app(c echo.Context, by changer) error {
+func (m *adminAPI) app(c echo.Context, by changer) error {
 	name := by.app
 	ctx := c.Request().Context()
 	switch c.Request().Method {
@@ -169,12 +169,12 @@ func (m *manage) app(c echo.Context, by changer) error {
 			return err
 		}
 		err = by.SetApp(atLength(c), name, settings)
-		return m.tell(c, http.StatusOK, err, func() (any, error) { return toldApp(ctx, by.Admin, name) })
+		return m.writeResult(c, http.StatusOK, err, func() (any, error) { return appJSON(ctx, by.Admin, name) })
 	case http.MethodDelete:
-		return m.tell(c, http.StatusOK, by.DeleteApp(atLength(c), name), func() (any, error) { return object{"deleted": name}, nil })
+		return m.writeResult(c, http.StatusOK, by.DeleteApp(atLength(c), name), func() (any, error) { return object{"deleted": name}, nil })
 	}
-	is, err := toldApp(ctx, by.Admin, name)
-	return m.tell(c, http.StatusOK, err, func() (any, error) { return is, nil })
+	is, err := appJSON(ctx, by.Admin, name)
+	return m.writeResult(c, http.StatusOK, err, func() (any, error) { return is, nil })
 }
 
 // atLength extends the deadline for a response to an hour. The returned context is not canceled if the caller disconnects.
@@ -197,21 +197,21 @@ func (s *service) appsOfAll(ctx context.Context) (apps []admin.AppRow, away []st
 	return apps, append(away, failed...), err
 }
 
-func toldApp(ctx context.Context, a *admin.Admin, name string) (object, error) {
+func appJSON(ctx context.Context, a *admin.Admin, name string) (object, error) {
 	row, err := a.AppNamed(ctx, name)
 	return app.ToJSON(&row), err
 }
 
-// several handles the list of things of one kind, such as the keys of an app: GET lists the things, POST adds a thing.
-func (m *manage) several(thing *admin.Thing) func(echo.Context, changer) error {
+// thingList handles the list of things of one kind, such as the keys of an app: GET lists the things, POST adds a thing.
+func (m *adminAPI) thingList(thing *admin.Thing) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
 		ctx := c.Request().Context()
 		if c.Request().Method == http.MethodPost {
-			made, err := addThing(ctx, by.Admin, thing, by.app, by.ofAll, by.given)
+			made, err := addThing(ctx, by.Admin, thing, by.app, by.hasAllApps, by.given)
 			if token, is := made["secret"].(string); is && thing.Name == "links" {
 				made["url"] = m.origin(c.Request()) + "/share/" + token
 			}
-			return m.tell(c, http.StatusCreated, err, func() (any, error) { return made, nil })
+			return m.writeResult(c, http.StatusCreated, err, func() (any, error) { return made, nil })
 		}
 		rows, err := thing.List(ctx, by.Admin, by.app)
 		list := []object{}
@@ -222,19 +222,19 @@ func (m *manage) several(thing *admin.Thing) func(echo.Context, changer) error {
 			}
 			list = append(list, one)
 		}
-		return m.tell(c, http.StatusOK, err, func() (any, error) { return object{thing.Name: list}, nil })
+		return m.writeResult(c, http.StatusOK, err, func() (any, error) { return object{thing.Name: list}, nil })
 	}
 }
 
-// forAllAlone lists fields and values that only a caller with rights to all apps may set: the scope of a key that can change
+// onlyForAllApps lists fields and values that only a caller with rights to all apps may set: the scope of a key that can change
 // apps, and a webhook into the service's own network.
-var forAllAlone = map[string]string{"scope": string(app.ScopeAdmin), "private": "true"}
+var onlyForAllApps = map[string]string{"scope": string(app.ScopeAdmin), "private": "true"}
 
 func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name string, ofAll bool, given admin.Given) (admin.Made, error) {
 	if err := thing.Check(given); err != nil {
 		return nil, err
 	}
-	for field, value := range forAllAlone {
+	for field, value := range onlyForAllApps {
 		if !ofAll && slices.Contains(given[field], value) {
 			return nil, visit.Errorf(visit.Forbidden, field, "only owners and keys for all apps can set %s", value)
 		}
@@ -242,17 +242,17 @@ func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name stri
 	return thing.Add(ctx, a, name, given)
 }
 
-func (m *manage) remove(thing *admin.Thing) func(echo.Context, changer) error {
+func (m *adminAPI) remove(thing *admin.Thing) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
-		one := named(c, "one")
+		one := pathParam(c, "one")
 		err := thing.Remove(c.Request().Context(), by.Admin, by.app, one)
-		return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"removed": one}, nil })
+		return m.writeResult(c, http.StatusOK, err, func() (any, error) { return object{"removed": one}, nil })
 	}
 }
 
-// lose returns a handler that removes some of an app's data. It asks for no confirmation, because a program sends the request
+// erasing returns a handler that removes some of an app's data. It asks for no confirmation, because a program sends the request
 // intentionally. The visitor or page is named in the body, so that no URL contains the name.
-func (m *manage) lose(
+func (m *adminAPI) erasing(
 	field string, lose func(ctx context.Context, a *admin.Admin, app, what string) error,
 ) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
@@ -266,13 +266,13 @@ func (m *manage) lose(
 			}
 			return lose(ctx, a, by.app, given[field][0])
 		})
-		return m.tell(c, http.StatusOK, err, func() (any, error) { return object{}, nil })
+		return m.writeResult(c, http.StatusOK, err, func() (any, error) { return object{}, nil })
 	}
 }
 
-// tell responds with the result of told, or returns the error err. Status 202 means that the change is stored, but some instance
+// writeResult responds with the result of told, or returns the error err. Status 202 means that the change is stored, but some instance
 // has not confirmed the change yet.
-func (m *manage) tell(c echo.Context, status int, err error, told func() (any, error)) error {
+func (m *adminAPI) writeResult(c echo.Context, status int, err error, told func() (any, error)) error {
 	if admin.IsBehind(err) {
 		status, err = http.StatusAccepted, nil
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // accounts handles /api/accounts.
-func (m *manage) accounts(c echo.Context, by changer) error {
+func (m *adminAPI) accounts(c echo.Context, by changer) error {
 	accounts := m.Accounts.As(by.Who())
 	if c.Request().Method == http.MethodPost {
 		name := strings.Join(by.given["name"], " ")
@@ -24,7 +24,7 @@ func (m *manage) accounts(c echo.Context, by changer) error {
 			return err
 		}
 		id, token, err := accounts.Add(c.Request().Context(), name, rights)
-		return m.tell(c, http.StatusCreated, err, func() (any, error) { return object{"id": id, "url": m.startLink(c, token)}, nil })
+		return m.writeResult(c, http.StatusCreated, err, func() (any, error) { return object{"id": id, "url": m.startLink(c, token)}, nil })
 	}
 	all, err := accounts.List(c.Request().Context())
 	list := []object{}
@@ -32,36 +32,36 @@ func (m *manage) accounts(c echo.Context, by changer) error {
 		list = append(list, object{"id": e.ID, "name": e.Name, "owner": e.Owner, "look": e.With(account.Look),
 			"change": e.With(account.Change), "used": e.Used, "link_until": e.LinkUntil})
 	}
-	return m.tell(c, http.StatusOK, err, func() (any, error) { return object{"accounts": list}, nil })
+	return m.writeResult(c, http.StatusOK, err, func() (any, error) { return object{"accounts": list}, nil })
 }
 
 // account handles /api/accounts/ID.
-func (m *manage) account(c echo.Context, by changer) error {
+func (m *adminAPI) account(c echo.Context, by changer) error {
 	accounts := m.Accounts.As(by.Who())
-	ctx, id := c.Request().Context(), named(c, "one")
+	ctx, id := c.Request().Context(), pathParam(c, "one")
 	of, err := accounts.Find(ctx, "#"+id)
 	if err != nil {
 		return err
 	}
 	if c.Request().Method == http.MethodDelete {
-		return m.tell(c, http.StatusOK, accounts.Remove(ctx, of.ID), func() (any, error) { return object{"removed": of.ID}, nil })
+		return m.writeResult(c, http.StatusOK, accounts.Remove(ctx, of.ID), func() (any, error) { return object{"removed": of.ID}, nil })
 	}
 	rights, err := rightsOf(by.given, of.Apps)
 	if err != nil {
 		return err
 	}
-	return m.tell(c, http.StatusOK, accounts.Set(ctx, of.ID, rights), func() (any, error) { return object{"id": of.ID}, nil })
+	return m.writeResult(c, http.StatusOK, accounts.Set(ctx, of.ID, rights), func() (any, error) { return object{"id": of.ID}, nil })
 }
 
 // accountLink handles /api/accounts/ID/link.
-func (m *manage) accountLink(c echo.Context, by changer) error {
+func (m *adminAPI) accountLink(c echo.Context, by changer) error {
 	accounts := m.Accounts.As(by.Who())
-	of, err := accounts.Find(c.Request().Context(), "#"+named(c, "one"))
+	of, err := accounts.Find(c.Request().Context(), "#"+pathParam(c, "one"))
 	if err != nil {
 		return err
 	}
 	token, err := accounts.NewLink(c.Request().Context(), of.ID)
-	return m.tell(c, http.StatusCreated, err, func() (any, error) { return object{"id": of.ID, "url": m.startLink(c, token)}, nil })
+	return m.writeResult(c, http.StatusCreated, err, func() (any, error) { return object{"id": of.ID, "url": m.startLink(c, token)}, nil })
 }
 
 func (s *service) startLink(c echo.Context, token string) string {

@@ -28,13 +28,13 @@ func (r *reports) badge(c echo.Context) error {
 	}
 	query, _ := url.ParseQuery(request.URL.RawQuery) // ignores parameters that cannot be parsed
 	b, parseErr := embed.ReadBadge(query)
-	says := ofBrowser(request)
+	says := readBrowserHeaders(request)
 	ask := counter.Request{
 		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Event: b.Event, Counted: b.Counted, ParseErr: parseErr,
 		Agent: says.Agent, DoNotTrack: says.DoNotTrack, Prefetch: says.Prefetch,
 	}
 	ask.Peer = r.peer(request)
-	number, err := r.forBadge(c, ask, b)
+	number, err := r.badgeNumber(c, ask, b)
 	cache := "max-age=0, must-revalidate"
 	if b.Count || err != nil {
 		cache = "no-store"
@@ -52,8 +52,8 @@ func (r *reports) badge(c echo.Context) error {
 	return send(c, "image/svg+xml", cache, b.SVG(number), false)
 }
 
-// forBadge returns the number that the badge shows. If b.Count is set, it first counts a visit.
-func (r *reports) forBadge(c echo.Context, ask counter.Request, b embed.Badge) (*int64, error) {
+// badgeNumber returns the number that the badge shows. If b.Count is set, it first counts a visit.
+func (r *reports) badgeNumber(c echo.Context, ask counter.Request, b embed.Badge) (*int64, error) {
 	cell, err := r.Cells.Of(ask.App)
 	if err != nil {
 		return nil, err

@@ -54,8 +54,8 @@ func originOf(address string) string {
 	return scheme + "://" + host
 }
 
-// ofBrowser returns the part of a visit that is in the browser's headers.
-func ofBrowser(r *http.Request) counter.Request {
+// readBrowserHeaders returns the part of a visit that is in the browser's headers.
+func readBrowserHeaders(r *http.Request) counter.Request {
 	h := r.Header
 	return counter.Request{
 		Key: bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: h.Get("Accept-Language"), Hints: hints(h),

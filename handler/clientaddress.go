@@ -126,7 +126,7 @@ func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 	if !p.trusts(peer) {
 		return peer, nil
 	}
-	return p.named(r.Header[p.header], peer)
+	return p.clientFromHeader(r.Header[p.header], peer)
 }
 
 // CheckCountryHeader checks the header in which trusted proxies send the client's country; "" means none.
@@ -145,7 +145,7 @@ func CheckCountryHeader(header string, networks []string) error {
 // country returns the country that a trusted proxy sends in the header. If the request has several lines of this header, a client
 // may have sent one of the lines. country then joins them to a text that is not a country.
 func (p *Proxies) country(r *http.Request, header string) string {
-	if header == "" || !p.sent(r) {
+	if header == "" || !p.isSender(r) {
 		return ""
 	}
 	return strings.Join(r.Header.Values(header), ",")
@@ -171,10 +171,10 @@ func (p *Proxies) TrustNetworks() bool {
 	return slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return !network.IsSingleIP() })
 }
 
-// names returns the signed-in user that a trusted proxy sends in the header, or "". It ignores a header with several lines,
+// signedInUser returns the signed-in user that a trusted proxy sends in the header, or "". It ignores a header with several lines,
 // because the client may have sent one of the lines.
-func (p *Proxies) names(r *http.Request, header string) string {
-	if header == "" || !p.sent(r) {
+func (p *Proxies) signedInUser(r *http.Request, header string) string {
+	if header == "" || !p.isSender(r) {
 		return ""
 	}
 	if said := r.Header.Values(header); len(said) == 1 {
@@ -183,8 +183,8 @@ func (p *Proxies) names(r *http.Request, header string) string {
 	return ""
 }
 
-// sent reports whether the request is from a trusted proxy.
-func (p *Proxies) sent(r *http.Request) bool {
+// isSender reports whether the request is from a trusted proxy.
+func (p *Proxies) isSender(r *http.Request) bool {
 	peer, err := peerOf(r)
 	return err == nil && p.trusts(peer)
 }
@@ -199,17 +199,17 @@ func peerOf(r *http.Request) (netip.Addr, error) {
 // X-Forwarded-Proto. The first word is from the proxy that the client connected to.
 func (p *Proxies) overTLS(r *http.Request) bool {
 	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
-	return p.sent(r) && strings.EqualFold(strings.TrimSpace(first), "https")
+	return p.isSender(r) && strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
 func (p *Proxies) trusts(address netip.Addr) bool {
 	return p != nil && slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
-// named returns the client that the header lines name: the last address that is not a trusted proxy or, if all are trusted
+// clientFromHeader returns the client that the header lines name: the last address that is not a trusted proxy or, if all are trusted
 // proxies, the first address. Each proxy appends the address of its peer. So the client itself may have written any address before
 // its own, and named ignores these addresses.
-func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
+func (p *Proxies) clientFromHeader(lines []string, peer netip.Addr) (netip.Addr, error) {
 	if len(lines) == 1 && trimBlanks(lines[0]) == "" {
 		return peer, nil
 	}

@@ -27,34 +27,35 @@ type dashboard struct {
 	pages *web.Dashboard
 }
 
-// in returns a dashboard for the apps of a cell.
-func (r *reports) in(cell *routing.Cell) *dashboard {
+// dashboardFor returns a dashboard for the apps of a cell.
+func (r *reports) dashboardFor(cell *routing.Cell) *dashboard {
 	return &dashboard{r, cell, web.NewDashboard(cell.Reports, r.panelWithin)}
 }
 
-// homeOfPages is the context key for the home link of an error page, if this link is not the dashboard's root. "" means no link.
-const homeOfPages = "home"
+// homeLinkKey is the context key for the home link of an error page, if this link is not the dashboard's root. "" means no link.
+const homeLinkKey = "home"
 
 func (d *dashboard) routes() []route {
 	table := []route{
-		{"/", getOnly, d.known(d.home)},
-		{"/dash", getOnly, func(c echo.Context) error { return d.lead(c, http.StatusFound, "./") }},
-		{"/dash/", getOnly, func(c echo.Context) error { return d.lead(c, http.StatusFound, "../") }},
-		{"/dash/:app", getOnly, d.page(d.look)},
-		{"/dash/:app/:site", getOnly, d.page(d.look)},
-		{"/share/:token", getOnly, d.page(d.shared)},
-		{"/share/:token/:site", getOnly, d.page(d.shared)},
-		{"/embed", getOnly, d.page(d.embed)},
-		{"/proof", getOnly, d.known(d.proof)},
-		{"/enter", getOrPost, d.page(d.enter)},
-		{"/leave", getOrPost, d.known(d.leave)},
-		{"/start/:token", getOnly, d.page(d.follow)},
-		{"/begin", getOrPost, d.page(d.begin)},
-		{"/new", getOrPost, d.known(d.newSite)},
-		{"/new/:app", getOrPost, d.known(d.waiting)},
+		{"/", getOnly, d.withReader(d.home)},
+		{"/dash", getOnly, func(c echo.Context) error { return d.redirect(c, http.StatusFound, "./") }},
+		{"/dash/", getOnly, func(c echo.Context) error { return d.redirect(c, http.StatusFound, "../") }},
+		{"/dash/:app", getOnly, d.withErrorPage(d.look)},
+		{"/dash/:app/:site", getOnly, d.withErrorPage(d.look)},
+		{"/share/:token", getOnly, d.withErrorPage(d.shared)},
+		{"/share/:token/:site", getOnly, d.withErrorPage(d.shared)},
+		{"/embed", getOnly, d.withErrorPage(d.embed)},
+		{"/proof", getOnly, d.withReader(d.proof)},
+		{"/enter", getOrPost, d.withErrorPage(d.enter)},
+		{"/leave", getOrPost, d.withReader(d.leave)},
+		{"/start/:token", getOnly, d.withErrorPage(d.follow)},
+		{"/begin", getOrPost, d.withErrorPage(d.begin)},
+		{"/new", getOrPost, d.withReader(d.newSite)},
+		{"/new/:app", getOrPost, d.withReader(d.waiting)},
 	}
 	if d.cell.Admin != nil {
-		table = append(table, route{"/settings", getOrPost, d.known(d.settings)}, route{"/settings/:app", getOrPost, d.known(d.settings)})
+		table = append(table, route{"/settings", getOrPost, d.withReader(d.settings)},
+			route{"/settings/:app", getOrPost, d.withReader(d.settings)})
 	}
 	for path, p := range web.Files {
 		table = append(table, route{path, getOnly, func(c echo.Context) error { return writePage(c, http.StatusOK, "no-cache", p) }})
@@ -62,8 +63,8 @@ func (d *dashboard) routes() []route {
 	return table
 }
 
-// page returns a handler that shows the errors of handle as HTML pages.
-func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
+// withErrorPage returns a handler that shows the errors of handle as HTML pages.
+func (d *dashboard) withErrorPage(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := call(handle, c)
 		if err == nil {
@@ -71,19 +72,19 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 		}
 		status, told := d.statusOf(c, err)
 		home := d.root + "/"
-		if below, is := c.Get(homeOfPages).(string); is {
+		if below, is := c.Get(homeLinkKey).(string); is {
 			home = below
 		}
 		if c.Response().Committed {
 			return err
 		}
-		return writePage(c, status, "no-store", web.Problem(d.place(c), http.StatusText(status), told, home))
+		return writePage(c, status, "no-store", web.Problem(d.pageContext(c), http.StatusText(status), told, home))
 	}
 }
 
-// known returns a handler that passes the signed-in account, or nil, to handle. It shows errors as HTML pages.
-func (d *dashboard) known(handle func(c echo.Context, reader *account.Account) error) echo.HandlerFunc {
-	return d.page(func(c echo.Context) error {
+// withReader returns a handler that passes the signed-in account, or nil, to handle. It shows errors as HTML pages.
+func (d *dashboard) withReader(handle func(c echo.Context, reader *account.Account) error) echo.HandlerFunc {
+	return d.withErrorPage(func(c echo.Context) error {
 		reader, err := d.signedIn(c)
 		if err != nil {
 			return err
@@ -99,7 +100,7 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 		return false
 	}
 	_, _ = s.signedIn(c) // if signedIn fails, the page shows the reader as signed out
-	p := web.Problem(s.place(c), http.StatusText(http.StatusNotFound),
+	p := web.Problem(s.pageContext(c), http.StatusText(http.StatusNotFound),
 		visit.Errorf(visit.NotFound, "", "there is nothing at this address"), s.root+"/")
 	return writePage(c, http.StatusNotFound, "no-store", p) == nil
 }
@@ -120,12 +121,12 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		for _, r := range readings {
 			if d.Cells.Has(cell, r.App) {
 				apps = append(apps, d.appOf(c, r, reader))
-				of[cell], in = append(of[cell], r.App), d.in(cell)
+				of[cell], in = append(of[cell], r.App), d.dashboardFor(cell)
 			}
 		}
 	}
 	only := ""
-	if err := d.within(ctx, placesFor(c, in.cell), func(ctx context.Context) (err error) {
+	if err := d.readInPlace(ctx, placesFor(c, in.cell), func(ctx context.Context) (err error) {
 		if len(away) == 0 {
 			only, err = in.pages.Only(ctx, apps)
 		}
@@ -135,16 +136,16 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 	}
 	switch {
 	case only != "":
-		return d.lead(c, http.StatusFound, only)
+		return d.redirect(c, http.StatusFound, only)
 	case len(apps) == 1 && len(away) == 0 && reader.MayLook(apps[0].Name) && apps[0].Name != app.Demo:
-		return d.lead(c, http.StatusFound, d.root+"/new/"+apps[0].Name)
+		return d.redirect(c, http.StatusFound, d.root+"/new/"+apps[0].Name)
 	}
 	today := make([]report.Panel[report.AppToday], len(here))
 	failed, err := d.each(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) error {
 		if of[cell] == nil {
 			return nil
 		}
-		return d.within(ctx, placesFor(c, cell), func(ctx context.Context) (err error) {
+		return d.readInPlace(ctx, placesFor(c, cell), func(ctx context.Context) (err error) {
 			today[i], err = cell.Reports.AppsToday(ctx, of[cell])
 			return err
 		})
@@ -157,7 +158,7 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		rows.SQL, rows.Rows = cmp.Or(some.SQL, rows.SQL), append(rows.Rows, some.Rows...)
 	}
 	return writePage(c, http.StatusOK, "private, no-cache",
-		web.Home(d.place(c), apps, rows, append(away, failed...), d.origin(c.Request())))
+		web.Home(d.pageContext(c), apps, rows, append(away, failed...), d.origin(c.Request())))
 }
 
 // proof handles /proof, which shows when the numbers were last verified. With several databases, it shows the oldest of their
@@ -172,7 +173,7 @@ func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	}
 	proved := make([]time.Time, len(here))
 	failed, err := d.each(c.Request().Context(), here, func(ctx context.Context, i int, cell *routing.Cell) error {
-		return d.within(ctx, placesFor(c, cell), func(ctx context.Context) (err error) {
+		return d.readInPlace(ctx, placesFor(c, cell), func(ctx context.Context) (err error) {
 			proved[i], err = cell.Reports.ProvedLast(ctx)
 			return err
 		})
@@ -184,13 +185,13 @@ func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	if len(away)+len(failed) == 0 && len(here) > 0 {
 		first = slices.MinFunc(proved, time.Time.Compare)
 	}
-	return writePage(c, http.StatusOK, "private, no-cache", web.Proof(d.place(c), first))
+	return writePage(c, http.StatusOK, "private, no-cache", web.Proof(d.pageContext(c), first))
 }
 
 func (d *dashboard) appOf(c echo.Context, r *counter.Reading, reader *account.Account) web.App {
 	sites := r.Sites()
 	hosts := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return strings.Contains(site, "*") })
-	place := d.place(c)
+	place := d.pageContext(c)
 	if place.Reader = readerOf(reader); reader.MayChange(r.App) {
 		place.Reader.Settings += "/" + r.App
 	}
@@ -241,7 +242,7 @@ func (d *dashboard) mayLook(c echo.Context, name string) (in *dashboard, of *cou
 	if err != nil {
 		return nil, nil, app, err
 	}
-	return d.in(cell), of, d.appOf(c, of, reader), nil
+	return d.dashboardFor(cell), of, d.appOf(c, of, reader), nil
 }
 
 // refuse shows the sign-in page. For a reader who is signed in, it returns an error.
@@ -253,10 +254,10 @@ func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
 		reader.Name)
 }
 
-func siteNamed(c echo.Context) string { return named(c, "site") }
+func siteNamed(c echo.Context) string { return pathParam(c, "site") }
 
-// named returns a parameter of the path, unescaped.
-func named(c echo.Context, part string) string {
+// pathParam returns a parameter of the path, unescaped.
+func pathParam(c echo.Context, part string) string {
 	name, err := url.PathUnescape(c.Param(part))
 	if err != nil || c.Request().URL.RawPath == "" {
 		return c.Param(part) // if RawPath is empty, Echo has read the unescaped path
@@ -286,7 +287,7 @@ func (d *dashboard) showApp(c echo.Context, reading *counter.Reading, app web.Ap
 // show waits for a report place, then makes and writes a page.
 func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, error)) error {
 	var p web.Page
-	err := d.within(c.Request().Context(), placesFor(c, d.cell), func(ctx context.Context) (err error) {
+	err := d.readInPlace(c.Request().Context(), placesFor(c, d.cell), func(ctx context.Context) (err error) {
 		p, err = read(ctx)
 		return err
 	})
@@ -302,7 +303,7 @@ func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url
 	var kind report.Report
 	var look report.Look
 	var link string
-	if err := d.within(c.Request().Context(), placesFor(c, d.cell), func(ctx context.Context) (err error) {
+	if err := d.readInPlace(c.Request().Context(), placesFor(c, d.cell), func(ctx context.Context) (err error) {
 		kind, look, link, err = d.pages.Asked(ctx, app, site, query)
 		return err
 	}); err != nil {
@@ -362,7 +363,7 @@ func writePage(c echo.Context, status int, cache string, p web.Page) error {
 func (d *dashboard) shared(c echo.Context) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderReferrerPolicy, "no-referrer")
-	c.Set(homeOfPages, "") // for the error page if the link does not exist
+	c.Set(homeLinkKey, "") // for the error page if the link does not exist
 	r := c.Request()
 	cell, err := d.Cells.OfLink(c.Param("token"))
 	if err != nil {
@@ -381,13 +382,13 @@ func (d *dashboard) shared(c echo.Context) error {
 		asked, in = site, []string{site} // the link does not show the app's other sites
 	}
 	share := &web.Share{Base: d.root + "/share/" + c.Param("token"), Site: site, Embed: r.URL.Query().Has("embed")}
-	c.Set(homeOfPages, share.Base)
+	c.Set(homeLinkKey, share.Base)
 	if share.Embed {
-		c.Set(homeOfPages, share.Base+"?embed")
+		c.Set(homeLinkKey, share.Base+"?embed")
 		h.Set(echo.HeaderContentSecurityPolicy, web.PolicyIn(in))
 	}
-	c.Set(asKnown, true)
+	c.Set(trustedKey, true)
 	app := d.appOf(c, reading, nil)
 	app.Closed, app.Shared = false, share
-	return d.in(cell).showApp(c, reading, app, asked)
+	return d.dashboardFor(cell).showApp(c, reading, app, asked)
 }

@@ -62,13 +62,13 @@ func FuzzReadQuery(f *testing.F) {
 		case bad != nil:
 			if err == nil { // the fault is not in our fields, and these are complete
 				for _, name := range []string{"app", "ip", "visitor", "uri", "id", "at"} {
-					require.Equal(t, values.Get(name), got.named(name).value)
+					require.Equal(t, values.Get(name), got.find(name).value)
 				}
 			}
 		default:
 			require.NoError(t, err)
 			for _, name := range []string{"app", "ip", "visitor", "uri", "id", "at"} {
-				require.Equal(t, field{values.Get(name), values.Has(name)}, *got.named(name))
+				require.Equal(t, field{values.Get(name), values.Has(name)}, *got.find(name))
 			}
 		}
 	})
@@ -90,7 +90,7 @@ func FuzzReadJSON(f *testing.F) {
 		require.NoError(t, json.Unmarshal([]byte(body), &want), "accepted bodies are JSON")
 		for _, name := range []string{"app", "ip", "visitor", "uri", "id", "at"} {
 			value, given := want[name]
-			require.Equal(t, field{value, given}, *got.named(name))
+			require.Equal(t, field{value, given}, *got.find(name))
 			delete(want, name)
 		}
 		require.Empty(t, want)

@@ -75,12 +75,12 @@ var (
 	names = [...]string{"app", "offsets", "ip", "visitor", "with", "agent", "referrer", "language", "country", "title", "uri", "event", "id",
 		"at", "answer"}
 
-	ofOneVisit = names[6:]
-	mayBeEmpty = names[4:10]
+	visitOnlyFields = names[6:]
+	mayBeEmpty      = names[4:10]
 )
 
-// named returns the field of a name, or nil.
-func (f *fields) named(name string) *field {
+// find returns the field of a name, or nil.
+func (f *fields) find(name string) *field {
 	at := slices.Index(names[:], name)
 	if at < 0 {
 		return nil
@@ -160,7 +160,7 @@ func readQuery(query string) (fields, error) {
 			name = decoded
 		}
 		own, isTag := strings.CutPrefix(name, tagPrefix)
-		field := f.named(name)
+		field := f.find(name)
 		if field == nil && !isTag {
 			continue
 		}
@@ -243,8 +243,8 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	if is.list == "" && name == "tags" {
 		return f.postpone(name, f.setTags(written))
 	}
-	field := f.named(name)
-	if field == nil || is.list != "" && slices.Contains(ofOneVisit, name) || is.list != manyCounts.list && name == "with" {
+	field := f.find(name)
+	if field == nil || is.list != "" && slices.Contains(visitOnlyFields, name) || is.list != manyCounts.list && name == "with" {
 		return f.postpone("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string

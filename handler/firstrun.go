@@ -36,7 +36,7 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	}
 	site := web.NewSite{Zone: d.Zone, Visitor: app.ByHash}
 	if c.Request().Method != http.MethodPost {
-		return writePage(c, http.StatusOK, "no-store", web.New(d.place(c), site, nil))
+		return writePage(c, http.StatusOK, "no-store", web.New(d.pageContext(c), site, nil))
 	}
 	form, err := d.form(c)
 	if err != nil {
@@ -48,19 +48,19 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	if site.Numbers {
 		shows = app.PublicAnswers
 	}
-	name, err := d.addApp(c.Request().Context(), by(reader), site.Host,
+	name, err := d.addApp(c.Request().Context(), authorOf(reader), site.Host,
 		app.Settings{Sites: []string{site.Host}, TZ: &site.Zone, Visitor: &site.Visitor, PublicCounts: &shows})
 	if problem := formProblem(err); problem != nil {
-		return writePage(c, http.StatusBadRequest, "no-store", web.New(d.place(c), site, problem))
+		return writePage(c, http.StatusBadRequest, "no-store", web.New(d.pageContext(c), site, problem))
 	}
 	if err != nil {
 		return err
 	}
-	return d.lead(c, http.StatusSeeOther, d.root+"/new/"+name)
+	return d.redirect(c, http.StatusSeeOther, d.root+"/new/"+name)
 }
 
-// by returns the name of an account in the change history.
-func by(reader *account.Account) string { return "account " + reader.Name }
+// authorOf returns the name of an account in the change history.
+func authorOf(reader *account.Account) string { return "account " + reader.Name }
 
 // adminFor returns the Admin of a cell for a caller. If an app that the caller may not change lists a site, this Admin does not
 // add the site to another app.
@@ -125,11 +125,11 @@ func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 		if !reader.MayChange(name) {
 			return d.refuse(c, reader)
 		}
-		_, err = d.adminFor(in.cell, by(reader), reader.MayChange).AddSites(c.Request().Context(), name, []string{form.Get("host")})
+		_, err = d.adminFor(in.cell, authorOf(reader), reader.MayChange).AddSites(c.Request().Context(), name, []string{form.Get("host")})
 		if err != nil && !admin.IsBehind(err) {
 			return err
 		}
-		return d.lead(c, http.StatusSeeOther, d.root+"/new/"+name)
+		return d.redirect(c, http.StatusSeeOther, d.root+"/new/"+name)
 	}
 	seen := web.Seen{Loaded: reading.Loaded()}
 	if refused, is := in.cell.Counter.LastRefused(name); is {

@@ -15,9 +15,9 @@ import (
 // languageParameter is the query parameter that selects the language of a page. Links on the page keep this parameter.
 const languageParameter = "lang"
 
-// place returns the context that pages need: the root path, the reader, the address, and the language. The language is that of
+// pageContext returns the context that pages need: the root path, the reader, the address, and the language. The language is that of
 // the query parameter, else that of the account, else the browser's preferred language.
-func (s *service) place(c echo.Context) web.Place {
+func (s *service) pageContext(c echo.Context) web.Place {
 	r := c.Request()
 	reader, _ := c.Get(asAccount).(*account.Account) // nil if signedIn was not called, or found no account
 	p := web.Place{Root: s.root, Reader: readerOf(reader), At: &url.URL{Path: s.root + r.URL.Path, RawPath: s.root + r.URL.EscapedPath()}}
@@ -37,9 +37,9 @@ func (s *service) place(c echo.Context) web.Place {
 	return p
 }
 
-// lead redirects to another page. It keeps the language parameter of the request.
-func (s *service) lead(c echo.Context, status int, to string) error {
-	if p := s.place(c); p.Kept && !strings.Contains(to, languageParameter+"=") {
+// redirect redirects to another page. It keeps the language parameter of the request.
+func (s *service) redirect(c echo.Context, status int, to string) error {
+	if p := s.pageContext(c); p.Kept && !strings.Contains(to, languageParameter+"=") {
 		sign := "?"
 		if strings.Contains(to, "?") {
 			sign = "&"

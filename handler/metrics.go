@@ -28,7 +28,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 }
 
-func (m *metrics) of(route string) *routeMetrics {
+func (m *metrics) forRoute(route string) *routeMetrics {
 	return &routeMetrics{
 		requests: m.requests.MustCurryWith(prometheus.Labels{"route": route}),
 		seconds:  m.seconds.WithLabelValues(route),

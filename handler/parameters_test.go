@@ -67,7 +67,7 @@ func TestNoParameterBreaksAPage(t *testing.T) {
 		tokens = append(tokens, strings.TrimPrefix(e.share("shop", site), "/share/"))
 	}
 	pages := 0
-	for _, r := range (&reports{service: newService(e.options)}).in(e.options.Cells.Home()).routes() {
+	for _, r := range (&reports{service: newService(e.options)}).dashboardFor(e.options.Cells.Home()).routes() {
 		for _, token := range tokens {
 			path := strings.NewReplacer(":app", "shop", ":site", "example.com", ":token", token).Replace(r.path)
 			if !strings.Contains(r.path, ":token") && token != tokens[0] {

@@ -125,7 +125,7 @@ func (q *question) look(k report.Report) report.Look {
 	l := report.Look{
 		App: q.reading.App, Today: q.reading.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Day: q.day("day"),
 		Where: q.params["where"], Goal: q.value("goal"), Split: q.value("by"), Steps: q.params["step"],
-		By: q.among("order", "pv", "uv", "hot", "uri"), Period: q.among("period", "day", "week", "month"),
+		By: q.choice("order", "pv", "uv", "hot", "uri"), Period: q.choice("period", "day", "week", "month"),
 		Name: cmp.Or(q.value("name"), tag.Names[0]), Value: q.value("value"), Before: q.number("days_before", mostBefore),
 	}
 	switch l.History = q.value("history") == "yes"; {
@@ -198,8 +198,8 @@ func (q *question) compared(l report.Look) visit.Range {
 	return visit.Range{From: cmp.Or(from, l.In.From), To: cmp.Or(to, min(l.In.To, l.Today))}
 }
 
-// among returns a parameter whose value has to be one of words. The first word is the default.
-func (q *question) among(name string, words ...string) string {
+// choice returns a parameter whose value has to be one of words. The first word is the default.
+func (q *question) choice(name string, words ...string) string {
 	word := cmp.Or(q.value(name), words[0])
 	if !slices.Contains(words, word) {
 		q.wrong(name, "%.64q is not possible: use %s", word, strings.Join(words, ", "))

@@ -49,7 +49,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 		return err
 	}
 	if reading.Names {
-		c.Set(asKnown, true)
+		c.Set(trustedKey, true)
 	}
 	q := &question{ctx: ctx, reading: reading, params: params}
 	format, reader, look := q.format(request.Header), q.reader(cell.Reports), q.look(k)
@@ -68,7 +68,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 // serve reads a report in a cell and writes it.
 func (r *reports) serve(c echo.Context, k report.Report, of *routing.Cell, from *report.Reader, look report.Look, format string) error {
 	read := func(l report.Look) (made *report.Rows, err error) {
-		err = r.within(c.Request().Context(), placesFor(c, of), func(ctx context.Context) error {
+		err = r.readInPlace(c.Request().Context(), placesFor(c, of), func(ctx context.Context) error {
 			made, err = k.Read(ctx, from, l)
 			return err
 		})
@@ -84,20 +84,20 @@ func (r *reports) serve(c echo.Context, k report.Report, of *routing.Cell, from 
 	return r.writeParts(c, look.App+"-"+k.Name, format, made, read)
 }
 
-// asKnown is the context key that marks a request with a valid key, account or link.
-const asKnown = "known"
+// trustedKey is the context key that marks a request with a valid key, account or link.
+const trustedKey = "known"
 
 // placesFor returns the places in a cell that limit this request's reports. Requests without an account, a key or a link share
 // the place for strangers.
 func placesFor(c echo.Context, in *routing.Cell) chan struct{} {
-	if reader, _ := c.Get(asAccount).(*account.Account); reader != nil || c.Get(asKnown) != nil {
+	if reader, _ := c.Get(asAccount).(*account.Account); reader != nil || c.Get(trustedKey) != nil {
 		return in.Places
 	}
 	return in.Strangers
 }
 
-// within waits for one of the places, and then calls read with a timeout.
-func (s *service) within(ctx context.Context, places chan struct{}, read func(context.Context) error) error {
+// readInPlace waits for one of the places, and then calls read with a timeout.
+func (s *service) readInPlace(ctx context.Context, places chan struct{}, read func(context.Context) error) error {
 	wait := time.NewTimer(s.reportWait)
 	defer wait.Stop()
 	select {

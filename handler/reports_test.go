@@ -553,7 +553,7 @@ func TestReportsTakeTurns(t *testing.T) {
 		return fmt.Errorf("read: %w", ctx.Err())
 	}
 	refused := func(ctx context.Context, f func(context.Context) error) *visit.Error {
-		err := r.within(ctx, cell.Places, f)
+		err := r.readInPlace(ctx, cell.Places, f)
 		told, ok := errors.AsType[*visit.Error](err)
 		require.True(t, ok, "%v", err)
 		assert.Equal(t, visit.Unavailable, told.Kind)
@@ -574,12 +574,12 @@ func TestReportsTakeTurns(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	r.reportWait = time.Hour
-	require.NoError(t, r.within(t.Context(), other.Places, quick), "no cell takes the places of another")
-	require.ErrorIs(t, r.within(gone, cell.Places, quick), context.Canceled)
+	require.NoError(t, r.readInPlace(t.Context(), other.Places, quick), "no cell takes the places of another")
+	require.ErrorIs(t, r.readInPlace(gone, cell.Places, quick), context.Canceled)
 	for len(cell.Places) > 0 {
 		<-cell.Places
 	}
-	require.NoError(t, r.within(t.Context(), cell.Places, quick))
+	require.NoError(t, r.readInPlace(t.Context(), cell.Places, quick))
 	assert.Empty(t, cell.Places, "each gives its place back")
 
 	// The cells are queried at once, so that several unavailable ones take as long as one.

@@ -57,10 +57,10 @@ func (s *service) publicRoutes() []route {
 		table = append(table, route{"/api/apps/:app/" + k.Name, getOnly, func(c echo.Context) error { return r.answer(c, k) }})
 	}
 	if s.Cells.Home().Admin != nil {
-		table = append(table, (&manage{s}).routes()...)
+		table = append(table, (&adminAPI{s}).routes()...)
 	}
 	if s.Dashboard {
-		table = append(table, r.in(s.Cells.Home()).routes()...)
+		table = append(table, r.dashboardFor(s.Cells.Home()).routes()...)
 	}
 	return append(table, route{"/openapi.json", getOnly, describe})
 }
@@ -132,9 +132,9 @@ func (s *service) echo(m *metrics) http.Handler {
 				return echo.ErrMethodNotAllowed
 			}
 			return r.handle(c)
-		}, m.of(r.path)))
+		}, m.forRoute(r.path)))
 	}
-	unrouted := m.of("other")
+	unrouted := m.forRoute("other")
 	e.HTTPErrorHandler = func(err error, c echo.Context) { // only for requests that match no route
 		begin := time.Now()
 		if !s.notFoundPage(c, err) {

@@ -18,27 +18,27 @@ import (
 	"footfall/web"
 )
 
-// changing is a settings page during one request: it executes the submitted form and shows the result.
-type changing struct {
+// settingsPage is a settings page during one request: it executes the submitted form and shows the result.
+type settingsPage struct {
 	*dashboard
-	c      echo.Context
-	reader *account.Account
-	admin  *admin.Admin    // acts as the reader
-	slot   context.Context //nolint:containedctx // passed by RunLong; only for an upload
-	app    string          // the app of the page; "": the service's page
-	path   string
-	form   url.Values   // the submitted form; nil: none, or executed
-	fault  *visit.Error // error in the form
-	told   bool         // the page shows the error next to its form
-	page   web.Settings
-	shown  []web.Section // requested sections, shown first
-	apps   []string      // apps that the reader may change
-	asks   *web.Section  // a request for confirmation, shown instead of the page
+	c            echo.Context
+	reader       *account.Account
+	admin        *admin.Admin    // acts as the reader
+	slot         context.Context //nolint:containedctx // passed by RunLong; only for an upload
+	app          string          // the app of the page; "": the service's page
+	path         string
+	form         url.Values   // the submitted form; nil: none, or executed
+	fault        *visit.Error // error in the form
+	isFaultShown bool         // the page shows the error next to its form
+	page         web.Settings
+	shown        []web.Section // requested sections, shown first
+	apps         []string      // apps that the reader may change
+	confirmation *web.Section  // a request for confirmation, shown instead of the page
 }
 
 // settings handles /settings and /settings/APP.
 func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
-	p := &changing{dashboard: d, c: c, reader: reader, app: named(c, "app"), path: d.root + "/settings"}
+	p := &settingsPage{dashboard: d, c: c, reader: reader, app: pathParam(c, "app"), path: d.root + "/settings"}
 	if reader == nil || p.app != "" && !reader.MayChange(p.app) {
 		return d.refuse(c, reader)
 	}
@@ -50,15 +50,15 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 		}
 		cell = of
 	}
-	p.dashboard, p.admin = d.in(cell), d.adminFor(cell, by(reader), reader.MayChange)
+	p.dashboard, p.admin = d.dashboardFor(cell), d.adminFor(cell, authorOf(reader), reader.MayChange)
 	do, show := p.doInService, p.showService
 	if p.app != "" {
 		p.path += "/" + p.app
 		do, show = p.doInApp, p.showApp
 	}
-	p.page = web.Settings{Place: d.place(c), Path: p.path}
+	p.page = web.Settings{Place: d.pageContext(c), Path: p.path}
 	if from, err := url.Parse(c.Request().Referer()); err == nil && strings.HasPrefix(from.Path, d.root+"/settings") {
-		p.page.Said = said[c.QueryParam("done")] // a notice only after a redirect from a form, not for a typed address
+		p.page.Said = notices[c.QueryParam("done")] // a notice only after a redirect from a form, not for a typed address
 	}
 	if p.app == "" || !strings.HasPrefix(c.Request().Header.Get(echo.HeaderContentType), echo.MIMEMultipartForm) {
 		return p.answer(do, show)
@@ -70,7 +70,7 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 }
 
 // answer executes the submitted form and shows the page.
-func (p *changing) answer(do func() (string, error), show func() error) error {
+func (p *settingsPage) answer(do func() (string, error), show func() error) error {
 	c, d := p.c, p.dashboard
 	if c.Request().Method == http.MethodPost {
 		form, err := d.formUpTo(c, 4*mostGiven, p.app != "") // only an app's page takes files (imports of history)
@@ -81,11 +81,11 @@ func (p *changing) answer(do func() (string, error), show func() error) error {
 		done, err := do()
 		fault, is := errors.AsType[*visit.Error](err)
 		switch {
-		case p.asks != nil:
-			p.page.Title, p.page.Sections = "Are you sure?", []web.Section{*p.asks}
+		case p.confirmation != nil:
+			p.page.Title, p.page.Sections = "Are you sure?", []web.Section{*p.confirmation}
 			return p.write(http.StatusOK)
 		case err == nil && done != "":
-			return d.lead(c, http.StatusSeeOther, done)
+			return d.redirect(c, http.StatusSeeOther, done)
 		case admin.IsBehind(err):
 			p.page.Said, p.form = "Done. One instance has not responded yet: it will follow as soon as it can.", nil
 		case err == nil:
@@ -100,7 +100,7 @@ func (p *changing) answer(do func() (string, error), show func() error) error {
 		return err
 	}
 	if p.page.Sections = append(p.shown, p.page.Sections...); p.fault != nil {
-		if !p.told { // the form with the error is no longer on the page
+		if !p.isFaultShown { // the form with the error is no longer on the page
 			p.page.Said = p.page.Words.Error(p.fault)
 		}
 		return p.write(http.StatusBadRequest)
@@ -108,20 +108,20 @@ func (p *changing) answer(do func() (string, error), show func() error) error {
 	return p.write(http.StatusOK)
 }
 
-func (p *changing) write(status int) error {
+func (p *settingsPage) write(status int) error {
 	return writePage(p.c, status, "no-store", web.Change(p.page))
 }
 
-// said maps the parameter done to the notice at the top of the page.
-var said = map[string]string{"yes": "Saved.", "added": "Added.", "removed": "Removed.", "deleted": "Deleted.", "erased": "Erased.",
+// notices maps the parameter done to the notice at the top of the page.
+var notices = map[string]string{"yes": "Saved.", "added": "Added.", "removed": "Removed.", "deleted": "Deleted.", "erased": "Erased.",
 	"ended": "Ended."}
 
-// done returns the address to redirect to after a form. Because of the redirect, reloading the page does not submit the form again.
-func (p *changing) done(what string) string { return p.path + "?done=" + what }
+// donePath returns the address to redirect to after a form. Because of the redirect, reloading the page does not submit the form again.
+func (p *settingsPage) donePath(what string) string { return p.path + "?done=" + what }
 
 // newForm returns a form with the hidden fields do, of and one. If this form was submitted with errors, it contains the errors and
 // the submitted values.
-func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.Form {
+func (p *settingsPage) newForm(button, do, of, one string, fields ...web.Field) web.Form {
 	f := web.Form{ID: strings.Trim(strings.ReplaceAll(do+"-"+of, " ", "-"), "-"), Button: button, Fields: fields}
 	for _, hidden := range [][2]string{{"do", do}, {"of", of}, {"one", one}} {
 		if hidden[1] != "" {
@@ -131,7 +131,7 @@ func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.
 	if p.form == nil || p.form.Get("do") != do || p.form.Get("of") != of || p.form.Get("one") != one {
 		return f
 	}
-	p.told = true
+	p.isFaultShown = true
 	var rest []string
 	for _, part := range p.fault.All() {
 		if at := slices.IndexFunc(f.Fields, func(field web.Field) bool { return field.Name == part.Field }); at >= 0 {
@@ -161,9 +161,9 @@ func (p *changing) newForm(button, do, of, one string, fields ...web.Field) web.
 
 func ptrTo[T any](value T) *T { return &value }
 
-// sure reports whether the reader has confirmed the form. Otherwise it prepares a confirmation page. If word is not empty, the
+// confirmed reports whether the reader has confirmed the form. Otherwise it prepares a confirmation page. If word is not empty, the
 // reader has to type word on this page.
-func (p *changing) sure(button, word string, lost ...visit.Text) bool {
+func (p *settingsPage) confirmed(button, word string, lost ...visit.Text) bool {
 	if p.form.Get("sure") == "yes" && (word == "" || p.form.Get("word") == word) {
 		return true
 	}
@@ -180,22 +180,24 @@ func (p *changing) sure(button, word string, lost ...visit.Text) bool {
 		says[i] = p.page.Words.Text(lost[i])
 	}
 	if word != "" {
-		f.Fields = []web.Field{{Name: "word", Label: p.of("Type %s", word), Kind: "text"}}
+		f.Fields = []web.Field{{Name: "word", Label: p.translate("Type %s", word), Kind: "text"}}
 		if p.form.Get("sure") == "yes" {
-			f.Fields[0].Problem = p.of("This is not %s.", word)
+			f.Fields[0].Problem = p.translate("This is not %s.", word)
 		}
 	}
 	p.page.Crumbs = append(p.page.Crumbs, [2]string{"Settings", p.path})
-	p.asks = &web.Section{ID: "asked", Title: "This cannot be undone", Forms: []web.Form{f}}
-	p.asks.Text = strings.Join(says, p.page.Words.Say("sentences.gap"))
+	p.confirmation = &web.Section{ID: "asked", Title: "This cannot be undone", Forms: []web.Form{f}}
+	p.confirmation.Text = strings.Join(says, p.page.Words.Say("sentences.gap"))
 	return false
 }
 
-// of translates a text of this package or of the command line. If there are values, the text is a format like that of Sprintf.
-func (p *changing) of(text string, values ...any) string { return p.page.Words.Of(text, values...) }
+// translate translates a text of this package or of the command line. If there are values, the text is a format like that of Sprintf.
+func (p *settingsPage) translate(text string, values ...any) string {
+	return p.page.Words.Of(text, values...)
+}
 
 // helpFor returns a help text in the page's language.
-func (p *changing) helpFor(name string) string { return p.of(p.service.helpFor(name)) }
+func (p *settingsPage) helpFor(name string) string { return p.translate(p.service.helpFor(name)) }
 
 // helpFor returns the command line's help for a flag or argument, adapted for pages. It removes the parts in [[…]], which only apply
 // to a shell, and the dashes of flags.

@@ -19,7 +19,7 @@ import (
 )
 
 // doInApp executes a form of an app's page. It returns the address to redirect to, or "" to show the page with the result.
-func (p *changing) doInApp() (then string, err error) {
+func (p *settingsPage) doInApp() (then string, err error) {
 	ctx, one := atLength(p.c), strings.TrimSpace(p.form.Get("one"))
 	thing := admin.ThingNamed(p.form.Get("of"))
 	switch do := p.form.Get("do"); {
@@ -28,10 +28,10 @@ func (p *changing) doInApp() (then string, err error) {
 	case do == "add" && thing != nil:
 		return p.add(thing)
 	case do == "remove" && thing != nil:
-		if thing.Lost != "" && !p.sure("Remove it", "", visit.Text{Format: thing.Lost}) {
+		if thing.Lost != "" && !p.confirmed("Remove it", "", visit.Text{Format: thing.Lost}) {
 			return "", nil
 		}
-		return p.done("removed"), thing.Remove(ctx, p.admin, p.app, one)
+		return p.donePath("removed"), thing.Remove(ctx, p.admin, p.app, one)
 	case do == "test":
 		said, err := p.admin.TestWebhook(ctx, p.app, one, p.Log)
 		p.page.Said = p.page.Words.Text(said)
@@ -39,12 +39,12 @@ func (p *changing) doInApp() (then string, err error) {
 	case do == "show":
 		return "", p.showVisitor()
 	case do == "erase":
-		if !p.sure("Erase the visitor", "", visit.Textf("The address or id of this visitor is removed from everything that is stored."),
+		if !p.confirmed("Erase the visitor", "", visit.Textf("The address or id of this visitor is removed from everything that is stored."),
 			visit.Textf("Sums, and the ranks of others, stay. An erased visitor who comes back is new.")) {
 			return "", nil
 		}
 		_, err = p.admin.EraseVisitor(ctx, p.app, strings.TrimSpace(p.form.Get("visitor")))
-		return p.done("erased"), err
+		return p.donePath("erased"), err
 	case do == "import history":
 		return "", p.importHistory()
 	case do == "remove history":
@@ -52,7 +52,7 @@ func (p *changing) doInApp() (then string, err error) {
 	case do == "delete page":
 		return p.deletePage()
 	case do == "delete":
-		if !p.sure("Delete the app", p.app, visit.Textf(
+		if !p.confirmed("Delete the app", p.app, visit.Textf(
 			"Everything that was counted for app %s, its keys, links and notes will be deleted.", p.app)) {
 			return "", nil
 		}
@@ -66,7 +66,7 @@ func (p *changing) doInApp() (then string, err error) {
 
 // set changes the settings whose submitted values differ from the values that the form was shown with. It leaves other settings
 // unchanged, so that concurrent changes by other users are kept.
-func (p *changing) set() (then string, err error) {
+func (p *settingsPage) set() (then string, err error) {
 	given := admin.Given{}
 	for _, setting := range app.AllSettings {
 		typed := strings.ReplaceAll(p.form.Get(setting.Name), "\r\n", "\n")
@@ -91,13 +91,13 @@ func (p *changing) set() (then string, err error) {
 		return "", err
 	}
 	lost, err := p.admin.LostBy(p.c.Request().Context(), p.app, s)
-	if err != nil || len(lost) > 0 && !p.sure("Change it", "", lost...) {
+	if err != nil || len(lost) > 0 && !p.confirmed("Change it", "", lost...) {
 		return "", err
 	}
-	return p.done("yes"), p.admin.SetApp(atLength(p.c), p.app, s)
+	return p.donePath("yes"), p.admin.SetApp(atLength(p.c), p.app, s)
 }
 
-func (p *changing) add(thing *admin.Thing) (then string, err error) {
+func (p *settingsPage) add(thing *admin.Thing) (then string, err error) {
 	given := admin.Given{}
 	for _, f := range thing.Fields {
 		for _, value := range p.form[f.Name] {
@@ -120,22 +120,22 @@ func (p *changing) add(thing *admin.Thing) (then string, err error) {
 		}
 		return "", err
 	}
-	return p.done("added"), err
+	return p.donePath("added"), err
 }
 
 // showVisitor shows a visitor's stored data. The visitor is in the form, not in the URL.
-func (p *changing) showVisitor() error {
+func (p *settingsPage) showVisitor() error {
 	typed := strings.TrimSpace(p.form.Get("visitor"))
 	found, err := p.admin.ShowVisitor(atLength(p.c), p.app, typed)
 	if err != nil {
 		return err
 	}
-	s := web.Section{ID: "stored", Title: p.of("Stored data about %s", typed),
+	s := web.Section{ID: "stored", Title: p.translate("Stored data about %s", typed),
 		Columns: []string{"Page or site", "Stored as", "Rank", "First day", "Last day"}}
 	if ids := len(found.StoredAs); found.Person.IsValid() && len(found.Tags) > 0 {
-		s.Text = p.of("A person. Ids: %d. Tags: %s.", ids, strings.Join(found.Tags, p.page.Words.Say("sentences.comma")))
+		s.Text = p.translate("A person. Ids: %d. Tags: %s.", ids, strings.Join(found.Tags, p.page.Words.Say("sentences.comma")))
 	} else if found.Person.IsValid() {
-		s.Text = p.of("A person. Ids: %d. No tags.", ids)
+		s.Text = p.translate("A person. Ids: %d. No tags.", ids)
 	}
 	for _, t := range found.Targets {
 		s.Rows = append(s.Rows, web.Row{Cells: []string{visit.Shown(t.Uri), t.Ip.String(), fmt.Sprint(t.Rank), visit.DayText(t.FirstDay),
@@ -151,7 +151,7 @@ func (p *changing) showVisitor() error {
 	return nil
 }
 
-func (p *changing) deletePage() (then string, err error) {
+func (p *settingsPage) deletePage() (then string, err error) {
 	uri := strings.TrimSpace(p.form.Get("uri"))
 	page, err := p.admin.FindPage(p.c.Request().Context(), p.app, uri)
 	if err != nil {
@@ -163,10 +163,10 @@ func (p *changing) deletePage() (then string, err error) {
 	if !page.Counted {
 		lost = visit.Textf("%s has only numbers from elsewhere, which will be deleted.", visit.Shown(page.URI))
 	}
-	if !p.sure("Delete the page", "", lost) {
+	if !p.confirmed("Delete the page", "", lost) {
 		return "", nil
 	}
-	return p.done("deleted"), p.admin.DeletePage(atLength(p.c), p.app, uri)
+	return p.donePath("deleted"), p.admin.DeletePage(atLength(p.c), p.app, uri)
 }
 
 // group is a form for settings.
@@ -192,16 +192,16 @@ var (
 	}
 )
 
-func (p *changing) showApp() error {
+func (p *settingsPage) showApp() error {
 	ctx := p.c.Request().Context()
 	row, err := p.admin.AppNamed(ctx, p.app)
 	if err != nil {
 		return err
 	}
-	p.page.Title, p.page.When = p.of("Settings of %s", p.app), "Changes take effect at once, on every instance."
+	p.page.Title, p.page.When = p.translate("Settings of %s", p.app), "Changes take effect at once, on every instance."
 	if row.HeldUntil != nil && row.HeldUntil.After(time.Now()) {
-		p.page.Said = p.of("The addresses of its visitors are being hashed; visits are answered with 503 until that is done or, if it was "+
-			"interrupted, until %s, in which case nothing has changed. Reload this page to see.", row.HeldUntil.UTC().Format("15:04 UTC"))
+		p.page.Said = p.translate("The addresses of its visitors are being hashed; visits are answered with 503 until that is done "+
+			"or, if it was interrupted, until %s, in which case nothing has changed. Reload this page to see.", row.HeldUntil.UTC().Format("15:04 UTC"))
 	}
 	p.page.Crumbs = [][2]string{{"Settings", p.root + "/settings"}, {p.app, p.root + "/dash/" + p.app}}
 	hosts := p.groupSection(unlistedHosts, &row)
@@ -228,7 +228,7 @@ func (p *changing) showApp() error {
 }
 
 // groupSection returns a form for some of an app's settings.
-func (p *changing) groupSection(g group, row *admin.AppRow) web.Section {
+func (p *settingsPage) groupSection(g group, row *admin.AppRow) web.Section {
 	fields := make([]web.Field, len(g.names))
 	for i, name := range g.names {
 		fields[i] = p.settingField(app.SettingNamed(name), row)
@@ -236,12 +236,12 @@ func (p *changing) groupSection(g group, row *admin.AppRow) web.Section {
 	return web.Section{ID: g.of, Title: g.title, Forms: []web.Form{p.newForm("Save", "set", g.of, "", fields...)}}
 }
 
-func (p *changing) settingField(s *app.Setting, row *admin.AppRow) web.Field {
+func (p *settingsPage) settingField(s *app.Setting, row *admin.AppRow) web.Field {
 	text := s.Text(row)
 	f := web.Field{Name: s.Name, Label: web.Label(s.Name), Help: p.helpFor("app --" + s.Name), Value: text, Was: &text, Kind: "text",
 		Complete: "off"}
 	if s.Many {
-		f.Kind, f.Help = "lines", f.Help+p.page.Words.Say("sentences.gap")+p.of("One per line.")
+		f.Kind, f.Help = "lines", f.Help+p.page.Words.Say("sentences.gap")+p.translate("One per line.")
 	}
 	if s.Name == "tz" {
 		f.Offered = web.Zones()
@@ -258,10 +258,10 @@ func (p *changing) settingField(s *app.Setting, row *admin.AppRow) web.Field {
 
 // describeChoices splits a help text like "Who may count. open: anyone. key: callers with a key." into its beginning and a text for
 // each word. If the help does not explain the words, the choices are true and false.
-func (p *changing) describeChoices(help string, words []string) (beginning string, choices []web.Choice) {
+func (p *settingsPage) describeChoices(help string, words []string) (beginning string, choices []web.Choice) {
 	explained := regexp.MustCompile(`(?:^| )(`+strings.Join(words, "|")+`): `).FindAllStringSubmatchIndex(help, -1)
 	if explained == nil {
-		return help, []web.Choice{{Value: "true", Shown: p.of("yes")}, {Value: "false", Shown: p.of("no")}}
+		return help, []web.Choice{{Value: "true", Shown: p.translate("yes")}, {Value: "false", Shown: p.translate("no")}}
 	}
 	for i, at := range explained {
 		end := len(help)
@@ -279,7 +279,7 @@ func capitalize(text string) string {
 }
 
 // showThings shows the app's lists of things, and forms for other actions.
-func (p *changing) showThings() error {
+func (p *settingsPage) showThings() error {
 	for i := range admin.Things {
 		if thing := &admin.Things[i]; thing.Name != "hosts" {
 			s, err := p.sectionOf(thing)
@@ -306,10 +306,10 @@ func (p *changing) showThings() error {
 }
 
 // people lists the accounts that may see the app. Only owners see this list.
-func (p *changing) people() (s web.Section, err error) {
+func (p *settingsPage) people() (s web.Section, err error) {
 	list, err := p.Accounts.List(p.c.Request().Context())
 	s = web.Section{ID: "people", Title: "People", Columns: []string{"Name", "Permissions"},
-		Lead: [2]string{p.root + "/settings?invite=" + p.app + "#accounts", p.of("Invite someone to view %s", p.app)}}
+		Lead: [2]string{p.root + "/settings?invite=" + p.app + "#accounts", p.translate("Invite someone to view %s", p.app)}}
 	for _, e := range list {
 		may := cmp.Or(string(e.Apps[p.app]), "everything")
 		if e.Owner || e.Apps[p.app] != "" {
@@ -320,7 +320,7 @@ func (p *changing) people() (s web.Section, err error) {
 }
 
 // changes lists the last changes to an app. If of is "", it lists the last changes of all available cells.
-func (p *changing) changes(of string, most int32) (s web.Section, err error) {
+func (p *settingsPage) changes(of string, most int32) (s web.Section, err error) {
 	ctx := p.c.Request().Context()
 	s = web.Section{ID: "changes", Title: "Changes", Columns: []string{"When", "Who", "App", "Item", "Before", "After"}}
 	var list []admin.ChangesListRow

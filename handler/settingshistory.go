@@ -41,7 +41,7 @@ func readUpload(w http.ResponseWriter, r *http.Request) error {
 }
 
 // importHistory imports the uploaded files. If the form's field try is set, it shows a preview instead.
-func (p *changing) importHistory() error {
+func (p *settingsPage) importHistory() error {
 	sent := p.c.Request().MultipartForm
 	if sent == nil || len(sent.File["file"]) == 0 {
 		return visit.Errorf(visit.Invalid, "file", "choose a file")
@@ -66,8 +66,8 @@ func (p *changing) importHistory() error {
 	if err != nil && !admin.IsBehind(err) {
 		return err
 	}
-	if p.page.Said = p.of("Imported. %s", h.Said(&done, p.page.Words.Say)); into.Try {
-		p.page.Said = p.of("Nothing has been imported yet. %s", h.Said(&done, p.page.Words.Say))
+	if p.page.Said = p.translate("Imported. %s", h.Said(&done, p.page.Words.Say)); into.Try {
+		p.page.Said = p.translate("Nothing has been imported yet. %s", h.Said(&done, p.page.Words.Say))
 		s := web.Section{ID: "first", Title: "The first days", Columns: []string{"Day", "Page or site", "Page views", "Visits", "Visitors",
 			"New"}}
 		for _, d := range done.First {
@@ -86,7 +86,7 @@ func (p *changing) importHistory() error {
 }
 
 // showTotals shows the first offsets that an import or its removal would change.
-func (p *changing) showTotals(first []admin.OffsetsPutRow) {
+func (p *settingsPage) showTotals(first []admin.OffsetsPutRow) {
 	s := web.Section{ID: "totals", Title: "Totals", Columns: []string{"Page or site", "Before", "After"}}
 	for _, o := range first {
 		s.Rows = append(s.Rows, web.Row{Cells: []string{visit.Shown(o.Uri), fmt.Sprintf("hot %d, pv %d, uv %d", o.WasHot, o.WasPv, o.WasUv),
@@ -98,28 +98,28 @@ func (p *changing) showTotals(first []admin.OffsetsPutRow) {
 }
 
 // removeHistory removes the import with the number one. The page that asks for confirmation shows the offsets that would change.
-func (p *changing) removeHistory(one string) (then string, err error) {
+func (p *settingsPage) removeHistory(one string) (then string, err error) {
 	number, err := strconv.ParseInt(one, 10, 32)
 	if err != nil {
 		return "", visit.Errorf(visit.Invalid, "one", "%.64q is not a number", one)
 	}
-	if !p.sure("Remove it", "", visit.Textf("All days that this import brought will be removed. It can be imported again.")) {
+	if !p.confirmed("Remove it", "", visit.Textf("All days that this import brought will be removed. It can be imported again.")) {
 		done, err := p.admin.TakeBackHistory(atLength(p.c), p.app, true, []int32{int32(number)})
 		if p.showTotals(done.Totals); err != nil {
-			p.asks = nil
+			p.confirmation = nil
 		} else if len(p.shown) > 0 {
-			p.asks.Columns, p.asks.Rows = p.shown[0].Columns, p.shown[0].Rows
+			p.confirmation.Columns, p.confirmation.Rows = p.shown[0].Columns, p.shown[0].Rows
 		}
 		return "", err
 	}
-	return p.done("removed"), p.admin.RunLong(atLength(p.c), p.app, func(ctx context.Context, a *admin.Admin) error {
+	return p.donePath("removed"), p.admin.RunLong(atLength(p.c), p.app, func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.RemoveHistory(ctx, p.app, int32(number))
 		return err
 	})
 }
 
 // history shows the imports of an app, and the form to import more.
-func (p *changing) history() (s web.Section, err error) {
+func (p *settingsPage) history() (s web.Section, err error) {
 	imports, err := p.admin.HistoryImports(p.c.Request().Context(), p.app)
 	s = web.Section{ID: "history", Title: "History by day", Text: p.helpFor("history"),
 		Columns: []string{"Number", "Counted by", "Hosts", "Days", "Files"}}
@@ -133,14 +133,14 @@ func (p *changing) history() (s web.Section, err error) {
 	}
 	from := web.Field{Name: "from", Label: "Who counted", Kind: "select", Help: p.helpFor("history import --from")}
 	for _, source := range moves.Sources() {
-		shown := p.of(visit.CountedBy(source))
+		shown := p.translate(visit.CountedBy(source))
 		if !strings.EqualFold(shown, source) {
 			shown += " (" + source + ")"
 		}
 		from.Choices = append(from.Choices, web.Choice{Value: source, Shown: shown})
 	}
 	f := p.newForm("Import", "import history", "", "", from,
-		web.Field{Name: "file", Label: "Files", Kind: "file", Help: p.of(p.service.helpFor("history import")+" Up to %d MB.",
+		web.Field{Name: "file", Label: "Files", Kind: "file", Help: p.translate(p.service.helpFor("history import")+" Up to %d MB.",
 			mostUploaded>>20)},
 		web.Field{Name: "site", Label: "Host", Kind: "text", Optional: true, Help: p.helpFor("history import --site")},
 		web.Field{Name: "offsets", Label: "Also add to the totals", Kind: "check", Help: p.helpFor("history import --offsets")},

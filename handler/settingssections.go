@@ -17,14 +17,14 @@ import (
 const mostListed = 200
 
 // sectionOf lists the things of one kind, such as the keys of an app, with a form to add a thing.
-func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
+func (p *settingsPage) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 	rows, err := thing.List(p.c.Request().Context(), p.admin, p.app)
 	s = web.Section{ID: thing.Name, Title: web.Label(thing.Name), Text: p.helpFor(sectionHelp[thing.Name])}
 	for _, column := range thing.Columns {
 		s.Columns = append(s.Columns, web.Label(column))
 	}
 	if len(rows) > mostListed {
-		s.Text += p.page.Words.Say("sentences.gap") + p.of("The first %d of %d are listed.", mostListed, len(rows))
+		s.Text += p.page.Words.Say("sentences.gap") + p.translate("The first %d of %d are listed.", mostListed, len(rows))
 		rows = rows[:mostListed]
 	}
 	for _, row := range rows {
@@ -44,14 +44,14 @@ func (p *changing) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 		}
 		if thing.Name == "webhooks" {
 			f := p.newForm("Send a test call", "test", thing.Name, one)
-			f.Of = p.of("to %s", one)
+			f.Of = p.translate("to %s", one)
 			r.Forms = append(r.Forms, f)
 		}
 		s.Rows = append(s.Rows, r)
 	}
 	var fields []web.Field
 	for _, f := range thing.Fields {
-		if forAllAlone[f.Name] == "true" && !p.reader.IsOwner() {
+		if onlyForAllApps[f.Name] == "true" && !p.reader.IsOwner() {
 			continue
 		}
 		field := web.Field{Name: f.Name, Label: web.Label(f.Name), Help: p.helpFor(f.Help), Kind: "text", Optional: f.Optional}

@@ -17,13 +17,13 @@ import (
 	"footfall/web/words"
 )
 
-// forAll are the actions that every account may take for itself. Other actions require an owner.
-var forAll = []string{"password", "end", "end others", "language"}
+// ownActions are the actions that every account may take for itself. Other actions require an owner.
+var ownActions = []string{"password", "end", "end others", "language"}
 
 // doInService executes a form of the service's page. It returns the address to redirect to, or "" to show the page with the result.
-func (p *changing) doInService() (then string, err error) {
+func (p *settingsPage) doInService() (then string, err error) {
 	ctx, do := p.c.Request().Context(), p.form.Get("do")
-	if !p.reader.IsOwner() && !slices.Contains(forAll, do) {
+	if !p.reader.IsOwner() && !slices.Contains(ownActions, do) {
 		return "", errOwners
 	}
 	one, _ := strconv.ParseInt(p.form.Get("one"), 10, 32)
@@ -38,18 +38,18 @@ func (p *changing) doInService() (then string, err error) {
 	case "password":
 		return p.setPassword()
 	case "end":
-		return p.done("ended"), accounts.EndSession(ctx, p.reader.ID, id)
+		return p.donePath("ended"), accounts.EndSession(ctx, p.reader.ID, id)
 	case "language":
 		return p.setLanguage(accounts)
 	case "end others":
-		return p.done("ended"), accounts.EndSessions(ctx, p.reader.ID, p.reader.Session)
+		return p.donePath("ended"), accounts.EndSessions(ctx, p.reader.ID, p.reader.Session)
 	case "add":
 		return p.add(keys)
 	case "remove":
-		if !p.sure("Remove it", "", visit.Text{Format: keys.Lost}) {
+		if !p.confirmed("Remove it", "", visit.Text{Format: keys.Lost}) {
 			return "", nil
 		}
-		return p.done("removed"), p.admin.RevokeKey(ctx, "", p.form.Get("one"))
+		return p.donePath("removed"), p.admin.RevokeKey(ctx, "", p.form.Get("one"))
 	case "invite":
 		rights := p.rights()
 		if p.form.Get("owner") != "true" && len(rights.Apps) == 0 {
@@ -62,19 +62,19 @@ func (p *changing) doInService() (then string, err error) {
 		token, err := accounts.NewLink(ctx, id)
 		return "", p.tellLink(token, err)
 	case "rights":
-		return p.done("yes"), accounts.Set(ctx, id, p.rights())
+		return p.donePath("yes"), accounts.Set(ctx, id, p.rights())
 	case "remove account":
-		if !p.sure("Remove the account", "", visit.Textf("This account is signed out everywhere and can no longer sign in.")) {
+		if !p.confirmed("Remove the account", "", visit.Textf("This account is signed out everywhere and can no longer sign in.")) {
 			return "", nil
 		}
-		return p.done("removed"), accounts.Remove(ctx, id)
+		return p.donePath("removed"), accounts.Remove(ctx, id)
 	}
 	return "", visit.Errorf(visit.Invalid, "form", "it names no action that this page has: reload the page, and try again")
 }
 
 var errOwners = visit.Errorf(visit.Forbidden, "", "only an owner of this service can do this")
 
-func (p *changing) setPassword() (then string, err error) {
+func (p *settingsPage) setPassword() (then string, err error) {
 	session := ""
 	if p.reader.Session != 0 {
 		session = fmt.Sprint("session ", p.reader.Session)
@@ -87,13 +87,13 @@ func (p *changing) setPassword() (then string, err error) {
 	if err == nil {
 		err = p.letIn(p.c, session)
 	}
-	return p.done("yes"), err
+	return p.donePath("yes"), err
 }
 
 // tellLink shows an account's link for choosing a password. The link cannot be shown again, because only its hash is stored.
-func (p *changing) tellLink(token string, err error) error {
+func (p *settingsPage) tellLink(token string, err error) error {
 	if err == nil {
-		p.page.Said = p.of(
+		p.page.Said = p.translate(
 			"The first person to open this link chooses the password. It is valid for %d days.", int(account.LinkFor.Hours()/24))
 		p.page.Secret = p.startLink(p.c, token)
 	}
@@ -105,7 +105,7 @@ const ofApp = "app."
 
 // rights reads an account's rights from a form. It leaves out rights that the user did not change in the form, so that they keep
 // their current value.
-func (p *changing) rights() account.Rights {
+func (p *settingsPage) rights() account.Rights {
 	r := account.Rights{Apps: map[string]account.Right{}}
 	if owner := p.form.Get("owner") == "true"; strconv.FormatBool(owner) != p.form.Get("was.owner") {
 		r.Owner = &owner
@@ -122,7 +122,7 @@ func (p *changing) rights() account.Rights {
 
 // rightsFields returns the fields that the method rights reads: owner, and the account's right to each app. For the app named
 // offered, it preselects the right to look.
-func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
+func (p *settingsPage) rightsFields(e account.Entry, offered string) []web.Field {
 	owner := strconv.FormatBool(e.Owner)
 	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: owner, Was: &owner,
 		Help: "An owner may do everything, for all apps and accounts. Anyone else may, for each app:"}}
@@ -141,7 +141,7 @@ func (p *changing) rightsFields(e account.Entry, offered string) []web.Field {
 }
 
 // showService makes the service's page. Owners see everything, other users see their own settings and apps.
-func (p *changing) showService() error {
+func (p *settingsPage) showService() error {
 	ctx := p.c.Request().Context()
 	p.page.Title = "Settings"
 	all, away, err := p.appsOfAll(ctx)
@@ -174,7 +174,7 @@ func (p *changing) showService() error {
 	return nil
 }
 
-func (p *changing) showAccounts(ctx context.Context) error {
+func (p *settingsPage) showAccounts(ctx context.Context) error {
 	list, err := p.Accounts.List(ctx)
 	if err != nil {
 		return err
@@ -187,11 +187,11 @@ func (p *changing) showAccounts(ctx context.Context) error {
 			may = p.mayOf(e)
 		}
 		link, remove := p.newForm("New link", "link", "", one), p.newForm("Remove …", "remove account", "", one)
-		link.Of, remove.Of = p.of("for %s", e.Name), e.Name
+		link.Of, remove.Of = p.translate("for %s", e.Name), e.Name
 		s.Rows = append(s.Rows, web.Row{Link: p.path + "?account=" + one + "#account", Forms: []web.Form{link, remove},
 			Cells: []string{orNumber(e), may, cellOf(e.Used), cellOf(e.LinkUntil)}})
 		if p.c.QueryParam("account") == one || p.form.Get("do") == "rights" && p.form.Get("one") == one {
-			p.shown = append(p.shown, web.Section{ID: "account", Title: p.of("Permissions of %s", orNumber(e)),
+			p.shown = append(p.shown, web.Section{ID: "account", Title: p.translate("Permissions of %s", orNumber(e)),
 				Forms: []web.Form{p.newForm("Save", "rights", "", one, p.rightsFields(e, "")...)}})
 		}
 	}
@@ -208,22 +208,22 @@ func (p *changing) showAccounts(ctx context.Context) error {
 }
 
 // mayOf describes the rights of an account that is not an owner. For more than five apps, it returns only their number.
-func (p *changing) mayOf(e account.Entry) string {
+func (p *settingsPage) mayOf(e account.Entry) string {
 	looks, changes := e.With(account.Look), e.With(account.Change)
 	if len(e.Apps) > 5 {
-		return p.of("view %d apps, change %d", len(e.Apps), len(changes))
+		return p.translate("view %d apps, change %d", len(e.Apps), len(changes))
 	}
 	comma := p.page.Words.Say("sentences.comma")
 	look, change := strings.Join(looks, comma), strings.Join(changes, comma)
 	switch {
 	case look != "" && change != "":
-		return p.of("view %s; change %s", look, change)
+		return p.translate("view %s; change %s", look, change)
 	case look != "":
-		return p.of("view %s", look)
+		return p.translate("view %s", look)
 	case change != "":
-		return p.of("change %s", change)
+		return p.translate("change %s", change)
 	}
-	return p.of("nothing")
+	return p.translate("nothing")
 }
 
 func orNumber(e account.Entry) string {
@@ -236,7 +236,7 @@ func orNumber(e account.Entry) string {
 // browserLanguage is the choice to use the browser's language.
 const browserLanguage = "browser"
 
-func (p *changing) setLanguage(accounts *account.Accounts) (then string, err error) {
+func (p *settingsPage) setLanguage(accounts *account.Accounts) (then string, err error) {
 	chosen := p.form.Get("language")
 	if l := words.Named(chosen); chosen != browserLanguage && l == nil {
 		return "", visit.Errorf(visit.Invalid, "language", "%.64q is not a language of these pages", chosen)
@@ -246,10 +246,10 @@ func (p *changing) setLanguage(accounts *account.Accounts) (then string, err err
 	return p.path + "?done=yes", accounts.SetLanguage(p.c.Request().Context(), p.reader.ID, chosen)
 }
 
-func (p *changing) languageSection() web.Section {
+func (p *settingsPage) languageSection() web.Section {
 	f := web.Field{Name: "language", Label: "Language", Kind: "select",
 		Help:    "For all pages that you see here. An address with lang= takes precedence.",
-		Choices: []web.Choice{{Value: browserLanguage, Shown: p.of("As in the browser"), Chosen: p.reader.Language == ""}}}
+		Choices: []web.Choice{{Value: browserLanguage, Shown: p.translate("As in the browser"), Chosen: p.reader.Language == ""}}}
 	for _, l := range words.All() {
 		f.Choices = append(f.Choices, web.Choice{Value: l.Tag, Shown: l.Name, Chosen: p.reader.Language == l.Tag})
 	}
@@ -258,7 +258,7 @@ func (p *changing) languageSection() web.Section {
 
 // showOwn shows the reader's own settings: the language, the password and the sessions. A reader who is signed in by a proxy has
 // only the language.
-func (p *changing) showOwn(ctx context.Context) error {
+func (p *settingsPage) showOwn(ctx context.Context) error {
 	p.page.Sections = append(p.page.Sections, p.languageSection())
 	if p.reader.Session == 0 { // signed in by a proxy
 		return nil
@@ -269,10 +269,10 @@ func (p *changing) showOwn(ctx context.Context) error {
 	}
 	s := web.Section{ID: "sessions", Title: "Where you are signed in", Columns: []string{"Browser", "Since", "Last used"}}
 	for _, one := range sessions {
-		browser := p.of(one.Browser) // translates a text like "no browser"; names of browsers stay unchanged
+		browser := p.translate(one.Browser) // translates a text like "no browser"; names of browsers stay unchanged
 		row := web.Row{Cells: []string{browser, cellOf(one.CreatedAt), cellOf(one.UsedAt)}}
 		if one.ID == p.reader.Session {
-			row.Cells[0] = p.of("%s (this one)", browser)
+			row.Cells[0] = p.translate("%s (this one)", browser)
 		} else {
 			row.Forms = []web.Form{p.newForm("End", "end", "", strconv.Itoa(int(one.ID)))}
 			row.Forms[0].Of = browser
@@ -291,7 +291,7 @@ func (p *changing) showOwn(ctx context.Context) error {
 }
 
 // showState shows the keys for all apps, the last changes, and the status of each database.
-func (p *changing) showState(ctx context.Context) error {
+func (p *settingsPage) showState(ctx context.Context) error {
 	keys, err := p.sectionOf(admin.ThingNamed("keys"))
 	if err != nil {
 		return err
@@ -314,7 +314,7 @@ func (p *changing) showState(ctx context.Context) error {
 	for i, cell := range here {
 		s := web.Section{ID: "state", Title: "State", Text: "As shown by footfall status.", Pre: states[i]}
 		if cell.Name != "" {
-			s.ID, s.Title = "state-"+cell.Name, p.of("State: %s", cell.Name)
+			s.ID, s.Title = "state-"+cell.Name, p.translate("State: %s", cell.Name)
 		}
 		p.page.Sections = append(p.page.Sections, s)
 	}

@@ -36,7 +36,7 @@ func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
 		return has, nil
 	}
 	r := c.Request()
-	if named := s.Proxies.names(r, s.SignInHeader); named != "" {
+	if named := s.Proxies.signedInUser(r, s.SignInHeader); named != "" {
 		found, err = s.Accounts.Named(r.Context(), named)
 	} else {
 		found, err = s.Accounts.Of(r.Context(), s.session(c))
@@ -90,7 +90,7 @@ func (d *dashboard) enter(c echo.Context) error {
 	if err := d.letIn(c, session); err != nil {
 		return err
 	}
-	return d.lead(c, http.StatusSeeOther, d.root+ownPath(form.Get("to")))
+	return d.redirect(c, http.StatusSeeOther, d.root+ownPath(form.Get("to")))
 }
 
 // letIn sets the browser's session, ends the browser's previous session, and sets a device cookie. The device cookie shows later
@@ -162,7 +162,7 @@ func formProblem(err error) *visit.Error {
 // leave signs the browser out.
 func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 	if c.Request().Method != http.MethodPost {
-		return writePage(c, http.StatusOK, "no-store", web.Leave(d.place(c)))
+		return writePage(c, http.StatusOK, "no-store", web.Leave(d.pageContext(c)))
 	}
 	if _, err := d.form(c); err != nil {
 		return err
@@ -173,12 +173,12 @@ func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 		}
 	}
 	d.setCookie(c, sessionCookie, "", -1)
-	return d.lead(c, http.StatusSeeOther, d.root+"/")
+	return d.redirect(c, http.StatusSeeOther, d.root+"/")
 }
 
 func (d *dashboard) askToSignIn(c echo.Context, status int, to, name string, problem *visit.Error) error {
 	if !d.hasAccounts.Load() {
-		if err := d.within(c.Request().Context(), d.Cells.Home().Strangers, func(ctx context.Context) error {
+		if err := d.readInPlace(c.Request().Context(), d.Cells.Home().Strangers, func(ctx context.Context) error {
 			any, err := d.Accounts.Any(ctx)
 			d.hasAccounts.Store(any)
 			return err
@@ -189,7 +189,7 @@ func (d *dashboard) askToSignIn(c echo.Context, status int, to, name string, pro
 	if _, err := d.signedIn(c); err != nil {
 		return err
 	}
-	return writePage(c, status, "no-store", web.SignIn(d.place(c), to, name, problem, !d.hasAccounts.Load()))
+	return writePage(c, status, "no-store", web.SignIn(d.pageContext(c), to, name, problem, !d.hasAccounts.Load()))
 }
 
 // follow handles an invitation link. It moves the token into a cookie, so that the token is in no URL that is stored or sent
@@ -200,7 +200,7 @@ func (d *dashboard) follow(c echo.Context) error {
 		return err
 	}
 	d.setCookie(c, linkCookie, c.Param("token"), linkFor)
-	return d.lead(c, http.StatusSeeOther, d.root+"/begin")
+	return d.redirect(c, http.StatusSeeOther, d.root+"/begin")
 }
 
 func (d *dashboard) linkOf(c echo.Context, token string) (account.Link, error) {
@@ -219,7 +219,7 @@ func (d *dashboard) begin(c echo.Context) error {
 		return err
 	}
 	if c.Request().Method != http.MethodPost {
-		return writePage(c, http.StatusOK, "no-store", web.Begin(d.place(c), link.First, link.Name, "", nil))
+		return writePage(c, http.StatusOK, "no-store", web.Begin(d.pageContext(c), link.First, link.Name, "", nil))
 	}
 	form, err := d.form(c)
 	if err != nil {
@@ -230,7 +230,7 @@ func (d *dashboard) begin(c echo.Context) error {
 	}
 	session, err := d.Accounts.ForDevice().Follow(c.Request().Context(), token, form.Get("name"), form.Get("password"), browserOf(c.Request()))
 	if problem := formProblem(err); problem != nil {
-		return writePage(c, http.StatusBadRequest, "no-store", web.Begin(d.place(c), link.First, link.Name, form.Get("name"), problem))
+		return writePage(c, http.StatusBadRequest, "no-store", web.Begin(d.pageContext(c), link.First, link.Name, form.Get("name"), problem))
 	}
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func (d *dashboard) begin(c echo.Context) error {
 	if link.First && !d.Cells.HasApps(c.Request().Context()) {
 		to = "/new"
 	}
-	return d.lead(c, http.StatusSeeOther, d.root+to)
+	return d.redirect(c, http.StatusSeeOther, d.root+to)
 }
 
 // form reads a form, and checks that a page of this service sent the form (http.CrossOriginProtection). In addition, browsers do

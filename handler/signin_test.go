@@ -200,7 +200,7 @@ func TestSignedInByAProxy(t *testing.T) {
 	request := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 	request.RemoteAddr = "127.0.0.1:1"
 	request.Header["Remote-User"] = []string{"Olga", "Ann"}
-	assert.Empty(t, trusted.names(request, "Remote-User"), "two lines are not both the proxy's")
+	assert.Empty(t, trusted.signedInUser(request, "Remote-User"), "two lines are not both the proxy's")
 	for _, header := range []string{"Cookie", "X-Forwarded-For", "a b", "Host"} {
 		assert.Error(t, CheckSignInHeader(header, []string{"10.0.0.1"}), header)
 	}

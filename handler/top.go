@@ -95,7 +95,7 @@ func (s *service) top(c echo.Context) error {
 	key, now := topKey{name, site, days}, time.Now()
 	pages, found := s.tops.get(key, now)
 	if !found {
-		if err := s.within(ctx, cell.Strangers, func(ctx context.Context) error {
+		if err := s.readInPlace(ctx, cell.Strangers, func(ctx context.Context) error {
 			pages, err = readTopPages(ctx, cell, name, site, visit.LastDays(days, today))
 			return err
 		}); err != nil {

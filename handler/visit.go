@@ -50,7 +50,7 @@ func (s *service) answer(
 // request returns the counter.Request for the fields and the headers of an HTTP request.
 func (s *service) request(c echo.Context, f *fields) counter.Request {
 	r := c.Request()
-	ask := ofBrowser(r)
+	ask := readBrowserHeaders(r)
 	ask.App, ask.URI, ask.Event, ask.ID, ask.At = f.app.value, f.uri.value, f.event.value, f.id.value, f.at.value
 	ask.IP, ask.Visitor, ask.Asserts = f.ip.value, f.visitor.value, f.ip.given || f.visitor.given
 	ask.Title = f.title.value

@@ -13,10 +13,10 @@ import (
 )
 
 var (
-	// errReadAnew is returned if rows, or the settings of their app, have changed since the rows were read.
-	errReadAnew = errors.New("rows of the inbox must be read again")
-	// errAside is returned if only one app is being counted, and its visits cannot be counted for now.
-	errAside = errors.New("visits of the app are skipped for now")
+	// errRowsChanged is returned if rows, or the settings of their app, have changed since the rows were read.
+	errRowsChanged = errors.New("rows of the inbox must be read again")
+	// errAppPaused is returned if only one app is being counted, and its visits cannot be counted for now.
+	errAppPaused = errors.New("visits of the app are skipped for now")
 )
 
 // row is a row of the table inbox. next is the number of the row's visits that are already counted or in chunks.
@@ -57,7 +57,7 @@ func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 	}
 	for i := range rows {
 		r := &rows[i]
-		if of == 0 && d.aside[r.AppID] != nil {
+		if of == 0 && d.pausedApps[r.AppID] != nil {
 			continue
 		}
 		for all := int64(len(r.Ips)); r.next < all; {
@@ -129,7 +129,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 				err = nil
 			}
 			d.putAside(of, err)
-			return errAside
+			return errAppPaused
 		case locked:
 			app := db.LockedApp(err)
 			d.putAside(app, nil)
@@ -141,7 +141,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 			}
 			return nil
 		case errors.Is(err, record.ErrMoved), errors.Is(err, db.ErrAppChanged), errors.Is(err, db.ErrAppGone):
-			return errReadAnew
+			return errRowsChanged
 		case e.step.Visit == nil, told && verr.Kind != visit.Invalid:
 			return err
 		case told: // the visit's day has just been deleted

@@ -42,8 +42,8 @@ type drainer struct {
 	metrics  *metrics
 	view     *view
 
-	aside map[int32]*rest // apps whose visits cannot be counted for now
-	small bool            // the next chunk must be small because of a burst of visits
+	pausedApps map[int32]*rest // apps whose visits cannot be counted for now
+	small      bool            // the next chunk must be small because of a burst of visits
 }
 
 // rest is the time during which an app's visits are set aside.
@@ -52,7 +52,7 @@ type rest struct{ since, until time.Time }
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
 	return &drainer{
 		db: d, recorder: r, writer: w, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), metrics: m,
-		view: &view{db: d, writer: w, metrics: m}, aside: map[int32]*rest{},
+		view: &view{db: d, writer: w, metrics: m}, pausedApps: map[int32]*rest{},
 	}
 }
 
@@ -80,7 +80,7 @@ func (d *drainer) run(ctx context.Context) {
 // all other apps. A lock excludes other instances. If this instance loses the connection that holds the lock, another instance
 // may drain too, but each visit still counts only once.
 func (d *drainer) drain(ctx context.Context) error {
-	for app, r := range d.aside {
+	for app, r := range d.pausedApps {
 		if time.Now().Before(r.until) {
 			continue
 		}
@@ -98,21 +98,21 @@ func (d *drainer) count(ctx context.Context, of int32) error {
 	var after int64
 	for ctx.Err() == nil {
 		if time.Since(began) > lookEvery {
-			after, began = d.view.from(of, d.aside), time.Now()
+			after, began = d.view.from(of, d.pausedApps), time.Now()
 		}
 		rows, err := d.read(ctx, of, after)
 		if err != nil {
 			return err
 		}
 		if len(rows) == 0 {
-			delete(d.aside, of)
+			delete(d.pausedApps, of)
 			return nil
 		}
 		after = rows[len(rows)-1].Number
 		switch err := d.record(ctx, of, rows); {
-		case errors.Is(err, errAside):
+		case errors.Is(err, errAppPaused):
 			return nil
-		case errors.Is(err, errReadAnew):
+		case errors.Is(err, errRowsChanged):
 			began = time.Time{}
 			if err := pause.For(ctx, restFor); err != nil {
 				return err
@@ -132,7 +132,7 @@ func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error
 	}
 	ask := db.InboxReadParams{After: after, OfApp: of, Visits: readVisits, ButFor: []int32{}}
 	if of == 0 {
-		for app := range d.aside {
+		for app := range d.pausedApps {
 			ask.ButFor = append(ask.ButFor, app)
 		}
 	}
@@ -152,9 +152,9 @@ func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error
 // they have been so far, within limits. why is nil if the app is locked: this is normal and is not logged.
 func (d *drainer) putAside(app int32, why error) {
 	now := time.Now()
-	r, again := d.aside[app]
+	r, again := d.pausedApps[app]
 	if !again {
-		d.aside[app] = &rest{now, now.Add(time.Second)}
+		d.pausedApps[app] = &rest{now, now.Add(time.Second)}
 		return
 	}
 	r.until = now.Add(min(max(now.Sub(r.since), time.Second), restsAtMost*d.db.StatementTimeout()))

@@ -103,7 +103,7 @@ func TestViewSkipsCountedRows(t *testing.T) {
 	look := func(gone, from int64, aside ...int32) {
 		t.Helper()
 		require.NoError(t, v.look(t.Context()))
-		assert.Equal(t, gone, v.gone.Load())
+		assert.Equal(t, gone, v.drainedUpTo.Load())
 		butFor := map[int32]*rest{}
 		for _, app := range aside {
 			butFor[app] = &rest{}
@@ -124,7 +124,7 @@ func TestViewSkipsCountedRows(t *testing.T) {
 	look(20, 20)
 	put(15, 1) // very late
 	look(20, 20)
-	v.whole = time.Now().Add(-2 * wholeEvery)
+	v.lastFullLook = time.Now().Add(-2 * wholeEvery)
 	look(14, 14)
 	look(14, 20, 1)
 	_, err = conn.Exec(t.Context(), `DELETE FROM inbox`)

@@ -82,7 +82,7 @@ func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Opti
 
 // Behind returns the number of accepted visits of an app that are not counted yet.
 func (i *Inbox) Behind(ctx context.Context, app int32) (visits int64, err error) {
-	after := i.drain.view.gone.Load()
+	after := i.drain.view.drainedUpTo.Load()
 	err = read(ctx, i.drain.db, func(q *db.Queries) (err error) { visits, err = q.InboxBehind(ctx, app, after); return err })
 	return visits, err
 }

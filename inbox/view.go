@@ -28,15 +28,15 @@ type view struct {
 	writer  *writer // nil: this process does not write to the inbox
 	metrics *metrics
 
-	gone atomic.Int64 // no row up to this number is waiting
+	drainedUpTo atomic.Int64 // no row up to this number is waiting
 
-	mu     sync.Mutex      // guards the following fields
-	firsts map[int32]int64 // app → number of its first waiting row
-	last   int64           // the largest row number seen so far
-	marked time.Time       // when mark was the largest row number
-	mark   int64
-	ended  int64     // the largest row number that was seen more than putsEnd ago
-	whole  time.Time // when look last read all rows, and not only rows after gone
+	mu           sync.Mutex      // guards the following fields
+	firsts       map[int32]int64 // app → number of its first waiting row
+	last         int64           // the largest row number seen so far
+	marked       time.Time       // when mark was the largest row number
+	mark         int64
+	ended        int64     // the largest row number that was seen more than putsEnd ago
+	lastFullLook time.Time // when look last read all rows, and not only rows after gone
 }
 
 // watch calls look regularly until ctx ends, even while this or another instance is counting.
@@ -52,8 +52,8 @@ func (v *view) watch(ctx context.Context) {
 func (v *view) look(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now, after, written := time.Now(), v.gone.Load(), int64(0)
-	if now.Sub(v.whole) > wholeEvery {
+	now, after, written := time.Now(), v.drainedUpTo.Load(), int64(0)
+	if now.Sub(v.lastFullLook) > wholeEvery {
 		after = 0
 	}
 	if v.writer != nil {
@@ -66,7 +66,7 @@ func (v *view) look(ctx context.Context) error {
 		return err
 	}
 	if after == 0 {
-		v.whole = now
+		v.lastFullLook = now
 	}
 	first := int64(math.MaxInt64)
 	v.firsts = make(map[int32]int64, len(apps))
@@ -77,7 +77,7 @@ func (v *view) look(ctx context.Context) error {
 	if now.Sub(v.marked) > putsEnd {
 		v.ended, v.mark, v.marked = v.mark, v.last, now
 	}
-	v.gone.Store(min(v.ended, first-1))
+	v.drainedUpTo.Store(min(v.ended, first-1))
 	if v.writer != nil {
 		v.writer.saw(apps, written)
 	}
@@ -96,7 +96,7 @@ func (v *view) from(app int32, butFor map[int32]*rest) int64 {
 		}
 	}
 	if app != 0 && v.firsts[app] == 0 {
-		return v.gone.Load()
+		return v.drainedUpTo.Load()
 	}
 	return from
 }

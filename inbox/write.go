@@ -50,17 +50,17 @@ type writer struct {
 
 	// written is the number of visits that this instance has written. rest is the number of waiting visits at the last look at
 	// the table, minus written at that time. So rest plus written is about the number of waiting visits now.
-	rest, written atomic.Int64
+	waitingOffset, written atomic.Int64
 	// refused contains the apps that are locked, if their waiting visits use up the share of locked apps. It is empty otherwise.
 	refused atomic.Pointer[[]int32]
 
-	mu      sync.Mutex // guards the following fields
-	wake    sync.Cond  // signals changes of next and closed
-	closed  bool
-	next    *gathering // nil: no visit is waiting
-	pending int        // visits in next and in the present write
-	since   time.Time  // when the present write started; zero: no write is running
-	thick   time.Time  // when gatheredMany or more visits were last taken
+	mu             sync.Mutex // guards the following fields
+	wake           sync.Cond  // signals changes of next and closed
+	closed         bool
+	next           *gathering // nil: no visit is waiting
+	pending        int        // visits in next and in the present write
+	since          time.Time  // when the present write started; zero: no write is running
+	lastLargeWrite time.Time  // when gatheredMany or more visits were last taken
 }
 
 func newWriter(d *db.DB, o Options, m *metrics) *writer {
@@ -82,7 +82,7 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
 	case w.pending >= waitingAtMost || stalled > w.db.StatementTimeout():
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later")
-	case w.rest.Load()+w.written.Load()+int64(w.pending) >= w.limit:
+	case w.waitingOffset.Load()+w.written.Load()+int64(w.pending) >= w.limit:
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "the inbox is full: %d visits are waiting to be counted; try again later", w.limit)
 	}
 	if refused := w.refused.Load(); refused != nil && slices.Contains(*refused, v.App) {
@@ -111,7 +111,7 @@ func (w *writer) saw(apps []db.InboxLookRow, written int64) {
 		}
 	}
 	share := max(w.limit/asideShare, 1)
-	w.rest.Store(waiting - max(aside-share, 0) - written)
+	w.waitingOffset.Store(waiting - max(aside-share, 0) - written)
 	if aside < share {
 		locked = nil
 	}
@@ -122,7 +122,7 @@ func (w *writer) saw(apps []db.InboxLookRow, written int64) {
 func (w *writer) isBusy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Since(w.thick) < thickFor || !w.since.IsZero() && time.Since(w.since) > writeShould
+	return time.Since(w.lastLargeWrite) < thickFor || !w.since.IsZero() && time.Since(w.since) > writeShould
 }
 
 // run writes until the writer is closed and no visit is waiting.
@@ -160,7 +160,7 @@ func (w *writer) take() *gathering {
 	g := w.next
 	w.next, w.since = nil, time.Now()
 	if len(g.visits) >= gatheredMany {
-		w.thick = w.since
+		w.lastLargeWrite = w.since
 	}
 	return g
 }

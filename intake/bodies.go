@@ -16,8 +16,8 @@ const (
 	// texts (MostBytes for each of callsAtOnce calls) take another 32 MB.
 	mostReceived = 32 << 20
 	// bodyGrace and slowest limit the time of a body: bodyGrace, plus one second for every slowest bytes that have arrived.
-	bodyGrace = 5 * time.Second
-	slowest   = 16 << 10
+	bodyGrace         = 5 * time.Second
+	minBytesPerSecond = 16 << 10
 	// bodyWithin is the longest time for receiving a body. It is so short that the server can still respond before it closes
 	// the connection.
 	bodyWithin = 30 * time.Second
@@ -32,19 +32,19 @@ const (
 
 // body is a request body that is being received, or has been received.
 type body struct {
-	parts [][]byte
-	size  int64 // received bytes
-	begun time.Time
-	until func(time.Time) error
+	parts       [][]byte
+	size        int64 // received bytes
+	begun       time.Time
+	setDeadline func(time.Time) error
 
-	takes    int64 // bytes of all parts, including the unused rest of the last part
+	reserved int64 // bytes of all parts, including the unused rest of the last part
 	received bool
-	gaveWay  bool
+	aborted  bool
 }
 
 // bodies limits the memory of the request bodies of a Desk.
 type bodies struct {
-	mu    sync.Mutex    // guards the following fields, and takes, received and gaveWay of each body
+	mu    sync.Mutex    // guards the following fields, and takes, received and aborted of each body
 	free  int64         // bytes
 	freed chan struct{} // closed and replaced whenever memory is freed
 	all   []*body       // the oldest body first
@@ -53,15 +53,15 @@ type bodies struct {
 // receive reads the body of c to its end without decompressing it. The caller must pass the result to leave, which frees
 // the memory.
 func (b *bodies) receive(c *Call, wait time.Duration) (*body, error) {
-	r := &body{begun: time.Now(), until: c.ReadUntil}
-	if r.until == nil {
-		r.until = func(time.Time) error { return nil }
+	r := &body{begun: time.Now(), setDeadline: c.ReadUntil}
+	if r.setDeadline == nil {
+		r.setDeadline = func(time.Time) error { return nil }
 	}
 	b.mu.Lock()
 	b.all = append(b.all, r)
 	b.mu.Unlock()
 	if err := b.fill(r, c, wait); err != nil {
-		b.leave(r)
+		b.release(r)
 		return nil, err
 	}
 	return r, nil
@@ -84,7 +84,7 @@ func (b *bodies) fill(r *body, c *Call, wait time.Duration) error {
 			part = make([]byte, 0, size)
 			r.parts = append(r.parts, part)
 		}
-		due := bodyGrace + grace + time.Duration(r.size)*time.Second/slowest
+		due := bodyGrace + grace + time.Duration(r.size)*time.Second/minBytesPerSecond
 		if err := b.readUntil(r, r.begun.Add(min(due, bodyWithin))); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (b *bodies) fill(r *body, c *Call, wait time.Duration) error {
 func (b *bodies) tooSlow(r *body) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r.gaveWay {
+	if r.aborted {
 		return tooMany()
 	}
 	return visit.Errorf(visit.TooSlow, "body", "it arrives too slowly: send at least 16 KB a second, and all of it within 30 s")
@@ -122,7 +122,7 @@ func (b *bodies) take(r *body, size int64, wait time.Duration) error {
 	defer b.mu.Unlock()
 	for b.free < size {
 		now := time.Now()
-		if r.gaveWay || !now.Before(end) {
+		if r.aborted || !now.Before(end) {
 			return tooMany()
 		}
 		again, freed := b.makeRoom(r, size, now), b.freed
@@ -134,7 +134,7 @@ func (b *bodies) take(r *body, size int64, wait time.Duration) error {
 		b.mu.Lock()
 	}
 	b.free -= size
-	r.takes += size
+	r.reserved += size
 	return nil
 }
 
@@ -143,23 +143,23 @@ func (b *bodies) take(r *body, size int64, wait time.Duration) error {
 func (b *bodies) makeRoom(r *body, size int64, now time.Time) time.Duration {
 	room := b.free
 	for _, other := range b.all {
-		if other.gaveWay {
-			room += other.takes
+		if other.aborted {
+			room += other.reserved
 		}
 	}
 	for _, other := range b.all {
 		if room >= size {
 			break
 		}
-		if other == r || other.received || other.gaveWay {
+		if other == r || other.received || other.aborted {
 			continue
 		}
 		if quick := bodyQuick - now.Sub(other.begun); quick > 0 {
 			return quick
 		}
-		other.gaveWay = true
-		_ = other.until(now) // an error means that the connection is already gone
-		room += other.takes
+		other.aborted = true
+		_ = other.setDeadline(now) // an error means that the connection is already gone
+		room += other.reserved
 	}
 	return bodyQuick
 }
@@ -168,22 +168,22 @@ func (b *bodies) makeRoom(r *body, size int64, now time.Time) time.Duration {
 func (b *bodies) readUntil(r *body, end time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r.gaveWay {
+	if r.aborted {
 		return tooMany()
 	}
 	r.received = end.IsZero()
-	_ = r.until(end) // an error means that the connection is already gone
+	_ = r.setDeadline(end) // an error means that the connection is already gone
 	return nil
 }
 
-// leave frees a body's memory.
-func (b *bodies) leave(r *body) {
+// release frees a body's memory.
+func (b *bodies) release(r *body) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.all = slices.DeleteFunc(b.all, func(other *body) bool { return other == r })
-	if r.takes > 0 {
-		b.free += r.takes
-		r.takes, r.parts = 0, nil
+	if r.reserved > 0 {
+		b.free += r.reserved
+		r.reserved, r.parts = 0, nil
 		close(b.freed)
 		b.freed = make(chan struct{})
 	}

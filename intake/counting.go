@@ -23,10 +23,10 @@ type counting struct {
 	key      string
 	position *record.Position
 
-	at       int     // index of the next item to read
-	passed   []entry // entries that an identical call, sent before or at the same time, may have counted
-	repeated []entry
-	internal error // errors that are not the caller's fault
+	nextIndex int     // index of the next item to read
+	passed    []entry // entries that an identical call, sent before or at the same time, may have counted
+	repeated  []entry
+	internal  error // errors that are not the caller's fault
 }
 
 type entry = feed.Entry[int]
@@ -71,7 +71,7 @@ func (c *counting) failure(err error) error {
 	switch {
 	case unknown:
 		return visit.Errorf(visit.Lost, "",
-			"the connection to the database was lost, so it is unknown whether any of these visits were counted: %s", c.again()).Because(err)
+			"the connection to the database was lost, so it is unknown whether any of these visits were counted: %s", c.remedy()).Because(err)
 	case c.internal != nil:
 		return c.internal
 	case errors.Is(err, record.ErrNotReached):
@@ -80,8 +80,8 @@ func (c *counting) failure(err error) error {
 	return err
 }
 
-// again returns the remedy for visits whose outcome is unknown.
-func (c *counting) again() string {
+// remedy returns the remedy for visits whose outcome is unknown.
+func (c *counting) remedy() string {
 	if c.key != "" {
 		return "send them again with the same Idempotency-Key"
 	}
@@ -91,24 +91,24 @@ func (c *counting) again() string {
 // Read implements feed.Source. It also sets the fate of each entry. If the app's settings change later in the call, the
 // fate does not change.
 func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
-	if c.at == len(c.results) {
+	if c.nextIndex == len(c.results) {
 		return nil, io.EOF
 	}
-	entries := make([]entry, shareOf(len(c.results)-c.at, most))
+	entries := make([]entry, chunkSize(len(c.results)-c.nextIndex, most))
 	for i := range entries {
 		e := &entries[i]
-		e.Of, e.Position, e.Next = c.at, c.position, int64(c.at)+1
+		e.Of, e.Position, e.Next = c.nextIndex, c.position, int64(c.nextIndex)+1
 		if err := c.decide(ctx, e); err != nil {
 			return nil, err
 		}
-		c.at++
+		c.nextIndex++
 	}
 	return entries, c.findRepeated(ctx, entries)
 }
 
-// shareOf returns how many items to count next, if left items remain. It divides a call into chunks of equal size, each at
+// chunkSize returns how many items to count next, if left items remain. It divides a call into chunks of equal size, each at
 // most a quarter larger than best. A larger chunk delays waiting callers less than another commit would delay the call.
-func shareOf(left, best int) int {
+func chunkSize(left, best int) int {
 	most := best + best/4
 	chunks := (left + most - 1) / most
 	return (left + chunks - 1) / chunks
@@ -156,7 +156,7 @@ func (c *counting) onResult(e *entry, got record.Result) {
 	case errors.Is(got.Err, record.ErrNumbersLost):
 		c.results[e.Of] = Result{Outcome: Counted, Answer: c.Shown(&e.Visit, visit.Answer{NoNumbers: true})}
 	case ok && verr.Kind == visit.Lost:
-		c.results[e.Of] = Result{Outcome: Unknown, Fault: "it is unknown whether it was counted: " + c.again()}
+		c.results[e.Of] = Result{Outcome: Unknown, Fault: "it is unknown whether it was counted: " + c.remedy()}
 	}
 }
 

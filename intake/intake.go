@@ -77,7 +77,7 @@ type Result struct {
 // whether visits were counted. After any other err, no visit was counted. internal is an error to log that is not the
 // caller's fault.
 func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, err error) {
-	read, sum, leave, err := take(ctx, d, &c, &ofVisits)
+	read, sum, leave, err := take(ctx, d, &c, &visitForm)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,12 +109,12 @@ func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[
 	if err != nil {
 		return read, sum, nil, err
 	}
-	defer d.bodies.leave(body)
+	defer d.bodies.release(body)
 	if leave, err = d.takeTurn(ctx, c.Turns); err != nil {
 		return read, sum, nil, err
 	}
 	text, sum, err := c.read(body)
-	d.bodies.leave(body)
+	d.bodies.release(body)
 	if err == nil {
 		read, err = readItems(f, text, c.Lines)
 	}

@@ -106,7 +106,7 @@ func TestShare(t *testing.T) {
 		{1000, 500, 500}, {1000, 450, 500}, {1000, 400, 500}, {1000, 399, 334}, {1000, 4000, 1000}, {124, 100, 124}, {126, 100, 63}, {1, 100, 1},
 		{10_000, 100, 125},
 	} {
-		assert.Equal(t, c.want, shareOf(c.left, c.best), "%d left, %d are best", c.left, c.best)
+		assert.Equal(t, c.want, chunkSize(c.left, c.best), "%d left, %d are best", c.left, c.best)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestReadItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := readItems(&ofVisits, c.text, c.lines)
+			got, err := readItems(&visitForm, c.text, c.lines)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got.list)
 			assert.Empty(t, got.wrong)
@@ -175,7 +175,7 @@ func TestWrongItems(t *testing.T) {
 			if lines {
 				whole = "{}\n" + text + "\n{\"uri\":\"z\"}\n"
 			}
-			got, err := readItems(&ofVisits, whole, lines)
+			got, err := readItems(&visitForm, whole, lines)
 			require.NoError(t, err, text)
 			require.Len(t, got.list, 3, text)
 			assert.Contains(t, got.wrong[1], want, text)
@@ -220,7 +220,7 @@ func TestUnreadable(t *testing.T) {
 		{"{},\n{}", true, "line 1, column 3: nothing should follow"},
 		{"{}\n\n{\"uri\":\"x}", true, "line 3, column 8: this string is not closed"},
 	} {
-		_, err := readItems(&ofVisits, c.text, c.lines)
+		_, err := readItems(&visitForm, c.text, c.lines)
 		if c.want == "" {
 			assert.NoError(t, err, c.text)
 			continue
@@ -232,9 +232,9 @@ func TestUnreadable(t *testing.T) {
 			assert.Equal(t, visit.Invalid, verr.Kind)
 		}
 	}
-	_, err := readItems(&ofVisits, "["+strings.Repeat("{},", MostItems)+"{}]", false)
+	_, err := readItems(&visitForm, "["+strings.Repeat("{},", MostItems)+"{}]", false)
 	require.ErrorContains(t, err, fmt.Sprintf("more than %d visits", MostItems))
-	all, err := readItems(&ofVisits, "["+strings.Repeat("{},", MostItems-1)+"{}]", false)
+	all, err := readItems(&visitForm, "["+strings.Repeat("{},", MostItems-1)+"{}]", false)
 	require.NoError(t, err)
 	require.Len(t, all.list, MostItems)
 }
@@ -246,7 +246,7 @@ func FuzzReadItems(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := readItems(&ofVisits, text, false)
+		got, err := readItems(&visitForm, text, false)
 		if err != nil {
 			require.Regexp(t, `line \d+, column \d+: |more than`, err.Error())
 			return

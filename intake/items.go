@@ -31,8 +31,8 @@ type form[T any] struct {
 	tags       func(item *T) *tag.Set
 }
 
-// ofVisits describes the items of POST /visits.
-var ofVisits = form[counter.Item]{
+// visitForm describes the items of POST /visits.
+var visitForm = form[counter.Item]{
 	"visit", "visits", `{"uri":"…","ip":"…"}`,
 	[]string{"uri", "ip", "visitor", "id", "at", "event", "agent", "referrer", "language", "country", "tags"}, 6,
 	func(v *counter.Item, field int, value string) (err error) {
@@ -87,7 +87,7 @@ func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
 }
 
 // ReadItem reads one visit, in the syntax of POST /visits.
-func ReadItem(text string) (counter.Item, error) { return readItem(&ofVisits, text) }
+func ReadItem(text string) (counter.Item, error) { return readItem(&visitForm, text) }
 
 // ReadLink reads one link between ids, in the syntax of PUT /people.
 func ReadLink(text string) (app.Link, error) { return readItem(&ofPeople, text) }
@@ -98,7 +98,7 @@ func readItem[T any](f *form[T], text string) (none T, err error) {
 	}
 	r := reader[T]{form: f, text: text, end: len(text), items: items[T]{list: make([]T, 0, 1)}}
 	if err = r.item(); err == nil {
-		err = r.nothingMore("the " + f.one)
+		err = r.requireEnd("the " + f.one)
 	}
 	if where, ok := errors.AsType[*unreadable](err); ok {
 		return none, visit.Errorf(visit.Invalid, "", "at byte %d: %s", where.at+1, where.message)
@@ -143,7 +143,7 @@ func (r *reader[T]) array() error {
 	if err := r.list(']', "a comma or ] should follow the "+r.form.one, r.item); err != nil {
 		return err
 	}
-	return r.nothingMore("the list of " + r.form.many)
+	return r.requireEnd("the list of " + r.form.many)
 }
 
 // list reads comma-separated elements up to the closing character.
@@ -177,14 +177,14 @@ func (r *reader[T]) lines() error {
 		if err := r.item(); err != nil {
 			return err
 		}
-		if err := r.nothingMore("the " + r.form.one + " on its line"); err != nil {
+		if err := r.requireEnd("the " + r.form.one + " on its line"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reader[T]) nothingMore(than string) error {
+func (r *reader[T]) requireEnd(than string) error {
 	if r.space(); r.at < r.end {
 		return r.fault("nothing should follow %s", than)
 	}

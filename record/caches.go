@@ -27,10 +27,10 @@ type caches struct {
 	making  sync.Mutex                 // held while a generation is created or dropped
 
 	// Guarded by making.
-	made       uint64             // number of generations created so far
-	filter     *filter            // the last generation's filter
-	filterOf   string             // the version of the visitors (second word of the basis) for which filter was created
-	stopFilter context.CancelFunc // stops filling the filter
+	generationsMade uint64             // number of generations created so far
+	filter          *filter            // the last generation's filter
+	filterOf        string             // the version of the visitors (second word of the basis) for which filter was created
+	stopFilter      context.CancelFunc // stops filling the filter
 
 	ctx    context.Context // canceled by close
 	cancel context.CancelFunc
@@ -69,9 +69,9 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.made++
+	c.generationsMade++
 	now := &generation{
-		number: c.made, basis: basis, people: people, unfiltered: unfiltered,
+		number: c.generationsMade, basis: basis, people: people, unfiltered: unfiltered,
 		targets: newTargetIDs(), tags: newTagIDs(), memory: newMemory(c.options.Memory), filter: c.filterOn(basis),
 		ballots: newBallots(),
 	}

@@ -83,12 +83,12 @@ type chunks struct {
 	best atomic.Int64 // the last result of size
 	now  func() time.Time
 
-	mu     sync.Mutex // guards the following fields; held while a chunk is written
-	writer *writer
-	pace   pace
-	left   map[int64]int64 // by site id: the site's hot after its last visit in a chunk
-	others time.Time       // when another writer was last found to have counted for a chunk's sites
-	closed bool
+	mu      sync.Mutex // guards the following fields; held while a chunk is written
+	writer  *writer
+	pace    pace
+	lastHot map[int64]int64 // by site id: the site's hot after its last visit in a chunk
+	others  time.Time       // when another writer was last found to have counted for a chunk's sites
+	closed  bool
 }
 
 // leftMost bounds the sites in left. If there are more, left is cleared.
@@ -106,7 +106,7 @@ func (c *chunks) write(steps []Step) []entry {
 	all := make([]*entry, len(entries))
 	visits := 0
 	repeats := false // the position of a step is already past the step
-	nowhere := true  // no step has a visit or a stored position
+	isEmpty := true  // no step has a visit or a stored position
 	read := uint64(0)
 	for i := range steps {
 		e, step := &entries[i], &steps[i]
@@ -117,10 +117,10 @@ func (c *chunks) write(steps []Step) []entry {
 		}
 		read = step.Position.Read
 		repeats = repeats || step.Next <= step.Position.Next
-		nowhere = nowhere && step.Visit == nil && step.Position.isNowhere()
+		isEmpty = isEmpty && step.Visit == nil && step.Position.isNowhere()
 	}
 	j := newJob(all)
-	j.chunk, j.read = true, read
+	j.chunk, j.readGeneration = true, read
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -133,7 +133,7 @@ func (c *chunks) write(steps []Step) []entry {
 		j.failAll(ErrMoved)
 		return entries
 	}
-	if nowhere {
+	if isEmpty {
 		movePositions(all)
 		return entries
 	}
@@ -166,19 +166,19 @@ func (c *chunks) size() int64 {
 // chunk's sites. Every visit adds 1 to the site's hot. If hot has grown by more than 1 between two
 // visits from chunks, another writer has counted.
 func (c *chunks) findOthers(entries []entry) {
-	if c.left == nil || len(c.left) > leftMost {
-		c.left = map[int64]int64{}
+	if c.lastHot == nil || len(c.lastHot) > leftMost {
+		c.lastHot = map[int64]int64{}
 	}
 	for i := range entries {
 		e := &entries[i]
 		if e.err != nil {
 			continue
 		}
-		left, counted := c.left[e.site.id]
+		left, counted := c.lastHot[e.site.id]
 		if counted && e.answer.Site.Hot != left+1 {
 			c.others = c.now()
 		}
-		c.left[e.site.id] = e.answer.Site.Hot
+		c.lastHot[e.site.id] = e.answer.Site.Hot
 	}
 }
 
@@ -190,10 +190,10 @@ func (c *chunks) close() {
 	c.writer.learning.Wait()
 }
 
-// announce adds the moves of the positions to a chunk's batch before it is sent. It also adds the
+// prepareChunk adds the moves of the positions to a chunk's batch before it is sent. It also adds the
 // batch's pairs to the filter before the commit, so that lanes get no hints for these pairs. If the
 // batch fails, the only cost is that these pairs are later looked up needlessly.
-func (w *writer) announce(sent []*entry) {
+func (w *writer) prepareChunk(sent []*entry) {
 	move(&w.draft.batch, sent)
 	p := &w.draft.batch.Pairs
 	for place, target := range p.Targets {

@@ -53,6 +53,6 @@ func (w *writer) expected(fault db.Fault, err error) bool {
 	return false
 }
 
-func dayNotYet(err error) error {
+func errDayUnavailable(err error) error {
 	return visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err)
 }

@@ -17,27 +17,27 @@ const hereEvery = 5 * time.Second
 // wait for the write. If a write fails, its visitors are dropped, because the table shows a visitor
 // for only a few minutes.
 type here struct {
-	mu   sync.Mutex
-	came map[pair]struct{} // (site, visitor) pairs
+	mu       sync.Mutex
+	visitors map[pair]struct{} // (site, visitor) pairs
 }
 
-// saw records that the entry's visitor is on the entry's site. It ignores visits whose time the
+// add records that the entry's visitor is on the entry's site. It ignores visits whose time the
 // caller passed, and visits whose site id or person is not available yet.
-func (h *here) saw(e *entry) {
+func (h *here) add(e *entry) {
 	if e.When != Live || e.site.id == 0 || e.unresolved {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.came[pairOf(e.site.id, e.person)] = struct{}{}
+	h.visitors[pairOf(e.site.id, e.person)] = struct{}{}
 }
 
-// tell writes the collected visitors to the table here. HereAdd also deletes old rows, so tell calls
+// write writes the collected visitors to the table here. HereAdd also deletes old rows, so tell calls
 // HereAdd even if no visitor was collected.
-func (h *here) tell(ctx context.Context, d *db.DB) error {
+func (h *here) write(ctx context.Context, d *db.DB) error {
 	h.mu.Lock()
-	came := h.came
-	h.came = make(map[pair]struct{}, len(came)) // the next interval probably has about as many visitors
+	came := h.visitors
+	h.visitors = make(map[pair]struct{}, len(came)) // the next interval probably has about as many visitors
 	h.mu.Unlock()
 	sites, visitors := []int64{}, []netip.Addr{}
 	for p := range came {
@@ -53,7 +53,7 @@ func (r *Recorder) Accepted(v Visit) {
 	if now := r.caches.current.Load(); now != nil {
 		e := &entry{Visit: v}
 		now.lookUp(e)
-		r.here.saw(e)
-		r.titles.saw(e, now)
+		r.here.add(e)
+		r.titles.processVote(e, now)
 	}
 }

@@ -57,8 +57,8 @@ func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 		<-b.done
 	}
 	if e.err == nil {
-		r.here.saw(e)
-		r.titles.saw(e, r.caches.current.Load())
+		r.here.add(e)
+		r.titles.processVote(e, r.caches.current.Load())
 	}
 	if r.caches.options.Overflow && errors.Is(e.err, ErrOverloaded) {
 		r.overflowed.Store(time.Now().UnixNano())
@@ -100,15 +100,15 @@ type lane struct {
 	metrics  *metrics
 	ended    chan struct{} // closed by run
 
-	mu      sync.Mutex // guards the following fields
-	wake    sync.Cond  // signals changes of waiting and closed
-	closed  bool
-	waiting []*waitingBatch // the last one collects visits
-	pending int             // visits in waiting and in the batch being written
-	since   time.Time       // when the present batch was taken; zero if no batch is being written
-	paused  time.Time       // every visit overflows until this time
-	pace    pace
-	awaited int // number of visits to wait for in the first waiting batch; 0: do not wait
+	mu             sync.Mutex // guards the following fields
+	wake           sync.Cond  // signals changes of waiting and closed
+	closed         bool
+	waiting        []*waitingBatch // the last one collects visits
+	pending        int             // visits in waiting and in the batch being written
+	since          time.Time       // when the present batch was taken; zero if no batch is being written
+	overflowUntil  time.Time       // every visit overflows until this time
+	pace           pace
+	visitsToGather int // number of visits to wait for in the first waiting batch; 0: do not wait
 }
 
 func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
@@ -124,11 +124,11 @@ func (l *lane) accept(e *entry) (*waitingBatch, error) {
 	if l.closed {
 		return nil, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
 	}
-	if l.overflow && l.now().Before(l.paused) {
+	if l.overflow && l.now().Before(l.overflowUntil) {
 		return nil, overloaded(l.maxWait)
 	}
 	if wait := l.expectedWait(); wait > l.maxWait {
-		l.paused = l.now().Add(overflowPause)
+		l.overflowUntil = l.now().Add(overflowPause)
 		return nil, overloaded(wait)
 	}
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
@@ -140,7 +140,7 @@ func (l *lane) accept(e *entry) (*waitingBatch, error) {
 	}
 	b := l.waiting[len(l.waiting)-1]
 	b.entries = append(b.entries, e)
-	if !l.gathers() {
+	if !l.shouldGather() {
 		l.wake.Signal()
 	}
 	l.pending++
@@ -223,7 +223,7 @@ func (l *lane) run() {
 func (l *lane) take() *waitingBatch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(l.waiting) == 0 || l.gathers() {
+	for len(l.waiting) == 0 || l.shouldGather() {
 		if len(l.waiting) == 0 && l.closed {
 			return nil
 		}
@@ -239,15 +239,15 @@ func (l *lane) take() *waitingBatch {
 	return b
 }
 
-// gathers reports whether the lane should wait for more visits.
-func (l *lane) gathers() bool {
-	return len(l.waiting) == 1 && len(l.waiting[0].entries) < l.awaited && !l.closed
+// shouldGather reports whether the lane should wait for more visits.
+func (l *lane) shouldGather() bool {
+	return len(l.waiting) == 1 && len(l.waiting[0].entries) < l.visitsToGather && !l.closed
 }
 
 func (l *lane) awaitNone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.awaited = 0
+	l.visitsToGather = 0
 	l.wake.Signal()
 }
 
@@ -257,8 +257,8 @@ func (l *lane) finish(visits int, took time.Duration, written bool) {
 	defer l.mu.Unlock()
 	l.pending -= visits
 	l.since = time.Time{}
-	if l.awaited = 0; visits >= gatherFrom {
-		l.awaited = visits / 2
+	if l.visitsToGather = 0; visits >= gatherFrom {
+		l.visitsToGather = visits / 2
 		time.AfterFunc(min(took/2, gatherAtMost), l.awaitNone) // if it fires after a later batch, the lane stops waiting sooner
 	}
 	if written { // a refused batch takes no time and would make the database look fast

@@ -43,9 +43,9 @@ func (w *writer) chooseLate(ctx context.Context, j *job) (err error) {
 	return err
 }
 
-// mendPastDays handles a batch that the database refused because of a past day: fault is FaultLate,
+// handlePastDayFault handles a batch that the database refused because of a past day: fault is FaultLate,
 // FaultTooOld or FaultLocked.
-func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err error) {
+func (w *writer) handlePastDayFault(ctx context.Context, j *job, fault db.Fault, err error) {
 	switch {
 	case fault == db.FaultLocked:
 		app := db.LockedApp(err)
@@ -57,15 +57,15 @@ func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err e
 			}
 			return nil
 		}
-		if j.chunk || !j.without(locked) {
+		if j.chunk || !j.failWhere(locked) {
 			j.failAll(err)
 		}
 	case fault == db.FaultTooOld:
 		if err := w.leaveOldDays(ctx, j); err != nil {
-			j.failAll(dayNotYet(err))
+			j.failAll(errDayUnavailable(err))
 		}
 	case j.late:
-		j.failAll(dayNotYet(err))
+		j.failAll(errDayUnavailable(err))
 	default:
 		j.late = true
 	}
@@ -97,11 +97,11 @@ func (w *writer) leaveOldDays(ctx context.Context, j *job) error {
 	case at < 0:
 		return errors.New("the database refuses a day that it reports as kept")
 	case !j.chunk:
-		j.without(tooOld)
+		j.failWhere(tooOld)
 	case at == 0:
 		j.fail(1, tooOld(j.entries[0]))
 	default:
-		j.most = at
+		j.maxEntries = at
 	}
 	return nil
 }

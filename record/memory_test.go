@@ -395,13 +395,13 @@ func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
 func TestTitlesAreVotedOn(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1561766400, 0)
-	told := &titles{clock: func() time.Time { return now }, told: map[int64]string{}}
+	told := &titles{clock: func() time.Time { return now }, pending: map[int64]string{}}
 	g := &generation{ballots: newBallots()}
 	sees := func(page int64, visitor int, title string, vouched bool) string {
 		e := &entry{Visit: Visit{Title: title, Vouched: vouched, SeenFrom: netip.AddrFrom4([4]byte{192, 0, 2, byte(visitor)})}}
 		e.page.id = page
-		told.saw(e, g)
-		return told.told[page]
+		told.processVote(e, g)
+		return told.pending[page]
 	}
 	for i, c := range []struct {
 		visitor int
@@ -428,12 +428,12 @@ func TestTitlesAreVotedOn(t *testing.T) {
 		if e.page.id = 3; name == "no page" {
 			e.page.id = 0
 		}
-		told.saw(e, g)
-		assert.Len(t, told.told, 2, name)
+		told.processVote(e, g)
+		assert.Len(t, told.pending, 2, name)
 	}
 	for page := range int64(2 * titlesMost) {
 		sees(page+10, 1, fmt.Sprint(page), true)
 	}
-	assert.Len(t, told.told, titlesMost, "the waiting titles are bounded")
+	assert.Len(t, told.pending, titlesMost, "the waiting titles are bounded")
 	assert.Less(t, g.ballots.pages.Count(), 2*titleBytes/titleEntry)
 }

@@ -339,7 +339,7 @@ func TestProbesAreRare(t *testing.T) {
 	now = now.Add(pulseFresh - 1)
 	ask(down)
 	assert.EqualValues(t, 1, probes.Load(), "recent observations are used")
-	p.saw(nil)
+	p.record(nil)
 	ask(nil)
 	now = now.Add(pulseFresh - 1)
 	ask(nil)
@@ -366,7 +366,7 @@ func TestReadyNamesTheStandby(t *testing.T) {
 	require.Contains(t, w.count(t, r, 1, "a.example/"), "1 1 1 1")
 	hour := time.Now().Add(time.Hour)
 	r.pulse.now = func() time.Time { return hour } // the clock stands still, so that observations stay fresh
-	r.pulse.saw(nil)
+	r.pulse.record(nil)
 	require.NoError(t, r.Ready(t.Context()))
 	p.FreezeWalSender()
 	told := w.start(r, 2, "a.example/new")

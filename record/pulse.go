@@ -27,12 +27,12 @@ type pulse struct {
 
 	log     *slog.Logger
 	faults  pause.Seldom[db.Fault] // limits the log: on a full disk every batch fails
-	last    atomic.Pointer[beat]
+	last    atomic.Pointer[writeResult]
 	probing sync.Mutex // one probe at a time; other callers wait for its result
 }
 
-// beat is the result of the last batch or probe. err is nil if the database accepted it.
-type beat struct {
+// writeResult is the result of the last batch or probe. err is nil if the database accepted it.
+type writeResult struct {
 	at  time.Time
 	err error
 }
@@ -41,11 +41,11 @@ func newPulse(d *db.DB, log *slog.Logger) *pulse {
 	return &pulse{probe: d.Probe, now: time.Now, log: log, faults: pause.Seldom[db.Fault]{Every: time.Second}}
 }
 
-// saw records the result of a batch or a probe.
-func (p *pulse) saw(err error) { p.last.Store(&beat{p.now(), err}) }
+// record records the result of a batch or a probe.
+func (p *pulse) record(err error) { p.last.Store(&writeResult{p.now(), err}) }
 
 // fresh returns the last result if it is still valid, else nil.
-func (p *pulse) fresh() *beat {
+func (p *pulse) fresh() *writeResult {
 	if last := p.last.Load(); last != nil && p.now().Sub(last.at) < pulseFresh {
 		return last
 	}
@@ -64,7 +64,7 @@ func (p *pulse) ready(ctx context.Context) error {
 	if last == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeWithin)
 		defer cancel()
-		p.saw(p.probe(ctx))
+		p.record(p.probe(ctx))
 		last = p.last.Load()
 	}
 	return last.err

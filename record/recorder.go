@@ -141,8 +141,8 @@ type Recorder struct {
 func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	o = o.withDefaults(d)
 	r := &Recorder{db: d, seed: maphash.MakeSeed(), pulse: newPulse(d, o.Log), metrics: newMetrics(o.Metrics)}
-	r.here = &here{came: map[pair]struct{}{}}
-	r.titles = &titles{clock: o.Clock, told: map[int64]string{}}
+	r.here = &here{visitors: map[pair]struct{}{}}
+	r.titles = &titles{clock: o.Clock, pending: map[int64]string{}}
 	r.caches = newCaches(d, o, r.metrics)
 	r.upkeep = newUpkeep(d, o, r.here, r.titles, r.metrics)
 	if err := r.upkeep.measureClock(ctx); err != nil {

@@ -38,16 +38,16 @@ func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 	if e.Tags == nil || e.site.countedToday && e.page.countedToday {
 		return
 	}
-	e.read = e.Tags()
+	e.tags = e.Tags()
 	for _, own := range has {
-		if !slices.ContainsFunc(e.read, func(brought tag.Tag) bool { return brought.Name == own.Name }) {
-			e.read = append(e.read, own)
+		if !slices.ContainsFunc(e.tags, func(brought tag.Tag) bool { return brought.Name == own.Name }) {
+			e.tags = append(e.tags, own)
 		}
 	}
-	if e.turned { // the tag's hour is on the previous day, but the visit counts for the new day
-		for i := range e.read {
-			if e.read[i].Name == tag.Hour {
-				e.read[i].Value = "00"
+	if e.movedToLaterDay { // the tag's hour is on the previous day, but the visit counts for the new day
+		for i := range e.tags {
+			if e.tags[i].Name == tag.Hour {
+				e.tags[i].Value = "00"
 			}
 		}
 	}
@@ -61,8 +61,8 @@ func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 // setTags sets the tag ids of an entry's site and page, as returned by idOf. The tags for pages
 // come first in e.read.
 func (e *entry) setTags(idOf func(tag.Tag) int32) {
-	ids, ofPage := make([]int32, len(e.read)), 0
-	for i, brought := range e.read {
+	ids, ofPage := make([]int32, len(e.tags)), 0
+	for i, brought := range e.tags {
 		ids[i] = idOf(brought)
 		if tag.IsOfPages(brought.Name) {
 			ofPage = i + 1
@@ -116,7 +116,7 @@ func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*
 		bring[t] = append(bring[t], e)
 	}
 	for _, e := range some {
-		for _, brought := range e.read {
+		for _, brought := range e.tags {
 			add(db.Tag(brought), e)
 			if tag.IsOpen(brought.Name) {
 				add(db.Tag{Name: brought.Name, Value: tag.Other}, e)

@@ -15,8 +15,8 @@ import (
 type titles struct {
 	clock func() time.Time
 
-	mu   sync.Mutex
-	told map[int64]string // by page id
+	mu      sync.Mutex
+	pending map[int64]string // by page id
 }
 
 const (
@@ -65,9 +65,9 @@ func (v *votes) cast(by, of uint64) bool {
 	return agree > 1 && 2*agree > all
 }
 
-// saw processes the title of a visit that was counted or accepted. The visitor votes for the title. If
+// processVote processes the title of a visit that was counted or accepted. The visitor votes for the title. If
 // most voters agree, or a trusted caller sent the title, saw notes the title to be written.
-func (t *titles) saw(e *entry, g *generation) {
+func (t *titles) processVote(e *entry, g *generation) {
 	if e.Title == "" || g == nil || e.page.id == 0 || e.other.Page != "" || e.When == Past {
 		return
 	}
@@ -84,18 +84,18 @@ func (t *titles) saw(e *entry, g *generation) {
 func (t *titles) note(page int64, title string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.told) >= titlesMost {
+	if len(t.pending) >= titlesMost {
 		return false
 	}
-	t.told[page] = title
+	t.pending[page] = title
 	return true
 }
 
-// tell writes the collected titles to the table titles.
-func (t *titles) tell(ctx context.Context, d *db.DB) error {
+// write writes the collected titles to the table titles.
+func (t *titles) write(ctx context.Context, d *db.DB) error {
 	t.mu.Lock()
-	told := t.told
-	t.told = map[int64]string{}
+	told := t.pending
+	t.pending = map[int64]string{}
 	t.mu.Unlock()
 	if len(told) == 0 {
 		return nil

@@ -78,8 +78,8 @@ func (u *upkeep) start() {
 		}
 	})
 	u.repeat(hereEvery,
-		task{"recording recent visits", slog.LevelDebug, func(ctx context.Context) error { return u.here.tell(ctx, u.db) }},
-		task{"recording the titles of pages", slog.LevelDebug, func(ctx context.Context) error { return u.titles.tell(ctx, u.db) }})
+		task{"recording recent visits", slog.LevelDebug, func(ctx context.Context) error { return u.here.write(ctx, u.db) }},
+		task{"recording the titles of pages", slog.LevelDebug, func(ctx context.Context) error { return u.titles.write(ctx, u.db) }})
 	u.repeat(upkeepEvery,
 		task{"creating the partitions of the coming days", slog.LevelError, u.makeDays},
 		task{"checking which nodes are down or back", slog.LevelWarn, func(ctx context.Context) error {
@@ -121,8 +121,8 @@ func (u *upkeep) close() {
 	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
 	defer cancel()
 	u.foldTags(ctx) // fold now: perhaps no other instance is running
-	_ = u.here.tell(ctx, u.db)
-	_ = u.titles.tell(ctx, u.db)
+	_ = u.here.write(ctx, u.db)
+	_ = u.titles.write(ctx, u.db)
 }
 
 // forgetting returns a task that calls older to delete old rows. what names these rows in the log.

@@ -36,8 +36,8 @@ type entry struct {
 	unresolved bool         // the visitor may be linked to a person; resolve finds the person
 	person     netip.Addr   // the person for whom the visit counts
 
-	read   tag.Set // the tags that Tags has returned, and the person's tags
-	turned bool    // turnDays has moved the visit to a later day
+	tags            tag.Set // the tags that Tags has returned, and the person's tags
+	movedToLaterDay bool    // turnDays has moved the visit to a later day
 
 	repeated bool  // set by findRepeated: the ID was counted before, or there is no visit
 	step     *Step // the entry's step in a chunk; nil: not in a chunk
@@ -62,8 +62,8 @@ func (e *entry) isPassed() bool { return e.step != nil && e.step.Visit == nil }
 // job holds visits that a writer makes durable. For a lane's live visits without ids, all flags are
 // false.
 type job struct {
-	entries []*entry // the entries that have no answer or error yet
-	most    int      // how many entries the next transaction may have
+	entries    []*entry // the entries that have no answer or error yet
+	maxEntries int      // how many entries the next transaction may have
 
 	ids        bool // some visits have ids (ids.go)
 	past       bool // some visits are of past days (late.go)
@@ -71,13 +71,13 @@ type job struct {
 	lateChosen bool // the value of late is final
 	chunk      bool // the visits are a chunk: after the first failure, no further visit is counted (chunks.go)
 
-	read uint64 // for inbox rows: the number of the generation in which they were read; 0 for other sources
+	readGeneration uint64 // for inbox rows: the number of the generation in which they were read; 0 for other sources
 
 	took time.Duration // how long the database has spent on the job's batches, an upper bound for how long they held locks
 }
 
 func newJob(entries []*entry) *job {
-	j := &job{entries: entries, most: len(entries)}
+	j := &job{entries: entries, maxEntries: len(entries)}
 	for _, e := range entries {
 		j.ids = j.ids || e.ID != ""
 		j.past = j.past || e.When == Past
@@ -107,9 +107,9 @@ func (j *job) fail(entries int, err error) {
 
 func (j *job) failAll(err error) { j.fail(len(j.entries), err) }
 
-// without fails the entries for which why returns an error, and reports whether there are any. The
+// failWhere fails the entries for which why returns an error, and reports whether there are any. The
 // other entries remain.
-func (j *job) without(why func(*entry) error) bool {
+func (j *job) failWhere(why func(*entry) error) bool {
 	before := len(j.entries)
 	j.entries = slices.DeleteFunc(j.entries, func(e *entry) bool {
 		e.err = why(e)
@@ -120,25 +120,25 @@ func (j *job) without(why func(*entry) error) bool {
 
 // writer makes the visits of a job durable despite faults. One goroutine uses it.
 type writer struct {
-	db         *db.DB
-	metrics    *metrics
-	within     func(time.Duration) (context.Context, context.CancelFunc)
-	pulse      *pulse      // shared with the other writers
-	caches     *caches     // shared with the other writers
-	generation *generation // the caches from which the present batch is made
-	hints      hintPolicy
-	draft      draft
-	learning   sync.WaitGroup // the goroutine of chunkCommitted, which reads the draft
+	db          *db.DB
+	metrics     *metrics
+	withTimeout func(time.Duration) (context.Context, context.CancelFunc)
+	pulse       *pulse      // shared with the other writers
+	caches      *caches     // shared with the other writers
+	generation  *generation // the caches from which the present batch is made
+	hints       hintPolicy
+	draft       draft
+	learning    sync.WaitGroup // the goroutine of chunkCommitted, which reads the draft
 }
 
 func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
-	return &writer{db: d, metrics: m, within: o.within, pulse: p, caches: c, draft: newDraft()}
+	return &writer{db: d, metrics: m, withTimeout: o.within, pulse: p, caches: c, draft: newDraft()}
 }
 
 // write sets every entry's answer or error. It uses no request's context, because a caller who leaves
 // must not cancel the batch for the other callers.
 func (w *writer) write(j *job) {
-	ctx, cancel := w.within(db.WritePatience * w.db.StatementTimeout())
+	ctx, cancel := w.withTimeout(db.WritePatience * w.db.StatementTimeout())
 	defer cancel()
 	for try := 1; len(j.entries) > 0; try++ {
 		sent, id, err := w.attempt(ctx, j)
@@ -153,7 +153,7 @@ func (w *writer) write(j *job) {
 		switch fault {
 		case db.FaultNone:
 			j.pass(sent)
-			j.most = min(2*j.most, len(j.entries)) // grows step by step after split has reduced it
+			j.maxEntries = min(2*j.maxEntries, len(j.entries)) // grows step by step after split has reduced it
 			try = 0
 		case db.FaultBusy, db.FaultStale, db.FaultID:
 			if fault == db.FaultStale {
@@ -164,14 +164,14 @@ func (w *writer) write(j *job) {
 			}
 		case db.FaultDay:
 			if err = w.turnDays(ctx, j, sent); err != nil || try >= busyTries {
-				j.failAll(dayNotYet(err))
+				j.failAll(errDayUnavailable(err))
 			}
 		case db.FaultNoDay:
 			if err = w.makeDays(ctx, j.entries); err != nil || try >= busyTries || !pause.Again(ctx, try) {
-				j.failAll(dayNotYet(err))
+				j.failAll(errDayUnavailable(err))
 			}
 		case db.FaultLate, db.FaultTooOld, db.FaultLocked:
-			w.mendPastDays(ctx, j, fault, err)
+			w.handlePastDayFault(ctx, j, fault, err)
 		case db.FaultMoved:
 			j.failAll(ErrMoved)
 		case db.FaultAhead: // this machine's clock was changed since it was measured
@@ -191,7 +191,7 @@ func (w *writer) write(j *job) {
 		case db.FaultUnknown:
 			w.afterLostCommit(ctx, j, sent, id, try)
 		default:
-			w.pulse.saw(err)
+			w.pulse.record(err)
 			j.failAll(logged(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err)))
 		}
 	}
@@ -202,11 +202,11 @@ func (w *writer) write(j *job) {
 // the transaction commits. sent is the number of these entries. An error applies to all of them.
 func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, err error) {
 	w.learning.Wait()
-	entries := j.entries[:min(j.most, len(j.entries))]
+	entries := j.entries[:min(j.maxEntries, len(j.entries))]
 	if err := w.ensureIDs(ctx, j, entries); err != nil {
 		return len(entries), id, err
 	}
-	if j.read != 0 && j.read != w.generation.number {
+	if j.readGeneration != 0 && j.readGeneration != w.generation.number {
 		return len(entries), id, ErrMoved
 	}
 	if j.past {
@@ -220,7 +220,7 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 	entries = entries[:sent]
 	addIDs(b, entries)
 	if j.chunk {
-		w.announce(entries)
+		w.prepareChunk(entries)
 	}
 	begin := time.Now()
 	err = w.db.Write(ctx, b, &w.draft.outcome)
@@ -228,7 +228,7 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 	if err != nil {
 		return sent, b.ID, err
 	}
-	w.pulse.saw(nil)
+	w.pulse.record(nil)
 	w.draft.replay(entries)
 	if j.chunk {
 		w.chunkCommitted(entries)
@@ -286,7 +286,7 @@ func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err e
 func (j *job) split(sent int, err error) {
 	switch {
 	case sent > 1:
-		j.most = sent / 2
+		j.maxEntries = sent / 2
 	case errors.Is(err, db.ErrAppGone):
 		j.fail(1, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err))
 	case errors.Is(err, db.ErrAppChanged):
@@ -301,7 +301,7 @@ func (j *job) split(sent int, err error) {
 func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]byte, try int) {
 	// Another database may respond next: a restored one, or a promoted standby.
 	w.caches.drop(w.generation)
-	asking, cancel := w.within(db.DidCommitPatience * w.db.StatementTimeout())
+	asking, cancel := w.withTimeout(db.DidCommitPatience * w.db.StatementTimeout())
 	defer cancel()
 	committed, err := w.db.DidCommit(asking, id)
 	switch {
@@ -348,7 +348,7 @@ func (w *writer) turnDays(ctx context.Context, j *job, sent int) error {
 					return err
 				}
 			}
-			e.generation, e.Day, e.turned = nil, day, true
+			e.generation, e.Day, e.movedToLaterDay = nil, day, true
 		}
 	}
 	return nil

@@ -68,7 +68,7 @@ func encode(w io.Writer, a Answer, f Format) error {
 	}
 	if a, is := a.(*Rows); is {
 		a.Next = "" // the command has no parameter for the next page
-		body, err := a.JSON(a.Look.beside(a.Name))
+		body, err := a.JSON(a.Look.membersOf(a.Name))
 		var indented bytes.Buffer
 		if err == nil {
 			err = json.Indent(&indented, body, "", "  ")
@@ -118,7 +118,7 @@ type requestMembers struct {
 	By           string `json:"by,omitempty"`
 }
 
-func (l Look) beside(name string) requestMembers {
+func (l Look) membersOf(name string) requestMembers {
 	switch name {
 	case "pages":
 		return requestMembers{App: l.App, Site: l.Target, Range: &l.In, By: l.By}

@@ -21,15 +21,15 @@ const (
 // noteKept records from which day on each app keeps its visits, before any visits are deleted. If retention was
 // paused for an app in the meantime, this run deletes no visits of the app.
 func (r *run) noteKept(ctx context.Context) error {
-	return r.eachApp(func(app *keeping) error {
-		if r.dry || app.to == app.FromDay {
+	return r.eachApp(func(app *appRetention) error {
+		if r.dry || app.keptFrom == app.FromDay {
 			return nil
 		}
 		err := r.inLongTx(ctx, func(q queries) error {
-			return q.VisitsKeepFrom(ctx, app.ID, app.to)
+			return q.VisitsKeepFrom(ctx, app.ID, app.keptFrom)
 		})
 		if err != nil {
-			app.to = app.FromDay
+			app.keptFrom = app.FromDay
 		}
 		return err
 	})
@@ -41,7 +41,7 @@ func (r *run) noteKept(ctx context.Context) error {
 func (r *run) dropDays(ctx context.Context) error {
 	var keep DayIsKeptParams
 	for _, app := range r.apps {
-		keep.Apps, keep.FromDays = append(keep.Apps, app.ID), append(keep.FromDays, app.to)
+		keep.Apps, keep.FromDays = append(keep.Apps, app.ID), append(keep.FromDays, app.keptFrom)
 	}
 	var busy error
 	var kept []int32
@@ -66,7 +66,7 @@ func (r *run) dropDays(ctx context.Context) error {
 		dropped, err := r.dropDay(ctx, day)
 		switch {
 		case db.FaultOf(err) == db.FaultBusy:
-			r.left, busy = day, fmt.Errorf("drop day %d: %w", day, err)
+			r.firstBusyDay, busy = day, fmt.Errorf("drop day %d: %w", day, err)
 		case err != nil:
 			return fmt.Errorf("drop day %d: %w", day, err)
 		case !dropped: // a late visit to the day was counted in the meantime
@@ -120,12 +120,12 @@ func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 // deleteVisits deletes the visit rows of each app on days that the app no longer keeps, but another app does. If
 // retention was paused for an app in the meantime, the rest of the app's rows stay.
 func (r *run) deleteVisits(ctx context.Context) error {
-	return r.eachApp(func(app *keeping) error { return r.deleteVisitsInApp(ctx, app) })
+	return r.eachApp(func(app *appRetention) error { return r.deleteVisitsInApp(ctx, app) })
 }
 
-func (r *run) deleteVisitsInApp(ctx context.Context, app *keeping) error {
+func (r *run) deleteVisitsInApp(ctx context.Context, app *appRetention) error {
 	for _, day := range r.days {
-		if day < app.GoneBefore || day >= app.to {
+		if day < app.GoneBefore || day >= app.keptFrom {
 			continue
 		}
 		deleted, err := r.deleteDay(ctx, app, day)
@@ -136,9 +136,9 @@ func (r *run) deleteVisitsInApp(ctx context.Context, app *keeping) error {
 			return fmt.Errorf("delete the visits of app %s on day %d: %w", app.Name, day, err)
 		}
 	}
-	gone := app.to
-	if r.left > 0 {
-		gone = min(gone, r.left)
+	gone := app.keptFrom
+	if r.firstBusyDay > 0 {
+		gone = min(gone, r.firstBusyDay)
 	}
 	if r.dry || app.GoneBefore >= gone {
 		return nil
@@ -148,7 +148,7 @@ func (r *run) deleteVisitsInApp(ctx context.Context, app *keeping) error {
 	})
 }
 
-func (r *run) deleteDay(ctx context.Context, app *keeping, day int32) (deleted int64, err error) {
+func (r *run) deleteDay(ctx context.Context, app *appRetention, day int32) (deleted int64, err error) {
 	if r.dry {
 		err = r.inLongTx(ctx, func(q queries) error {
 			deleted, err = q.VisitsOfAppOnDay(ctx, day, app.ID)

@@ -21,13 +21,13 @@ func (r *run) forget(ctx context.Context) error {
 	if r.due && r.forgotOn.Load() == dayNumber(r.today) {
 		return nil
 	}
-	err := r.eachApp(func(app *keeping) error {
+	err := r.eachApp(func(app *appRetention) error {
 		if app.ForgetDays == 0 {
 			return nil
 		}
 		// Before is at most app.to, because visitors whose visit rows are kept must not be forgotten. Late visits may have
 		// added visitors whose last day is early, but whose visit rows are kept.
-		f := VisitorsForgotten{App: app.Name, Before: min(daysBefore(r.today, app.ForgetDays), app.to)}
+		f := VisitorsForgotten{App: app.Name, Before: min(daysBefore(r.today, app.ForgetDays), app.keptFrom)}
 		err := r.forgetInApp(ctx, app.ID, &f)
 		if f.Visitors > 0 {
 			r.done.Forgotten = append(r.done.Forgotten, f)

@@ -198,19 +198,19 @@ type run struct {
 	*Retainer
 	// today is set by readKept, and stays the same during the run. If today changed at midnight, the run would forget
 	// visitors whose visits are kept.
-	today time.Time
-	dry   bool // only count the data to delete
-	due   bool // this is the daily run: it skips forget if forget has already completed today
-	apps  []keeping
-	days  []int32 // days that have ended and have a partition
-	left  int32   // the first day that could not be dropped because it is in use; 0: none
-	done  Done
+	today        time.Time
+	dry          bool // only count the data to delete
+	due          bool // this is the daily run: it skips forget if forget has already completed today
+	apps         []appRetention
+	days         []int32 // days that have ended and have a partition
+	firstBusyDay int32   // the first day that could not be dropped because it is in use; 0: none
+	done         Done
 }
 
-// keeping is an app with the range of visits that it keeps.
-type keeping struct {
+// appRetention is an app with the range of visits that it keeps.
+type appRetention struct {
 	RetentionAppsRow
-	to int32 // the first day whose visits are kept after this run: FromDay or later
+	keptFrom int32 // the first day whose visits are kept after this run: FromDay or later
 }
 
 // do runs the steps in an order that leaves the tables consistent if the run is interrupted. closeDays closes a day
@@ -236,7 +236,7 @@ func (r *run) do(ctx context.Context) error {
 // eachApp calls do for each app for which retention is not paused. If do fails because retention has been paused for
 // an app in the meantime, all further steps skip the app. eachApp then continues with the other apps, and returns the
 // error at the end.
-func (r *run) eachApp(do func(app *keeping) error) error {
+func (r *run) eachApp(do func(app *appRetention) error) error {
 	var busy error
 	for i := range r.apps {
 		app := &r.apps[i]
@@ -264,7 +264,7 @@ func (r *run) readKept(ctx context.Context) error {
 			return err
 		}
 		for _, app := range apps {
-			k := keeping{app, app.FromDay}
+			k := appRetention{app, app.FromDay}
 			if app.RetainDays > 0 && !app.Paused {
 				due := daysBefore(r.today, app.RetainDays)
 				// If an app has no visits to delete, k.to stays at FromDay, because the visits from FromDay on are complete.
@@ -273,7 +273,7 @@ func (r *run) readKept(ctx context.Context) error {
 					return err
 				}
 				if counted {
-					k.to = due
+					k.keptFrom = due
 				}
 			}
 			r.apps = append(r.apps, k)

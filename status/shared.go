@@ -17,7 +17,7 @@ func (f *facts) shared() []string {
 	sentences := []string{}
 	for i := range apps {
 		for j := range apps[:i] {
-			if site := sharedBy(apps[j].Sites, apps[i].Sites); site != "" {
+			if site := firstOverlap(apps[j].Sites, apps[i].Sites); site != "" {
 				sentences = append(sentences, fmt.Sprintf("the apps %s and %s both list %s: pages that name no app, like those made for "+
 					"busuanzi, count for %[1]s, unless `serve --busuanzi` names the other", apps[j].Name, apps[i].Name, visit.Shown(site)))
 			}
@@ -26,8 +26,8 @@ func (f *facts) shared() []string {
 	return sentences
 }
 
-// sharedBy returns the first entry of list that overlaps with others, or "".
-func sharedBy(others, list []string) string {
+// firstOverlap returns the first entry of list that overlaps with others, or "".
+func firstOverlap(others, list []string) string {
 	for _, site := range list {
 		if slices.ContainsFunc(others, func(other string) bool { return visit.Overlap(other, site) }) {
 			return site

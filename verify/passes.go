@@ -48,7 +48,7 @@ func (v *verifier) next(ctx context.Context, q *Queries) (*piece, error) {
 			v.left[p.pass]++
 			return p, nil
 		}
-		v.passed(v.walks[0].pass)
+		v.finishPart(v.walks[0].pass)
 		v.walks = v.walks[1:]
 	}
 	return nil, nil

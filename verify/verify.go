@@ -211,7 +211,7 @@ func (v *verifier) add(p *piece, found []ProveRow, took time.Duration) {
 	}
 	v.done += p.weight
 	v.tell()
-	v.passed(p.pass)
+	v.finishPart(p.pass)
 }
 
 // tell reports the progress. The caller holds v.mu, unless no other goroutine runs.
@@ -221,9 +221,9 @@ func (v *verifier) tell() {
 	}
 }
 
-// passed records that a part of a pass is finished. After the last part it reports the promises of that pass. The caller
+// finishPart records that a part of a pass is finished. After the last part it reports the promises of that pass. The caller
 // holds v.mu.
-func (v *verifier) passed(pass string) {
+func (v *verifier) finishPart(pass string) {
 	if v.left[pass]--; v.left[pass] > 0 {
 		return
 	}

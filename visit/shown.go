@@ -54,7 +54,7 @@ func shownPath(path string) string {
 	var out strings.Builder
 	for at := 0; at < len(path); {
 		letter, length := escapedLetter(path[at:])
-		if length == 0 || isDrawnOver(letter) && hangsInTheAir(out.String()) {
+		if length == 0 || isDrawnOver(letter) && cannotCarryMark(out.String()) {
 			out.WriteByte(path[at])
 			at++
 			continue
@@ -91,9 +91,9 @@ func isSeen(r rune) bool {
 
 func isDrawnOver(r rune) bool { return unicode.In(r, unicode.Mn, unicode.Me) }
 
-// hangsInTheAir reports whether a text ends with a character on which no mark may be drawn. A mark on a slash,
+// cannotCarryMark reports whether a text ends with a character on which no mark may be drawn. A mark on a slash,
 // for example, would hide the end of a segment.
-func hangsInTheAir(text string) bool {
+func cannotCarryMark(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(text)
 	return last < utf8.RuneSelf && !unicode.IsLetter(last) && !unicode.IsDigit(last)
 }

@@ -141,7 +141,7 @@ func (d *Dashboard) sitesOf(ctx context.Context, v *view) (report.Panel[report.S
 	sites, err := d.reader.SitesBetween(ctx, v.sitesLook())
 	for _, s := range sites.Rows {
 		if v.since == 0 || s.FirstDay > 0 && s.FirstDay < v.since {
-			v.since, v.began = s.FirstDay, s.FirstDay
+			v.since, v.countedSince = s.FirstDay, s.FirstDay
 		}
 	}
 	return sites, err
@@ -156,7 +156,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	if err := d.asOne(ctx, v, sites.Rows, page); err != nil {
 		return nil, err
 	}
-	first := v.with(func(o *view) { o.skip = 0 })
+	first := v.copyWith(func(o *view) { o.skip = 0 })
 	page.Range = first.rangeBar()
 	if v.app.Shared == nil {
 		page.InPages = v.app.Root + "/embed?app=" + v.app.Name
@@ -169,9 +169,10 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 		c, compared := countedFrom(s.FirstDay, v.app.Today), v.compares(s)
 		changed := changeOf(v.app.words(), s.UniquesCompared, s.UniquesBefore, compared)
 		if !compared && s.FirstDay > 0 {
-			changed = change{Way: "same", Text: v.say("app.since", "day", c.shortly(v.app.words()))}
+			changed = change{Way: "same", Text: v.say("app.since", "day", c.formatFirstDay(v.app.words()))}
 		}
-		page.Sites.add(v, row{Name: v.nameOf(s.Site), Link: v.of(s.Site, "").link(), Stored: s.Site, Until: until[s.Site]}, map[string]any{
+		page.Sites.add(v, row{Name: v.nameOf(s.Site), Link: v.withTarget(s.Site, "").link(), Stored: s.Site,
+			Until: until[s.Site]}, map[string]any{
 			"": c.spark(v.app.words(), s.Last30Days, "visitors"), "today": s.Today, "uniques": s.Uniques, byChange: changed,
 			"pv": s.Pv, "hot": s.Hot})
 	}
@@ -180,11 +181,11 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 
 // compares reports whether the list of sites shows a site's change.
 func (v view) compares(s report.SiteBetween) bool {
-	return countedFrom(s.FirstDay, v.app.Today).of(v.in, v.daysBefore()).changes()
+	return countedFrom(s.FirstDay, v.app.Today).clip(v.days, v.daysBefore()).changes()
 }
 
 func (v view) siteColumns(compared bool) (columns []column) {
-	first := v.with(func(o *view) { o.skip = 0 })
+	first := v.copyWith(func(o *view) { o.skip = 0 })
 	for _, c := range []struct{ sort, label, means, class string }{
 		{"site", "app.site", "", ""}, {"", "ranges.30d", "app.of-each-day", "n wide"}, {"today", "ranges.today", "app.today", "n"},
 		{"uniques", "numbers.visitors", "means.visitors", "n"}, {byChange, "numbers.change", "means.change", "n change"},
@@ -198,7 +199,7 @@ func (v view) siteColumns(compared bool) (columns []column) {
 			to.Means = v.say(c.means)
 		}
 		if c.sort != "" {
-			to.Link = first.with(func(o *view) { o.sort = c.sort }).link()
+			to.Link = first.copyWith(func(o *view) { o.sort = c.sort }).link()
 		}
 		columns = append(columns, to)
 	}

@@ -22,12 +22,13 @@ type rangeBar struct {
 
 func (v view) rangeBar() rangeBar {
 	bar := rangeBar{Action: usualView(v.app, v.site).link(),
-		Keeps: v.keeps("range", "from", "to", "period"), To: visit.DayText(v.in.To), Max: visit.DayText(v.app.Today), Chosen: v.span == ""}
-	if v.in.From != visit.AllDays.From {
-		bar.From = visit.DayText(v.in.From)
+		Keeps: v.hiddenFields("range", "from", "to", "period"), To: visit.DayText(v.days.To), Max: visit.DayText(v.app.Today),
+		Chosen: v.span == ""}
+	if v.days.From != visit.AllDays.From {
+		bar.From = visit.DayText(v.days.From)
 	}
 	for i, span := range spans {
-		to := v.with(func(o *view) { o.span, o.period = span.name, "" })
+		to := v.copyWith(func(o *view) { o.span, o.period = span.name, "" })
 		if v.span == "all" {
 			to.compare = compares[0]
 		}
@@ -38,10 +39,10 @@ func (v view) rangeBar() rangeBar {
 		*offers = append(*offers, option{v.say("ranges." + span.name), to.link(), span.name == v.span, keys[span.name]})
 		bar.Chosen = bar.Chosen || i >= spansAtOnce && span.name == v.span
 	}
-	if earlier, found := v.beside(-1); found {
+	if earlier, found := v.neighbor(-1); found {
 		bar.Earlier = earlier.link()
 	}
-	if later, found := v.beside(1); found {
+	if later, found := v.neighbor(1); found {
 		bar.Later = later.link()
 	}
 	if v.span == "all" || len(v.where) > 0 { // these views have no comparison
@@ -53,17 +54,17 @@ func (v view) rangeBar() rangeBar {
 	}
 	for i, compare := range compares {
 		chosen, label := v.compare == compare, "compare."+compare
-		if i == 0 && v.in.Days()%7 == 0 {
+		if i == 0 && v.days.Days()%7 == 0 {
 			label = "compare.days-before"
 		}
-		if compare == "right" && v.in.Days()%7 == 0 && !chosen {
+		if compare == "right" && v.days.Days()%7 == 0 && !chosen {
 			continue
 		}
 		key := ""
 		if compare == other {
 			key = "X"
 		}
-		bar.Compares = append(bar.Compares, option{v.say(label), v.with(func(o *view) { o.compare = compare }).link(), chosen, key})
+		bar.Compares = append(bar.Compares, option{v.say(label), v.copyWith(func(o *view) { o.compare = compare }).link(), chosen, key})
 	}
 	return bar
 }
@@ -72,9 +73,12 @@ func (v view) rangeBar() rangeBar {
 var keys = map[string]string{"today": "D", "7d": "W", "month": "M", "30d": "T"}
 
 func (v view) frame() frame {
-	usual := v.with(func(o *view) { o.sort, o.who, o.after, o.all, o.skip, o.value = sorts[0], false, "", "", 0, "" })
-	f := frame{Place: v.app.Place, Title: v.app.Name, Live: v.in.To >= v.app.Today, Home: v.app.Root + "/"}
-	f.Crumbs = []crumb{{v.app.Name, "", usual.of("", "").with(func(o *view) { o.chart, o.period, o.by = charts[0], "", orders[0] }).link()}}
+	usual := v.copyWith(func(o *view) {
+		o.sort, o.showsVisitors, o.after, o.fullPanel, o.skip, o.value = sorts[0], false, "", "", 0, ""
+	})
+	f := frame{Place: v.app.Place, Title: v.app.Name, Live: v.days.To >= v.app.Today, Home: v.app.Root + "/"}
+	whole := usual.withTarget("", "").copyWith(func(o *view) { o.chart, o.period, o.sortedBy = charts[0], "", orders[0] })
+	f.Crumbs = []crumb{{v.app.Name, "", whole.link()}}
 	if s := v.app.Shared; s != nil {
 		f.Home, f.Embed = s.Base, s.Embed
 		if s.Site != "" {
@@ -83,7 +87,7 @@ func (v view) frame() frame {
 	}
 	if v.site != "" {
 		f.Title = v.nameOf(v.target()) + " · " + f.Title
-		f.Crumbs = append(f.Crumbs, crumb{v.nameOf(v.site), v.site, usual.of(v.site, "").link()})
+		f.Crumbs = append(f.Crumbs, crumb{v.nameOf(v.site), v.site, usual.withTarget(v.site, "").link()})
 	}
 	if v.path != "" {
 		f.Crumbs = append(f.Crumbs, crumb{v.pageName(v.target()), v.target(), usual.link()})
@@ -93,14 +97,14 @@ func (v view) frame() frame {
 
 func (v view) heading() heading {
 	s, c, l := v.stretch(), v.counted(), v.app.words()
-	h := heading{l: l, Name: v.app.Name, Range: rangeText(l, v.look().In), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
+	h := heading{l: l, Name: v.app.Name, Range: rangeText(l, v.look().In), Zone: v.app.Zone.String(), Today: v.days.To >= v.app.Today}
 	if v.site != "" {
 		h.Name, h.Stored, h.Open = v.nameOf(v.target()), v.target(), v.address()
 	}
 	switch {
-	case v.known > 0 && v.in.From < v.since && v.span != "all":
-		h.Filtered = l.LongDay(v.known)
-	case v.since == v.began && v.in.From <= v.since && (v.span != "all" || s.In.Days() == 1) && v.since > 0:
+	case v.taggedSince > 0 && v.days.From < v.since && v.span != "all":
+		h.Filtered = l.LongDay(v.taggedSince)
+	case v.since == v.countedSince && v.days.From <= v.since && (v.span != "all" || s.In.Days() == 1) && v.since > 0:
 		h.Since = v.beginning(s.In == visit.LastDays(1, v.since))
 	}
 	switch back := v.daysBefore(); {
@@ -113,7 +117,7 @@ func (v view) heading() heading {
 			key = "compared.whole-days"
 		}
 		compared := []any{"days", s.Over.Days(), "range", rangeText(l, before)}
-		if between := (visit.Range{From: before.To, To: s.In.From}).Days() - 2; between > 0 && v.in.Days() > fewDays && v.compare != "year" {
+		if between := (visit.Range{From: before.To, To: s.In.From}).Days() - 2; between > 0 && v.days.Days() > fewDays && v.compare != "year" {
 			key, compared = key+"-between", append(compared, "between", l.Say("counts.days", "count", between))
 		}
 		h.Compared = l.Say(key, compared...)
@@ -143,7 +147,7 @@ func (h heading) When() template.HTML {
 // returns only the time. If the time is unknown, beginning returns only the day.
 func (v view) beginning(alone bool) string {
 	l := v.app.words()
-	day, at := l.LongDay(v.began), fmt.Sprintf("%02d:%02d", v.minute/60, v.minute%60)
+	day, at := l.LongDay(v.countedSince), fmt.Sprintf("%02d:%02d", v.minute/60, v.minute%60)
 	switch {
 	case v.minute < 0:
 		return day

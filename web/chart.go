@@ -43,7 +43,7 @@ func (v view) chartLook() report.Look {
 	look := v.look()
 	in, by, _ := v.charted()
 	look.Period = by
-	look.In, look.Before, look.Compared = in, 0, v.counted().of(in, v.daysBefore()).Compared
+	look.In, look.Before, look.Compared = in, 0, v.counted().clip(in, v.daysBefore()).Compared
 	if look.Compared != none && v.site != "" {
 		look.Before = v.daysBefore()
 	} else {
@@ -56,7 +56,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 	_, by, may := v.charted()
 	c := &page.Chart
 	for _, period := range may {
-		c.By = append(c.By, option{v.say("chart.by-" + period), v.with(func(o *view) { o.period = period }).link(), period == by, ""})
+		c.By = append(c.By, option{v.say("chart.by-" + period), v.copyWith(func(o *view) { o.period = period }).link(), period == by, ""})
 	}
 	if c.ByHour = by == hourly; c.ByHour {
 		err = d.hours(ctx, v, page)
@@ -68,7 +68,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 	}
 	if c.ByHour && v.period == "" && c.Bars == nil { // no hour of a visit is recorded: show the chart by day
 		*c = chart{}
-		return d.chart(ctx, v.with(func(o *view) { o.period = periods[0] }), page)
+		return d.chart(ctx, v.copyWith(func(o *view) { o.period = periods[0] }), page)
 	}
 	l := v.app.words()
 	plot := draw.Plot{Number: l.Number}
@@ -97,7 +97,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		}
 		plot.Bars = append(plot.Bars, bar)
 	}
-	c.told(v, plot.Bars)
+	c.addImported(v, plot.Bars)
 	c.Legend = c.legend(v, plot.Bars, by)
 	plot.Summary = strings.TrimSpace(c.Summary + v.say("sentences.gap") + strings.Join(c.Told, v.say("sentences.gap")))
 	c.Drawing = template.HTML(plot.HTML()) //nolint:gosec // draw escapes its input
@@ -118,7 +118,7 @@ func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 		if len(v.where) > 0 || v.ofEvents() {
 			break
 		}
-		c.Shows = append(c.Shows, option{v.say(label), v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
+		c.Shows = append(c.Shows, option{v.say(label), v.copyWith(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
 	}
 	if c.Title = v.say(c.Title); in != v.stretch().In {
 		c.Title = v.say("chart.and-before", "title", c.Title)
@@ -127,10 +127,10 @@ func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
 		if b.Compared {
 			c.Before = v.earlier()
 		}
-		row := barRow{Label: periodText(l, b, by), Period: b, Before: v.counted().before(l, b),
+		row := barRow{Label: periodText(l, b, by), Period: b, Before: v.counted().formatEarlier(l, b),
 			Noted: strings.Join(b.Notes, v.say("sentences.semicolon"))}
-		if days := (visit.Range{From: b.FirstDay, To: b.LastDay}); days != v.in && !v.uncounted(days) {
-			row.Link = v.with(func(o *view) { o.span, o.in, o.period = "", days, "" }).link()
+		if days := (visit.Range{From: b.FirstDay, To: b.LastDay}); days != v.days && !v.uncounted(days) {
+			row.Link = v.copyWith(func(o *view) { o.span, o.days, o.period = "", days, "" }).link()
 		}
 		c.Bars = append(c.Bars, row)
 	}

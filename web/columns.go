@@ -29,7 +29,7 @@ func (v view) pageColumns() (columns []column) {
 		}
 		made := column{Label: l.Say(c.label), Means: l.Say(c.means), Class: c.class, Sort: c.sort, Chosen: c.sort == v.pagesBy()}
 		if c.sort != "" && !v.pagesHaveOneOrder() {
-			made.Link = v.with(func(o *view) { o.by, o.skip = c.sort, 0 }).link() + "#pages"
+			made.Link = v.copyWith(func(o *view) { o.sortedBy, o.skip = c.sort, 0 }).link() + "#pages"
 		}
 		columns = append(columns, made)
 	}
@@ -42,15 +42,15 @@ func (v view) pagesHaveOneOrder() bool { return v.value != "" || len(v.where) > 
 
 // pagesBy returns the number or change by which the list of pages is ordered.
 func (v view) pagesBy() string {
-	if v.pagesHaveOneOrder() || v.find != "" && v.by == byChange {
+	if v.pagesHaveOneOrder() || v.find != "" && v.sortedBy == byChange {
 		return orders[0]
 	}
-	return v.by
+	return v.sortedBy
 }
 
 // tagColumns returns the columns of a tag's values: only visits, or all columns.
 func (v view) tagColumns() []column {
-	columns := []column{{Label: v.say("numbers.visits"), Means: v.say("means.visits-of-tag"), Class: "n", Chosen: v.by != byChange}}
+	columns := []column{{Label: v.say("numbers.visits"), Means: v.say("means.visits-of-tag"), Class: "n", Chosen: v.sortedBy != byChange}}
 	if v.stretch().In.Days() == 1 {
 		columns[0].Label = v.say("numbers.visitors")
 	}
@@ -58,8 +58,9 @@ func (v view) tagColumns() []column {
 		return columns
 	}
 	if len(v.where) == 0 && v.site != "" {
-		by := v.with(func(o *view) { o.by, o.skip = byChange, 0 }).link()
-		columns = append(columns, column{Label: v.say("numbers.change"), Link: by, Chosen: v.by == byChange, Class: "n change", Sort: byChange})
+		by := v.copyWith(func(o *view) { o.sortedBy, o.skip = byChange, 0 }).link()
+		columns = append(columns, column{Label: v.say("numbers.change"), Link: by, Chosen: v.sortedBy == byChange, Class: "n change",
+			Sort: byChange})
 	}
 	return append(columns, column{Label: v.say("numbers.new"), Means: v.say("means.new"), Class: "n", Sort: "uv"})
 }
@@ -68,11 +69,12 @@ func (v view) tagColumns() []column {
 // ones.
 func (v view) columned(panel string) option {
 	if v.moreColumns() {
-		return option{Label: v.say("columns.fewer"), Link: v.with(func(o *view) { o.more, o.by = false, orders[0] }).link() + "#" + panel}
+		fewer := v.copyWith(func(o *view) { o.more, o.sortedBy = false, orders[0] })
+		return option{Label: v.say("columns.fewer"), Link: fewer.link() + "#" + panel}
 	}
-	return option{Label: v.say("columns.more"), Link: v.with(func(o *view) { o.more = true }).link() + "#" + panel}
+	return option{Label: v.say("columns.more"), Link: v.copyWith(func(o *view) { o.more = true }).link() + "#" + panel}
 }
 
 // moreColumns reports whether lists show all of their columns: on request, or because they are ordered by a column that is
 // otherwise hidden.
-func (v view) moreColumns() bool { return v.more || slices.Contains(orders[2:], v.by) }
+func (v view) moreColumns() bool { return v.more || slices.Contains(orders[2:], v.sortedBy) }

@@ -10,13 +10,13 @@ import (
 	"footfall/web/words"
 )
 
-// counted are the days for which a site and its pages have numbers, from since to today. since is the first day (0: none),
+// countedDays are the days for which a site and its pages have numbers, from since to today. since is the first day (0: none),
 // and may be a day of an import or of a late visit. The first counted day and today are incomplete. whole is the first
 // complete day. After the first counted day, a day without visits had no visitors. Before since, the number of visitors is
 // unknown.
-type counted struct{ since, whole, today int32 }
+type countedDays struct{ since, whole, today int32 }
 
-func countedFrom(since, today int32) counted { return counted{since, dayAfter(since), today} }
+func countedFrom(since, today int32) countedDays { return countedDays{since, dayAfter(since), today} }
 
 func dayAfter(day int32) int32 {
 	if day == 0 {
@@ -35,16 +35,16 @@ type stretch struct {
 // none is an empty range.
 var none visit.Range
 
-// of returns the part of the range asked that can be shown. Its days are compared with the days that are back days earlier.
+// clip returns the part of the range asked that can be shown. Its days are compared with the days that are back days earlier.
 // If back is 0, no days are compared.
-func (c counted) of(asked visit.Range, back int) (s stretch) {
+func (c countedDays) clip(asked visit.Range, back int) (s stretch) {
 	if c.since == 0 {
 		return s
 	}
-	s.In = within(asked, visit.Range{From: c.since, To: c.today})
-	s.Over = within(s.In, visit.Range{From: c.whole, To: visit.LastDays(2, c.today).From})
+	s.In = intersect(asked, visit.Range{From: c.since, To: c.today})
+	s.Over = intersect(s.In, visit.Range{From: c.whole, To: visit.LastDays(2, c.today).From})
 	if back > 0 && s.Over != none {
-		s.Compared = within(s.Over, visit.Range{From: visit.LastDays(1, c.whole).Earlier(-back).From, To: c.today})
+		s.Compared = intersect(s.Over, visit.Range{From: visit.LastDays(1, c.whole).Earlier(-back).From, To: c.today})
 	}
 	return s
 }
@@ -52,7 +52,7 @@ func (c counted) of(asked visit.Range, back int) (s stretch) {
 // changes reports whether the page shows a change for the range. This requires that all complete days can be compared.
 func (s stretch) changes() bool { return s.Compared != none && s.Compared == s.Over }
 
-func within(in, other visit.Range) visit.Range {
+func intersect(in, other visit.Range) visit.Range {
 	in = visit.Range{From: max(in.From, other.From), To: min(in.To, other.To)}
 	if in.From > in.To {
 		return none
@@ -60,19 +60,19 @@ func within(in, other visit.Range) visit.Range {
 	return in
 }
 
-// shortly formats since for a narrow column. The text has a year only if it is not the current year.
-func (c counted) shortly(l *words.Language) string {
+// formatFirstDay formats since for a narrow column. The text has a year only if it is not the current year.
+func (c countedDays) formatFirstDay(l *words.Language) string {
 	if c.since/10000 == c.today/10000 {
 		return l.ShortDay(c.since)
 	}
 	return l.Dated(c.since)
 }
 
-// before returns the number of visitors in the earlier days that a bar is compared with. If the bar's period is incomplete,
+// formatEarlier returns the number of visitors in the earlier days that a bar is compared with. If the bar's period is incomplete,
 // only its complete days are compared, and the text includes their number.
-func (c counted) before(l *words.Language, p report.Period) string {
+func (c countedDays) formatEarlier(l *words.Language, p report.Period) string {
 	in := visit.Range{From: p.FirstDay, To: p.LastDay}
-	switch over := c.of(in, 0).Over; {
+	switch over := c.clip(in, 0).Over; {
 	case !p.Compared:
 		return "–"
 	case over != in:
@@ -82,8 +82,8 @@ func (c counted) before(l *words.Language, p report.Period) string {
 }
 
 // spark draws the last numbers, one for each day up to today, without the days before since. things is "visitors" or "views".
-func (c counted) spark(l *words.Language, last []int64, things string) template.HTML {
-	s := c.of(visit.LastDays(len(last), c.today), 0)
+func (c countedDays) spark(l *words.Language, last []int64, things string) template.HTML {
+	s := c.clip(visit.LastDays(len(last), c.today), 0)
 	if s.In == none {
 		return ""
 	}

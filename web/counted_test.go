@@ -116,7 +116,7 @@ func TestTextsAboutARange(t *testing.T) {
 			require.NoError(t, err)
 			v, err := newView(App{Name: "blog", Today: visit.DayOf(now, zone), Zone: zone}, "", query)
 			require.NoError(t, err)
-			v.since, v.began = c.since, c.since
+			v.since, v.countedSince = c.since, c.since
 			s := v.stretch()
 			assert.Equal(t, [3]string{c.in, c.over, c.compared}, [3]string{days(s.In), days(s.Over), days(s.Compared)})
 			assert.Equal(t, strings.Contains(strings.ReplaceAll(c.heading, "Not compared", ""), "ompared with "), s.changes())
@@ -137,7 +137,7 @@ func TestBarsAreComparedWithWholeDays(t *testing.T) {
 		"8 in 6 days":  {FirstDay: 20261116, LastDay: 20261122, Compared: true, VisitorsBefore: 8},
 		"9 in 21 days": {FirstDay: 20261101, LastDay: 20261122, Compared: true, VisitorsBefore: 9},
 	} {
-		assert.Equal(t, want, c.before(words.English(), bar))
+		assert.Equal(t, want, c.formatEarlier(words.English(), bar))
 	}
 }
 

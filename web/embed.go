@@ -32,21 +32,22 @@ func (page embedPage) Setting() template.HTML {
 	return page.words().HTML("embed.setting-link", "settings", page.Change)
 }
 
-// placed returns the part of an element between its two tag names: attributes that request a number, and "></".
-func placed(name, more string) template.HTML {
+// numberAttributes returns the part of an element between its two tag names: attributes that request a number, and "></".
+func numberAttributes(name, more string) template.HTML {
 	return template.HTML(`data-footfall="` + name + `"` + more + `></`) //nolint:gosec // both are constants
 }
 
 // rankSentence returns an example sentence with the visitor's rank.
 func rankSentence(l *words.Language) string {
-	return `<p data-footfall-sentence hidden>` + string(l.HTML("embed.rank", "rank", "<b "+placed("page.rank", "")+"b>")) + `</p>`
+	return `<p data-footfall-sentence hidden>` + string(l.HTML("embed.rank", "rank", "<b "+numberAttributes("page.rank", "")+"b>")) + `</p>`
 }
 
 // siteSentence returns an example sentence about the site. It breaks the line at the second number if the language has
 // spaces.
 func siteSentence(l *words.Language) string {
 	const locale = ` data-format="locale"`
-	text := string(l.HTML("embed.sentence", "times", "<b "+placed("site.hot", locale)+"b>", "visitors", "<b "+placed("site.uv", locale)+"b>"))
+	text := string(l.HTML("embed.sentence", "times", "<b "+numberAttributes("site.hot", locale)+"b>", "visitors",
+		"<b "+numberAttributes("site.uv", locale)+"b>"))
 	if at := strings.LastIndex(text, " <b "); at > 0 {
 		text = text[:at] + "\n " + text[at:]
 	}
@@ -54,7 +55,7 @@ func siteSentence(l *words.Language) string {
 }
 
 func viewsSentence(l *words.Language) string {
-	return string(l.HTML("embed.views", "count", "<span "+placed("page.hot", ` data-footfall-for="/hello"`)+"span>"))
+	return string(l.HTML("embed.views", "count", "<span "+numberAttributes("page.hot", ` data-footfall-for="/hello"`)+"span>"))
 }
 
 const sitesLooked = 200

@@ -9,15 +9,15 @@ import (
 	"footfall/visit"
 )
 
-// done has the panels about visitors' actions on the site.
-type done struct {
+// actionPanels has the panels about visitors' actions on the site.
+type actionPanels struct {
 	Events *list  // nil: none
 	Goals  *list  // nil: the app has no goals
 	Funnel string // link to the funnel; "": none
 }
 
-// did returns an empty list of actions, with columns for visitors and their share.
-func (v view) did(id, title string) *list {
+// newActionList returns an empty list of actions, with columns for visitors and their share.
+func (v view) newActionList(id, title string) *list {
 	return &list{ID: id, Title: v.say(title), Kind: "bars tags",
 		Columns: v.columnsOf(v.say("did.name"), "visitors", "numbers.visitors", "share", "did.of")}
 }
@@ -43,7 +43,7 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	if err != nil {
 		return err
 	}
-	made, cut := v.did("events", "did.events"), false
+	made, cut := v.newActionList("events", "did.events"), false
 	made.From = v.source("events", read.SQL)
 	for _, e := range read.Rows {
 		condition := "event:" + writtenValue(e.Event)
@@ -91,7 +91,7 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 	case page.Pages == nil || v.ofEvents() || v.find != "" || v.value != "":
 		return nil
 	case !v.onePage:
-		page.Pages.OnePage = &onePage{Ask: v.with(func(o *view) { o.onePage = true }).link() + "#pages"}
+		page.Pages.OnePage = &onePage{Ask: v.copyWith(func(o *view) { o.onePage = true }).link() + "#pages"}
 		return nil
 	}
 	made := onePage{}

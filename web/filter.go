@@ -63,7 +63,7 @@ func (v *view) readWhere(given []string) error {
 			return visit.Errorf(visit.Invalid, "where", "it is not a condition: write one like country:de")
 		}
 	}
-	if v.site == "" || v.who || len(v.where) == 0 {
+	if v.site == "" || v.showsVisitors || len(v.where) == 0 {
 		v.where = nil
 		return nil
 	}
@@ -75,7 +75,7 @@ func (v *view) readWhere(given []string) error {
 			return visit.Errorf(visit.Forbidden, "where", "through a link, only conditions on pages and built-in tags are possible")
 		}
 	}
-	v.find, v.value, v.by, v.chart = "", "", orders[0], charts[0]
+	v.find, v.value, v.sortedBy, v.chart = "", "", orders[0], charts[0]
 	return nil
 }
 
@@ -94,7 +94,7 @@ func (v view) sharesCondition(c string) bool {
 // toggled returns the view with the condition c. If the view already has c, toggled removes it. If the view is about a single
 // page, that page becomes a condition, too.
 func (v view) toggled(c string) view {
-	return v.of(v.site, "").with(func(o *view) {
+	return v.withTarget(v.site, "").copyWith(func(o *view) {
 		o.where = slices.DeleteFunc(slices.Clone(v.where), func(other string) bool { return other == c })
 		if len(o.where) == len(v.where) {
 			o.where = append(o.where, c)
@@ -102,7 +102,7 @@ func (v view) toggled(c string) view {
 		if v.path != "" {
 			o.where = slices.Insert(o.where, 0, pageCondition(v.path))
 		}
-		o.by, o.chart, o.goal, o.funnel, o.steps, o.onePage = orders[0], charts[0], v.goal, v.funnel, v.steps, v.onePage
+		o.sortedBy, o.chart, o.goal, o.funnel, o.steps, o.onePage = orders[0], charts[0], v.goal, v.funnel, v.steps, v.onePage
 	})
 }
 
@@ -117,7 +117,7 @@ func (v view) chips() (chips []chip) {
 		if not {
 			opposite = rest
 		}
-		made.Negated = v.with(func(o *view) {
+		made.Negated = v.copyWith(func(o *view) {
 			o.where = slices.Clone(v.where)
 			o.where[slices.Index(o.where, c)] = opposite
 		}).link()
@@ -144,7 +144,7 @@ func (v view) conditionNames(c string) (name, value string) {
 // tag are kept for ever, even when the rows of visits are deleted. single is false for ranges that are too long for a chart
 // by day.
 func (v view) single() bool {
-	if len(v.where) != 1 || v.in.Days() > mostDayBars {
+	if len(v.where) != 1 || v.days.Days() > mostDayBars {
 		return false
 	}
 	name, values, is := strings.Cut(v.where[0], ":")
@@ -172,7 +172,7 @@ func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) 
 			}
 			return nil
 		}
-		if v.known = read.Since; v.single() {
+		if v.taggedSince = read.Since; v.single() {
 			v.period = periods[0]
 			if look.Period = v.period; len(parts) > 0 {
 				v.filtered, err = d.reader.Filter(ctx, look, "numbers", "days")
@@ -186,7 +186,7 @@ func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) 
 
 // partsOf returns the report parts to read for the page, or for a list of all rows of one panel.
 func (v view) partsOf() []string {
-	switch v.all {
+	switch v.fullPanel {
 	case "":
 		return []string{"numbers", "days", "tags", "pages", "events"}
 	case "pages":
@@ -208,18 +208,18 @@ func (v view) filterLook() report.Look {
 // keepMore returns a sentence about the first day on which filters are available, and about how to keep data for longer. It
 // returns "" if filters are available on all days.
 func (v view) keepMore() string {
-	if v.known == 0 {
+	if v.taggedSince == 0 {
 		return ""
 	}
-	return v.say("where.known-since", "day", v.app.words().LongDay(v.known))
+	return v.say("where.known-since", "day", v.app.words().LongDay(v.taggedSince))
 }
 
 // onlySums reports whether only the daily sums of a single tag are available in the range.
-func (v view) onlySums() bool { return v.known > 0 && v.single() }
+func (v view) onlySums() bool { return v.taggedSince > 0 && v.single() }
 
-// brings returns a link to the pages to which a source or campaign brought visitors. It returns "" if the filter is not
+// linkToBroughtPages returns a link to the pages to which a source or campaign brought visitors. It returns "" if the filter is not
 // exactly one source or campaign.
-func (v view) brings() string {
+func (v view) linkToBroughtPages() string {
 	if len(v.where) != 1 {
 		return ""
 	}
@@ -227,7 +227,7 @@ func (v view) brings() string {
 	if !v.leadsToPages(name) || strings.Contains(written, "|") || shownValue(written) == report.WithoutTag {
 		return ""
 	}
-	return v.of(v.site, "").with(func(o *view) { o.fromBy, o.value = name, shownValue(written) }).link() + "#pages"
+	return v.withTarget(v.site, "").copyWith(func(o *view) { o.fromBy, o.value = name, shownValue(written) }).link() + "#pages"
 }
 
 // suggestions returns conditions to suggest for the filter: the values in the page's panels, new and returning.

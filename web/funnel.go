@@ -130,7 +130,7 @@ func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err er
 	if v.path != "" || v.ofEvents() || v.onlySums() {
 		return nil
 	}
-	page.Funnel = v.with(func(o *view) { o.funnel, o.onePage, o.find = true, false, "" }).link()
+	page.Funnel = v.copyWith(func(o *view) { o.funnel, o.onePage, o.find = true, false, "" }).link()
 	if len(v.app.Goals) == 0 || v.app.ofOneSite() {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err er
 	if err != nil {
 		return err
 	}
-	made := v.did("goals", "did.goals")
+	made := v.newActionList("goals", "did.goals")
 	made.From = v.source("goals", read.SQL)
 	if page.Goals = made; reason != "" {
 		made.Reason = reason
@@ -152,7 +152,7 @@ func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err er
 	for _, g := range read.Rows {
 		r := row{Name: goalName(g.Goal)}.choose(slices.Contains(v.where, g.Goal))
 		if v.app.Shared == nil || v.sharesCondition(g.Goal) {
-			r.Link = v.with(func(o *view) { o.goal, o.onePage, o.find = g.Goal, false, "" }).link()
+			r.Link = v.copyWith(func(o *view) { o.goal, o.onePage, o.find = g.Goal, false, "" }).link()
 		}
 		made.addShare(v, r, g.Visitors, g.OfVisitors)
 	}
@@ -162,7 +162,7 @@ func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err er
 // reached makes the page of a goal or a funnel.
 func (d *Dashboard) reached(ctx context.Context, v view) (_ Page, err error) {
 	page := reachedPage{frame: v.frame(), Heading: v.heading(), Range: v.rangeBar(), Chips: v.chips(), List: list{Kind: "bars tags"},
-		Back: v.with(func(o *view) { o.goal, o.funnel, o.steps = "", false, nil }).link()}
+		Back: v.copyWith(func(o *view) { o.goal, o.funnel, o.steps = "", false, nil }).link()}
 	page.Heading.Compared, page.Range.Compares = "", nil
 	if v.goal != "" {
 		err = d.goal(ctx, v, &page)
@@ -179,13 +179,13 @@ func (d *Dashboard) goal(ctx context.Context, v view, page *reachedPage) error {
 	page.Goal = goalName(v.goal)
 	page.List.Columns = v.columnsOf(sentenceCase(v.tagLabel(v.goalBy)), "visitors", "reached.reached", "of", "numbers.visitors",
 		"share", "did.of")
-	if page.Only = v.with(func(o *view) { o.goal = "" }).toggled(v.goal).link(); slices.Contains(v.where, v.goal) {
+	if page.Only = v.copyWith(func(o *view) { o.goal = "" }).toggled(v.goal).link(); slices.Contains(v.where, v.goal) {
 		page.Only = ""
 	}
 	for _, by := range v.goalsBy() {
-		page.By = append(page.By, option{v.tagLabel(by), v.with(func(o *view) { o.goalBy = by }).link(), by == v.goalBy, ""})
+		page.By = append(page.By, option{v.tagLabel(by), v.copyWith(func(o *view) { o.goalBy = by }).link(), by == v.goalBy, ""})
 	}
-	_, look := v.asks("goal")
+	_, look := v.panelReport("goal")
 	read, err := d.reader.Goals(ctx, look)
 	page.List.From = v.source("goal", read.SQL)
 	most := int64(0)
@@ -207,7 +207,7 @@ const goalRows = 400
 
 func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error {
 	path, _, _ := strings.Cut(v.link(), "?")
-	page.Form = search{Action: path, Keeps: v.keeps("step")}
+	page.Form = search{Action: path, Keeps: v.hiddenFields("step")}
 	page.Steps = make([]string, max(v.fields, len(v.steps)))
 	for i, step := range v.steps {
 		page.Steps[i] = stepText(step)
@@ -219,7 +219,7 @@ func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error
 	page.List.Columns = v.columnsOf(v.say("reached.step"), "visitors", "numbers.visitors", "share", "did.of", "lost", "reached.lost",
 		"day", "reached.one-day")
 	page.List.Columns[3].Class = "n wide"
-	_, look := v.asks("funnel")
+	_, look := v.panelReport("funnel")
 	read, err := d.reader.Funnel(ctx, look)
 	page.List.From = v.source("funnel", read.SQL)
 	for i, f := range read.Rows {

@@ -24,11 +24,11 @@ func (d *Dashboard) readTold(ctx context.Context, v *view) (err error) {
 	if v.site == "" || len(v.where) > 0 {
 		return nil
 	}
-	in := visit.Range{From: min(v.in.From, visit.LastDays(chartedDays, v.in.To).From), To: v.in.To}
-	v.told, err = d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: in})
+	in := visit.Range{From: min(v.days.From, visit.LastDays(chartedDays, v.days.To).From), To: v.days.To}
+	v.importedDays, err = d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: in})
 	if err != nil || v.since > 0 {
-		if len(v.told) > 0 {
-			v.since = min(v.since, v.told[0].Day)
+		if len(v.importedDays) > 0 {
+			v.since = min(v.since, v.importedDays[0].Day)
 		}
 		return err
 	}
@@ -45,9 +45,9 @@ func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
 	return first[0].Day, err
 }
 
-// alone fills the page of a target that was not counted here by the end of the range. The page then shows only imported
+// fillImportedOnly fills the page of a target that was not counted here by the end of the range. The page then shows only imported
 // numbers. If the target has no imported numbers either, alone only sets page.Never.
-func (d *Dashboard) alone(ctx context.Context, v view, page *targetPage) error {
+func (d *Dashboard) fillImportedOnly(ctx context.Context, v view, page *targetPage) error {
 	first, err := d.firstTold(ctx, v)
 	if page.Never, page.Alone = first == 0, first > 0; page.Never {
 		return err
@@ -81,16 +81,16 @@ func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) err
 	made := &list{ID: "told-pages", Class: "main", Title: v.say("history.pages"), Kind: "pages", From: source{SQL: told.SQL},
 		Columns: v.columnsOf(v.say("pages.page"), "pv", "numbers.visits", "hot", "numbers.views")}
 	made.Columns[2].Chosen = true
-	if v.all == "told" {
+	if v.fullPanel == "told" {
 		made.Part, made.Links = v.part(found), []option{{Label: v.say("layout.skip"), Link: page.Numbers}}
 		rows = rows[min(v.skip, found):min(v.skip+listedRows, found)]
 	} else if rows = rows[:min(firstPages, found)]; found > firstPages {
-		all := v.with(func(o *view) { o.all, o.skip = "told", 0 }).link()
+		all := v.copyWith(func(o *view) { o.fullPanel, o.skip = "told", 0 }).link()
 		made.Links = []option{{Label: v.say("parts.all", "count", found), Link: all}}
 	}
 	for _, p := range rows {
 		name := strings.TrimPrefix(visit.Shown(p.Uri), visit.Shown(v.site))
-		link := v.of(v.site, strings.TrimPrefix(p.Uri, v.site)).link()
+		link := v.withTarget(v.site, strings.TrimPrefix(p.Uri, v.site)).link()
 		made.add(v, row{Name: name, Link: link, Stored: p.Uri, Bar: bar("rank", p.Hot, rows[0].Hot)}, map[string]any{"pv": p.Pv, "hot": p.Hot})
 	}
 	if len(made.Rows) > 0 {
@@ -100,7 +100,7 @@ func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) err
 }
 
 func (v view) toldIn(in visit.Range) (t told) {
-	for _, d := range v.told {
+	for _, d := range v.importedDays {
 		if d.Day >= in.From && d.Day <= in.To {
 			t = told{t.days + 1, report.Plus(t.visitors, d.Pv), report.Plus(t.fresh, d.NewVisitors), report.Plus(t.hot, d.Hot)}
 		}
@@ -111,13 +111,13 @@ func (v view) toldIn(in visit.Range) (t told) {
 // uncounted reports whether a range has neither counted nor imported numbers. It is false for the page of all sites, which
 // does not read imports.
 func (v view) uncounted(in visit.Range) bool {
-	return v.site != "" && (v.began == 0 || in.To < v.began) && v.toldIn(in).days == 0
+	return v.site != "" && (v.countedSince == 0 || in.To < v.countedSince) && v.toldIn(in).days == 0
 }
 
 // toldBy returns the sources of the imported days in a range, and the last day of each source.
 func (v view) toldBy(in visit.Range) (sources []string, last map[string]int32) {
 	last = map[string]int32{}
-	for _, d := range v.told {
+	for _, d := range v.importedDays {
 		if d.Day >= in.From && d.Day <= in.To {
 			if last[d.Source] == 0 {
 				sources = append(sources, d.Source)
@@ -133,9 +133,9 @@ func (v view) toldUntil(source string, until int32) string {
 	return l.Say("history.until", "source", l.Of(visit.CountedBy(source)), "day", l.LongDay(until))
 }
 
-// beside adds the imported numbers t to the counted numbers n of a range of days. For more than one day, the number of
+// addTo adds the imported numbers t to the counted numbers n of a range of days. For more than one day, the number of
 // visitors is then unknown: imports do not record who visited on several days.
-func (t told) beside(n report.Numbers, days int) report.Numbers {
+func (t told) addTo(n report.Numbers, days int) report.Numbers {
 	if t.days == 0 {
 		return n
 	}
@@ -151,7 +151,7 @@ func (t told) beside(n report.Numbers, days int) report.Numbers {
 func (page *targetPage) numbers(v view, rows []report.Numbers) {
 	told := v.toldIn(v.stretch().In)
 	page.OnlySums = page.OnlySums || told.days > 0
-	rows[0] = told.beside(rows[0], v.stretch().In.Days())
+	rows[0] = told.addTo(rows[0], v.stretch().In.Days())
 	page.Tiles = v.tiles(rows)
 	told.explain(v, page.Tiles)
 }
@@ -175,8 +175,8 @@ func (t told) explain(v view, tiles []tile) {
 	}
 }
 
-// told adds imported numbers to the chart's table (c.Bars) and to the chart's drawn bars (plotted).
-func (c *chart) told(v view, plotted []draw.PlotBar) {
+// addImported adds imported numbers to the chart's table (c.Bars) and to the chart's drawn bars (plotted).
+func (c *chart) addImported(v view, plotted []draw.PlotBar) {
 	if c.ByHour || len(c.Bars) == 0 {
 		return
 	}
@@ -209,10 +209,10 @@ func (c *chart) told(v view, plotted []draw.PlotBar) {
 		if plot.Label += v.say("sentences.semicolon") + text; b.Pv+b.Hot == 0 {
 			plot.Label = b.Label + v.say("sentences.colon") + text
 		}
-		n := t.beside(report.Numbers{Uniques: b.Visitors, NewVisitors: b.NewVisitors, Pv: b.Pv, Hot: b.Hot}, in.Days())
+		n := t.addTo(report.Numbers{Uniques: b.Visitors, NewVisitors: b.NewVisitors, Pv: b.Pv, Hot: b.Hot}, in.Days())
 		b.Visitors, b.NewVisitors, b.Hot = n.Uniques, n.NewVisitors, n.Hot
 	}
-	if v.began == 0 || all.To < v.began { // the whole chart is before the first counted day
+	if v.countedSince == 0 || all.To < v.countedSince { // the whole chart is before the first counted day
 		c.Summary = ""
 	}
 }

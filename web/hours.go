@@ -17,7 +17,7 @@ func (v view) byHour() bool { _, by, _ := v.charted(); return by == hourly }
 // hours reads the bars of a day's chart by hour. On the current day, only past hours are compared.
 func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 	c := &page.Chart
-	_, look := v.asks("hours")
+	_, look := v.panelReport("hours")
 	look.N = hoursOfDay
 	read, err := d.reader.Tags(ctx, look)
 	in, _, _ := v.charted()

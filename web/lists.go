@@ -31,10 +31,10 @@ func (v view) part(rows int) (p part) {
 		p.Label = v.say("parts.of", "first", v.skip+1, "last", min(v.skip+listedRows, rows), "count", rows)
 	}
 	if v.skip > 0 {
-		p.First = v.with(func(o *view) { o.skip = 0 }).link()
+		p.First = v.copyWith(func(o *view) { o.skip = 0 }).link()
 	}
 	if v.skip+listedRows < rows {
-		p.Next = v.with(func(o *view) { o.skip += listedRows }).link()
+		p.Next = v.copyWith(func(o *view) { o.skip += listedRows }).link()
 	}
 	return p
 }
@@ -42,29 +42,29 @@ func (v view) part(rows int) (p part) {
 // toNumbers returns the link from a list of all rows to the page with numbers. It returns "" if the view is the page with
 // numbers.
 func (v view) toNumbers() string {
-	if v.all == "" {
+	if v.fullPanel == "" {
 		return ""
 	}
-	return v.with(func(o *view) { o.all = "" }).link()
+	return v.copyWith(func(o *view) { o.fullPanel = "" }).link()
 }
 
 // listed returns the rows of the list of pages, in the chosen order: all visited pages, the pages that match a search, or the
 // pages to which a source brought visitors. all is the number of these pages, at most DeepestTop + 1.
 func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[report.Page], all int, err error) {
 	n := firstPages
-	if v.all != "" {
+	if v.fullPanel != "" {
 		n = listedRows
 	}
 	end := min(v.skip+n, report.DeepestTop)
 	look := v.look()
 	switch look.N = end; {
 	case v.value != "":
-		pages, err = d.brought(ctx, v)
+		pages, err = d.readTagPages(ctx, v)
 	case v.find != "":
 		pages, err = d.reader.FindPages(ctx, look)
-	case len(v.where) > 0, v.by == byChange:
+	case len(v.where) > 0, v.sortedBy == byChange:
 		look.N = report.DeepestTop
-		if pages, err = d.reader.TopPages(ctx, look); v.by == byChange {
+		if pages, err = d.reader.TopPages(ctx, look); v.sortedBy == byChange {
 			grown := v.stretch().changes()
 			slices.SortStableFunc(pages.Rows, func(a, b report.Page) int {
 				return cmp.Compare(growth(b.UniquesCompared, b.UniquesBefore, grown), growth(a.UniquesCompared, a.UniquesBefore, grown))
@@ -94,20 +94,20 @@ func (v view) barOf(p report.Page) int64 {
 	return p.PV
 }
 
-// asks returns the name of the report for a panel's files, and the report's parameters. The name is "" if the page has no
+// panelReport returns the name of the report for a panel's files, and the report's parameters. The name is "" if the page has no
 // panel of this name.
-func (v view) asks(panel string) (name string, look report.Look) {
+func (v view) panelReport(panel string) (name string, look report.Look) {
 	look = v.look()
 	switch {
 	case v.site == "":
 		name, look = v.asksOfApp(panel)
-	case v.who:
+	case v.showsVisitors:
 		if panel == "who" {
 			name = "who-came"
 		}
 	case slices.Contains([]string{"numbers", "totals", "returns", "first-visits"}, panel):
 		name = panel
-	case panel == "chart" && !v.byHour() && len(v.told) > 0: // includes imported days and their source
+	case panel == "chart" && !v.byHour() && len(v.importedDays) > 0: // includes imported days and their source
 		name, look = "days", report.Look{App: look.App, Target: look.Target, In: v.chartLook().In, OfSite: look.OfSite, History: true}
 	case panel == "chart" && !v.byHour():
 		name, look = "chart", v.chartLook()
@@ -155,7 +155,7 @@ type source struct {
 
 // source returns the links to the files with a panel's rows. Under a shared link, these links are below the shared link.
 func (v view) source(panel, sql string) source {
-	name, look := v.asks(panel)
+	name, look := v.panelReport(panel)
 	if name == "" || v.app.Shared != nil {
 		return source{v.link("panel", panel, "format", "csv"), v.link("panel", panel, "format", "json"), sql}
 	}

@@ -17,8 +17,8 @@ type note struct {
 // noteAt returns the link to add a note to the day of the page. It returns "" if the page shows several days, or if the
 // reader may not change the app.
 func (v view) noteAt() string {
-	if of := v.app.Reader.Settings; v.in.From == v.in.To && strings.HasPrefix(of, "/settings/") {
-		return v.app.Root + of + "?day=" + visit.DayText(v.in.From) + "&site=" + url.QueryEscape(v.site) + "#notes"
+	if of := v.app.Reader.Settings; v.days.From == v.days.To && strings.HasPrefix(of, "/settings/") {
+		return v.app.Root + of + "?day=" + visit.DayText(v.days.From) + "&site=" + url.QueryEscape(v.site) + "#notes"
 	}
 	return ""
 }

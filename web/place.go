@@ -84,9 +84,9 @@ func (p Place) Languages() (all []Offered) {
 	return all
 }
 
-// leads matches links and forms in a page. A form that uses GET replaces the query of its address with its fields, so it
+// linksAndForms matches links and forms in a page. A form that uses GET replaces the query of its address with its fields, so it
 // needs a field for the language.
-var leads = regexp.MustCompile(` (?:href|action)="(/[^"#]*|\?[^"#]*)|<form (?:class="[a-z]+" )?(?:role="search" )?action="[^"]*">`)
+var linksAndForms = regexp.MustCompile(` (?:href|action)="(/[^"#]*|\?[^"#]*)|<form (?:class="[a-z]+" )?(?:role="search" )?action="[^"]*">`)
 
 // keep adds the language to the forms of a page, and to the links except those to the API and to files. If the page's address
 // does not select the language, keep adds nothing.
@@ -94,7 +94,7 @@ func (p Place) keep(body []byte) []byte {
 	if !p.Kept {
 		return body
 	}
-	return leads.ReplaceAllFunc(body, func(found []byte) []byte {
+	return linksAndForms.ReplaceAllFunc(body, func(found []byte) []byte {
 		lead := string(found)
 		if strings.HasPrefix(lead, "<form") {
 			return []byte(lead + `<input type="hidden" name="lang" value="` + p.Lang() + `">`)

@@ -123,7 +123,7 @@ func (s *Settings) speak(l *words.Language) {
 		say(&section.Title, &section.Text, &section.Lead[1])
 		for _, row := range section.Rows {
 			for j := range row.Cells {
-				if slices.Contains(ofWords, section.Columns[j]) {
+				if slices.Contains(translatedColumns, section.Columns[j]) {
 					say(&row.Cells[j])
 				}
 			}
@@ -153,8 +153,8 @@ func (s Settings) MoreOpen() bool {
 	})
 }
 
-// ofWords lists the columns whose cells are translated.
-var ofWords = []string{"Permissions", "Browser", "Counted by", Label("site"), Label("private")}
+// translatedColumns lists the columns whose cells are translated.
+var translatedColumns = []string{"Permissions", "Browser", "Counted by", Label("site"), Label("private")}
 
 func speakForms(forms []Form, say func(...*string)) {
 	for i := range forms {

@@ -72,28 +72,28 @@ func yearOf(day int32) visit.Range {
 	return visit.Range{From: day/10000*10000 + 101, To: day/10000*10000 + 1231}
 }
 
-// beside returns the view of the next range (step 1) or of the previous range (step -1). Next to a month is a month, next to
+// neighbor returns the view of the next range (step 1) or of the previous range (step -1). Next to a month is a month, next to
 // a year a year, and otherwise a range of equal length. found is false for all days, and if the range would start after today
 // or before year 1.
-func (v view) beside(step int) (next view, found bool) {
+func (v view) neighbor(step int) (next view, found bool) {
 	if v.span == "all" {
 		return v, false
 	}
-	next = v.with(func(o *view) { o.span = "" })
-	switch month, year := monthOf(v.in.From), yearOf(v.in.From); {
-	case v.span == "month" || v.in == month:
-		next.in = monthOf(visit.DayOf(visit.DateOf(month.From).AddDate(0, step, 0), time.UTC))
-	case v.span == "year" || v.in == year:
-		next.in = yearOf(visit.DayOf(visit.DateOf(year.From).AddDate(step, 0, 0), time.UTC))
+	next = v.copyWith(func(o *view) { o.span = "" })
+	switch month, year := monthOf(v.days.From), yearOf(v.days.From); {
+	case v.span == "month" || v.days == month:
+		next.days = monthOf(visit.DayOf(visit.DateOf(month.From).AddDate(0, step, 0), time.UTC))
+	case v.span == "year" || v.days == year:
+		next.days = yearOf(visit.DayOf(visit.DateOf(year.From).AddDate(step, 0, 0), time.UTC))
 	default:
-		next.in = v.in.Earlier(-step * v.in.Days())
+		next.days = v.days.Earlier(-step * v.days.Days())
 	}
-	if next.in.From > v.app.Today || next.in.From < firstDay {
+	if next.days.From > v.app.Today || next.days.From < firstDay {
 		return v, false
 	}
-	next.in.To = min(next.in.To, v.app.Today)
+	next.days.To = min(next.days.To, v.app.Today)
 	for _, span := range spans {
-		if span.upTo(v.app.Today) == next.in {
+		if span.upTo(v.app.Today) == next.days {
 			next.span = span.name
 			break
 		}
@@ -113,11 +113,11 @@ func (v view) daysBefore() int {
 	case "none":
 		return 0
 	case "right":
-		return v.in.Days()
+		return v.days.Days()
 	case "year":
 		week = 364
 	}
-	return (v.in.Days() + week - 1) / week * week
+	return (v.days.Days() + week - 1) / week * week
 }
 
 // By default, a range of up to mostDayBars days has a bar for each day. A range of up to mostWeekBars weeks has a bar for
@@ -143,7 +143,7 @@ func (v view) charted() (in visit.Range, period string, may []string) {
 		return in, periods[0], may
 	}
 	if days < fewDays {
-		return v.counted().of(visit.LastDays(chartedDays, in.To), 0).In, periods[0], may
+		return v.counted().clip(visit.LastDays(chartedDays, in.To), 0).In, periods[0], may
 	}
 	if days <= 4*mostDayBars {
 		may = append(may, periods[0])

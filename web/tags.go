@@ -23,14 +23,14 @@ func (v view) titleOf(name string) string {
 
 // tagLabel returns the name of a tag or a condition, for use in a sentence or next to a value.
 func (v view) tagLabel(name string) string {
-	if slices.Contains(tag.Names, name) || slices.Contains(named, name) {
+	if slices.Contains(tag.Names, name) || slices.Contains(untaggedLabels, name) {
 		return v.say("tags." + name)
 	}
 	return name
 }
 
-// named are the conditions and splits that have a translated name but are not built-in tags.
-var named = []string{byDay, "page", "event", "new", "returning"}
+// untaggedLabels are the conditions and splits that have a translated name but are not built-in tags.
+var untaggedLabels = []string{byDay, "page", "event", "new", "returning"}
 
 // readTags reads the names of the app's tags, by panel.
 func (d *Dashboard) readTags(ctx context.Context, app *App) error {
@@ -99,7 +99,7 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []*list, err 
 		return nil, nil
 	}
 	for _, panel := range []string{"from", "with"} {
-		if len(v.tags(panel)) == 0 || v.all != "" && v.all != panel {
+		if len(v.tags(panel)) == 0 || v.fullPanel != "" && v.fullPanel != panel {
 			continue
 		}
 		made := &list{ID: panel, Kind: "bars tags"}
@@ -114,9 +114,9 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []*list, err 
 func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 	chosen, look := v.tag(p.ID), v.look()
 	p.Title = v.titleOf(chosen)
-	first := v.with(func(o *view) { o.skip = 0 })
+	first := v.copyWith(func(o *view) { o.skip = 0 })
 	for _, tag := range v.tags(p.ID) {
-		link := first.with(func(o *view) { *map[string]*string{"from": &o.fromBy, "with": &o.withBy}[p.ID], o.value = tag, "" }).link()
+		link := first.copyWith(func(o *view) { *map[string]*string{"from": &o.fromBy, "with": &o.withBy}[p.ID], o.value = tag, "" }).link()
 		if tag != chosen {
 			p.By = append(p.By, option{v.titleOf(tag), link + "#" + p.ID, false, ""})
 		}
@@ -142,13 +142,13 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 		most = max(most, values[0].Pv)
 	}
 	compared := look.Before > 0 && none.Since > 0 && none.Since <= look.Compared.Earlier(look.Before).From
-	if v.by == byChange {
+	if v.sortedBy == byChange {
 		slices.SortStableFunc(values, func(a, b report.TagValue) int {
 			return cmp.Compare(growth(b.PvCompared, b.PvBefore, compared), growth(a.PvCompared, a.PvBefore, compared))
 		})
 	}
 	rows := v.withNone(chosen, values, none)
-	if all := len(rows); v.all != "" {
+	if all := len(rows); v.fullPanel != "" {
 		p.Part = v.part(all)
 		rows = rows[min(v.skip, all):min(v.skip+listedRows, all)]
 	} else if all > firstTags {
@@ -158,7 +158,7 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 			label = v.say("parts.all-or-more", "count", report.DeepestTop)
 		}
 		if v.site != "" {
-			link := v.with(func(o *view) { o.all, o.find, o.value = p.ID, "", "" }).link()
+			link := v.copyWith(func(o *view) { o.fullPanel, o.find, o.value = p.ID, "", "" }).link()
 			p.Links = []option{{Label: label, Link: link}}
 		}
 	}
@@ -195,7 +195,7 @@ func (v view) withNone(name string, values []report.TagValue, none report.TagVal
 	}
 	at := len(values)
 	if fewer := slices.IndexFunc(values, func(t report.TagValue) bool { return t.Pv < none.Pv }); fewer >= 0 &&
-		name == tag.Source && v.by != byChange && v.all == "" {
+		name == tag.Source && v.sortedBy != byChange && v.fullPanel == "" {
 		at = fewer
 	}
 	return slices.Insert(slices.Clone(values), at, none)
@@ -221,10 +221,10 @@ func (v view) leadsToPages(name string) bool {
 	return v.app.Shared == nil && tag.IsOfPages(name)
 }
 
-// brought reads the pages of a site to which a source or campaign brought visitors. A page that is only counted in a sum of
+// readTagPages reads the pages of a site to which a source or campaign brought visitors. A page that is only counted in a sum of
 // pages is not listed separately.
-func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[report.Page], err error) {
-	_, look := v.asks("tag-pages")
+func (d *Dashboard) readTagPages(ctx context.Context, v view) (pages report.Panel[report.Page], err error) {
+	_, look := v.panelReport("tag-pages")
 	read, err := d.reader.TagPages(ctx, look)
 	pages.SQL = read.SQL
 	for _, p := range read.Rows {

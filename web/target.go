@@ -15,7 +15,7 @@ import (
 
 type targetPage struct {
 	frame
-	done
+	actionPanels
 	Heading     heading
 	Range       rangeBar
 	Nobody      bool   // no visit in the range
@@ -93,20 +93,20 @@ type option struct {
 // never counted.
 func (v view) outside() string {
 	switch {
-	case v.known > v.app.Today || v.known > 0 && v.stretch().In == none:
+	case v.taggedSince > v.app.Today || v.taggedSince > 0 && v.stretch().In == none:
 		return v.keepMore()
 	case v.stretch().In != none && v.uncounted(v.stretch().In):
 		return v.say("history.none")
 	case v.since == 0 || v.stretch().In != none:
 		return ""
-	case v.in.From > v.app.Today:
+	case v.days.From > v.app.Today:
 		return v.say("target.not-yet")
 	}
 	return v.say("target.began", "day", v.app.words().LongDay(v.since))
 }
 
 func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error) {
-	asked := v.with(func(o *view) { o.skip = 0 })
+	asked := v.copyWith(func(o *view) { o.skip = 0 })
 	page := &targetPage{
 		frame: v.frame(), Heading: v.heading(), Range: asked.rangeBar(), IsSite: v.path == "",
 		OfEvents: v.ofEvents(), Nobody: true, Never: v.since == 0, Outside: sentence(v.app.words(), v.outside()), Numbers: asked.toNumbers(),
@@ -117,12 +117,12 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	if v.path != "" && !v.ofEvents() {
 		page.Only = v.toggled(pageCondition(v.path)).link()
 	} else if !page.Never && !v.ofEvents() {
-		page.Range.Filter = &search{Action: action, Keeps: asked.keeps()}
+		page.Range.Filter = &search{Action: action, Keeps: asked.hiddenFields()}
 	}
 	if page.Never || page.Outside != "" {
 		return page, nil
 	}
-	if v.all == "told" {
+	if v.fullPanel == "told" {
 		return page, d.toldPages(ctx, v, page)
 	}
 	numbers, err := d.reader.Numbers(ctx, v.look())
@@ -130,16 +130,16 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		return nil, err
 	}
 	page.NumbersFrom = v.source("numbers", numbers.SQL)
-	if len(numbers.Rows) == 0 || v.site != "" && v.stretch().In.To < v.began {
-		return page, d.alone(ctx, v, page)
+	if len(numbers.Rows) == 0 || v.site != "" && v.stretch().In.To < v.countedSince {
+		return page, d.fillImportedOnly(ctx, v, page)
 	}
 	if err := d.head(ctx, v, &page.Heading); err != nil {
 		return nil, err
 	}
-	if v.all == "pages" {
+	if v.fullPanel == "pages" {
 		return page, d.pages(ctx, v, page)
 	}
-	if page.Tags, err = d.tagPanels(ctx, v); v.all != "" || err != nil {
+	if page.Tags, err = d.tagPanels(ctx, v); v.fullPanel != "" || err != nil {
 		return page, err
 	}
 	page.Range.Hint = suggestions(page.Tags)
@@ -149,7 +149,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		page.InPages = v.app.Root + "/embed?app=" + v.app.Name
 	}
 	if v.app.Names && !v.ofEvents() {
-		page.Who = v.with(func(o *view) { o.who, o.find, o.value, o.where = true, "", "", nil }).link()
+		page.Who = v.copyWith(func(o *view) { o.showsVisitors, o.find, o.value, o.where = true, "", "", nil }).link()
 	}
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
 	parts := []func(context.Context, view, *targetPage) error{d.chart, d.toldPages, d.events, d.goals, d.pages, d.onePage, d.visitors}
@@ -194,17 +194,17 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 		p.Find = v.pageSearch()
 	}
 	p.From = v.source(panel, found.SQL)
-	switch first, label := v.with(func(o *view) { o.skip = 0 }), ""; {
-	case v.all != "":
+	switch first, label := v.copyWith(func(o *view) { o.skip = 0 }), ""; {
+	case v.fullPanel != "":
 		p.Part, p.Links = v.part(all), []option{{Label: v.say("layout.skip"), Link: first.toNumbers()}}
 	case all > report.DeepestTop:
 		label = v.say("parts.all-more", "count", report.DeepestTop)
 		fallthrough
 	case all > firstPages:
 		label = cmp.Or(label, v.say("parts.all", "count", all))
-		p.Links = []option{{Label: label, Link: v.with(func(o *view) { o.all = "pages" }).link()}}
+		p.Links = []option{{Label: label, Link: v.copyWith(func(o *view) { o.fullPanel = "pages" }).link()}}
 	}
-	if brings := v.brings(); brings != "" {
+	if brings := v.linkToBroughtPages(); brings != "" {
 		p.Notes = append(p.Notes, l.HTML("pages.brings", "pages", brings))
 	}
 	most := int64(0) // the longest bar in the list is full
@@ -226,9 +226,9 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 // pageSearch returns the form that searches pages by a part of their path or title.
 func (v view) pageSearch() *search {
 	action, _, _ := strings.Cut(v.link(), "?")
-	form := &search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip", "value")}
+	form := &search{Part: v.find, Action: action, Keeps: v.hiddenFields("find", "skip", "value")}
 	if v.find != "" || v.value != "" {
-		form.All = v.with(func(o *view) { o.skip, o.find, o.value = 0, "", "" }).link()
+		form.All = v.copyWith(func(o *view) { o.skip, o.find, o.value = 0, "", "" }).link()
 	}
 	return form
 }
@@ -242,7 +242,7 @@ func (v view) pageRow(p report.Page, most int64) (_ row, shown bool) {
 		}
 		path = "/" + path
 	}
-	link := v.of(site, path).with(func(o *view) { o.by = orders[0] })
+	link := v.withTarget(site, path).copyWith(func(o *view) { o.sortedBy = orders[0] })
 	if len(v.where) > 0 {
 		link = v.toggled(pageCondition(path))
 	}

@@ -63,36 +63,36 @@ type view struct {
 	site string // "": all sites of the app
 	path string // path of a page, with a slash in front; "": the view is about the site
 
-	span    string      // name of the range; "": typed days
-	in      visit.Range // days of the range; if span is "all", all days up to today
-	since   int32       // first day with counted or imported numbers; 0: none, or not read
-	began   int32       // first day counted by Footfall; 0: none
-	minute  int32       // first counted minute of the day v.began; -1: unknown, or the range does not include that day
-	compare string
-	chart   string // numbers in the chart: visitors or views
-	period  string // period of the chart's bars; "": depends on the range
-	by      string // order of pages: a number or the change. Tag values are also sorted by change.
-	more    bool   // lists show all columns
-	sort    string // order of sites
-	find    string // part of paths or titles to search pages for; "": none
-	who     bool   // shows the list of visitors
-	after   string // position in the list of visitors; "": start
-	all     string // panel whose rows are all shown; "": none
-	skip    int    // rows to skip in a list
-	fromBy  string // tag of the panel "from"
-	withBy  string // tag of the panel "with"
-	goal    string // goal whose page is shown; "": none
-	goalBy  string // split of the goal's numbers: day, or a tag
-	funnel  bool   // shows the funnel
-	steps   []string
-	fields  int    // number of input fields for the steps
-	onePage bool   // shows how many visitors saw only one page
-	value   string // value of the tag fromBy; lists only pages to which this value brought visitors; "": all pages
+	span          string      // name of the range; "": typed days
+	days          visit.Range // days of the range; if span is "all", all days up to today
+	since         int32       // first day with counted or imported numbers; 0: none, or not read
+	countedSince  int32       // first day counted by Footfall; 0: none
+	minute        int32       // first counted minute of the day v.began; -1: unknown, or the range does not include that day
+	compare       string
+	chart         string // numbers in the chart: visitors or views
+	period        string // period of the chart's bars; "": depends on the range
+	sortedBy      string // order of pages: a number or the change. Tag values are also sorted by change.
+	more          bool   // lists show all columns
+	sort          string // order of sites
+	find          string // part of paths or titles to search pages for; "": none
+	showsVisitors bool   // shows the list of visitors
+	after         string // position in the list of visitors; "": start
+	fullPanel     string // panel whose rows are all shown; "": none
+	skip          int    // rows to skip in a list
+	fromBy        string // tag of the panel "from"
+	withBy        string // tag of the panel "with"
+	goal          string // goal whose page is shown; "": none
+	goalBy        string // split of the goal's numbers: day, or a tag
+	funnel        bool   // shows the funnel
+	steps         []string
+	fields        int    // number of input fields for the steps
+	onePage       bool   // shows how many visitors saw only one page
+	value         string // value of the tag fromBy; lists only pages to which this value brought visitors; "": all pages
 
-	told   []report.HistoryDay // imported days
-	where  []string            // conditions that filter the visitors; none: all visitors
-	known  int32               // first day from which the tags of all visitors are recorded; 0: on all days
-	erased int64               // days of erased visitors, which are not in the numbers
+	importedDays []report.HistoryDay // imported days
+	where        []string            // conditions that filter the visitors; none: all visitors
+	taggedSince  int32               // first day from which the tags of all visitors are recorded; 0: on all days
+	erased       int64               // days of erased visitors, which are not in the numbers
 
 	filtered *report.Filtered // the filtered numbers; nil: the view has no filter, or they are not read
 }
@@ -114,13 +114,13 @@ var (
 
 // usualView returns the view that a site opens with. The site "" means all sites of the app.
 func usualView(a App, site string) view {
-	return view{app: a, site: site, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}
+	return view{app: a, site: site, span: usualSpan, compare: compares[0], chart: charts[0], sortedBy: orders[0], sort: sorts[0]}
 }
 
 // readWho reads whether the list of visitors is requested, and the position in this list. It fails if the reader may not see
 // single visitors.
 func (v *view) readWho(q url.Values) error {
-	if v.who = q.Has("who") && v.site != ""; !v.who {
+	if v.showsVisitors = q.Has("who") && v.site != ""; !v.showsVisitors {
 		return nil
 	}
 	if v.after = q.Get("after"); !v.app.Names {
@@ -148,7 +148,7 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 		of   []string
 		into *string
 	}{
-		{"compare", compares, &v.compare}, {"chart", charts, &v.chart}, {"by", orders, &v.by}, {"sort", sorts, &v.sort},
+		{"compare", compares, &v.compare}, {"chart", charts, &v.chart}, {"by", orders, &v.sortedBy}, {"sort", sorts, &v.sort},
 		{"from_by", app.tags["from"], &v.fromBy}, {"with_by", app.tags["with"], &v.withBy},
 	} {
 		if len(choice.of) == 0 {
@@ -176,12 +176,13 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 		}
 	}
 	if q.Has("all") && site != "" {
-		v.all = cmp.Or(q.Get("all"), "pages")
+		v.fullPanel = cmp.Or(q.Get("all"), "pages")
 	}
-	if pages := v.all == "pages" || v.all == "told"; pages && v.path != "" || v.all != "" && !pages && len(v.tags(v.all)) == 0 {
-		v.all = ""
+	if pages := v.fullPanel == "pages" || v.fullPanel == "told"; pages && v.path != "" ||
+		v.fullPanel != "" && !pages && len(v.tags(v.fullPanel)) == 0 {
+		v.fullPanel = ""
 	}
-	if skip := q.Get("skip"); skip != "" && (v.all != "" || site == "") {
+	if skip := q.Get("skip"); skip != "" && (v.fullPanel != "" || site == "") {
 		if v.skip, err = strconv.Atoi(skip); err != nil || v.skip < 0 || v.skip > report.DeepestTop {
 			return v, visit.Errorf(visit.Invalid, "skip", "%.64q is not a number of rows: write one from 0 to %d", skip, report.DeepestTop)
 		}
@@ -189,7 +190,7 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	if v.period = q.Get("period"); v.period != "" && !slices.Contains(periods, v.period) {
 		return v, visit.Errorf(visit.Invalid, "period", "%.64q is not possible: use %s", v.period, strings.Join(periods, ", "))
 	}
-	v.span, v.in, err = readSpan(q.Get("range"), q.Get("from"), q.Get("to"), app.Today)
+	v.span, v.days, err = readSpan(q.Get("range"), q.Get("from"), q.Get("to"), app.Today)
 	if v.span == "all" {
 		v.compare = "none"
 	}
@@ -250,20 +251,21 @@ func (v view) address() string {
 }
 
 // stretch returns the part of the range that can be shown.
-func (v view) stretch() stretch { return v.counted().of(v.in, v.daysBefore()) }
+func (v view) stretch() stretch { return v.counted().clip(v.days, v.daysBefore()) }
 
 // counted returns the days that can be shown. Under a filter, they start with the first day on which the tags of all visitors
 // are recorded.
-func (v view) counted() counted {
-	return counted{v.since, max(v.since, dayAfter(cmp.Or(v.began, v.app.Today))), v.app.Today}
+func (v view) counted() countedDays {
+	return countedDays{v.since, max(v.since, dayAfter(cmp.Or(v.countedSince, v.app.Today))), v.app.Today}
 }
 
 // look returns the report parameters of the view.
 func (v view) look() report.Look {
 	shared, s := v.app.Shared, v.stretch()
-	look := report.Look{App: v.app.Name, Target: v.target(), In: v.in, By: v.by, Find: v.find, OfSite: shared != nil && shared.Site != "",
+	look := report.Look{App: v.app.Name, Target: v.target(), In: v.days, By: v.sortedBy, Find: v.find,
+		OfSite:   shared != nil && shared.Site != "",
 		Filtered: v.filtered}
-	if v.by == byChange || len(v.where) > 0 {
+	if v.sortedBy == byChange || len(v.where) > 0 {
 		look.By = "pv"
 	}
 	if s.In != none {
@@ -282,7 +284,7 @@ func (v view) look() report.Look {
 // depend on the view's first day.
 func (v view) sitesLook() report.Look {
 	look, back := v.look(), v.daysBefore()
-	if over := countedFrom(firstDay, v.app.Today).of(v.in, back).Over; back > 0 && over != none {
+	if over := countedFrom(firstDay, v.app.Today).clip(v.days, back).Over; back > 0 && over != none {
 		look.Before, look.Compared = back, over
 	}
 	return look
@@ -310,23 +312,23 @@ func (v view) link(more ...string) string {
 	if v.span != "" {
 		put("range", v.span, usualSpan)
 	} else {
-		put("from", visit.DayText(v.in.From), "")
-		put("to", visit.DayText(v.in.To), "")
+		put("from", visit.DayText(v.days.From), "")
+		put("to", visit.DayText(v.days.To), "")
 	}
 	put("compare", v.compare, compares[0])
 	put("chart", v.chart, charts[0])
 	put("period", v.period, "")
-	put("by", v.by, orders[0])
+	put("by", v.sortedBy, orders[0])
 	if v.more {
 		put("columns", "more", "")
 	}
 	put("sort", v.sort, sorts[0])
 	put("find", v.find, "")
 	put("after", v.after, "")
-	if v.all == "pages" {
+	if v.fullPanel == "pages" {
 		query = append(query, "all")
 	} else {
-		put("all", v.all, "")
+		put("all", v.fullPanel, "")
 	}
 	put("from_by", v.fromBy, v.app.usualTag("from"))
 	put("with_by", v.withBy, v.app.usualTag("with"))
@@ -353,7 +355,7 @@ func (v view) flags() (flags []string) {
 	for _, flag := range []struct {
 		name string
 		is   bool
-	}{{"who", v.who}, {"funnel", v.funnel}, {"one", v.onePage}} {
+	}{{"who", v.showsVisitors}, {"funnel", v.funnel}, {"one", v.onePage}} {
 		if flag.is {
 			flags = append(flags, flag.name)
 		}
@@ -361,23 +363,23 @@ func (v view) flags() (flags []string) {
 	return flags
 }
 
-func (v view) with(change func(*view)) view {
+func (v view) copyWith(change func(*view)) view {
 	change(&v)
 	return v
 }
 
-// of returns the view of another site or page in the same range, without the filter. If path is "", the view is about the
+// withTarget returns the view of another site or page in the same range, without the filter. If path is "", the view is about the
 // site.
-func (v view) of(site, path string) view {
-	return v.with(func(o *view) {
-		o.site, o.path, o.find, o.who, o.after, o.all, o.skip, o.value = site, path, "", false, "", "", 0, ""
-		o.where, o.known, o.erased, o.goal, o.funnel, o.steps, o.onePage = nil, 0, 0, "", false, nil, false
+func (v view) withTarget(site, path string) view {
+	return v.copyWith(func(o *view) {
+		o.site, o.path, o.find, o.showsVisitors, o.after, o.fullPanel, o.skip, o.value = site, path, "", false, "", "", 0, ""
+		o.where, o.taggedSince, o.erased, o.goal, o.funnel, o.steps, o.onePage = nil, 0, 0, "", false, nil, false
 	})
 }
 
-// keeps returns the hidden fields of a form. They repeat the view's query parameters, without the parameters named in but:
+// hiddenFields returns the hidden fields of a form. They repeat the view's query parameters, without the parameters named in but:
 // the form sets those itself.
-func (v view) keeps(but ...string) (fields [][2]string) {
+func (v view) hiddenFields(but ...string) (fields [][2]string) {
 	at, _ := url.Parse(v.link()) // always valid
 	query := at.Query()
 	for _, name := range slices.Sorted(maps.Keys(query)) {

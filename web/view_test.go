@@ -24,7 +24,7 @@ func viewOf(t *testing.T, site, query string) view {
 	require.NoError(t, err)
 	v, err := newView(blog, site, q)
 	require.NoError(t, err, query)
-	v.since, v.began = 20100101, 20091231
+	v.since, v.countedSince = 20100101, 20091231
 	return v
 }
 
@@ -53,12 +53,12 @@ func TestRangesAndTheirNeighbours(t *testing.T) {
 		{"range=30d&compare=none", "20261024 20261122", "", "?from=2026-09-24&to=2026-10-23&compare=none", ""},
 	} {
 		v := viewOf(t, "", c.query)
-		assert.Equal(t, c.in, days(v.in), c.query)
+		assert.Equal(t, c.in, days(v.days), c.query)
 		before := ""
 		if back := v.daysBefore(); back > 0 {
-			before = days(v.in.Earlier(back))
+			before = days(v.days.Earlier(back))
 			if v.compare != "right" {
-				assert.Equal(t, visit.DateOf(v.in.From).Weekday(), visit.DateOf(v.in.Earlier(back).From).Weekday(), c.query)
+				assert.Equal(t, visit.DateOf(v.days.From).Weekday(), visit.DateOf(v.days.Earlier(back).From).Weekday(), c.query)
 			}
 		}
 		assert.Equal(t, c.before, before, c.query)
@@ -167,14 +167,14 @@ func TestChartsAreJudgedByWholePeriods(t *testing.T) {
 	t.Parallel()
 	week := []report.Period{{FirstDay: 20261107, LastDay: 20261108}, {FirstDay: 20261109, LastDay: 20261115, Visitors: 1},
 		{FirstDay: 20261116, LastDay: 20261122}}
-	assert.Equal(t, week[:2], wholeOnes(week, "week", counted{today: 20261122}), "one alone tells nothing")
-	assert.Equal(t, week[1:], wholeOnes(week, "week", counted{today: 20261123}))
+	assert.Equal(t, week[:2], wholeOnes(week, "week", countedDays{today: 20261122}), "one alone tells nothing")
+	assert.Equal(t, week[1:], wholeOnes(week, "week", countedDays{today: 20261123}))
 	first := []report.Period{{FirstDay: 20261120, LastDay: 20261120}, {FirstDay: 20261121, LastDay: 20261121},
 		{FirstDay: 20261122, LastDay: 20261122, Visitors: 1}}
-	assert.Equal(t, first[:2], wholeOnes(first, "day", counted{today: 20261122}), "today is in no average")
+	assert.Equal(t, first[:2], wholeOnes(first, "day", countedDays{today: 20261122}), "today is in no average")
 	month := []report.Period{{FirstDay: 20260901, LastDay: 20260930, Visitors: 1}, {FirstDay: 20261001, LastDay: 20261031},
 		{FirstDay: 20261101, LastDay: 20261122}}
-	assert.Equal(t, month[:2], wholeOnes(month, "month", counted{today: 20261122}))
+	assert.Equal(t, month[:2], wholeOnes(month, "month", countedDays{today: 20261122}))
 }
 
 // Counted pages have a link, unless they are a sum of several pages.
@@ -217,7 +217,7 @@ func TestChartsAreSummedUp(t *testing.T) {
 		"2 visitors a day on average. Most: Mon 2 November 2026 (4); fewest: Sun 1 November 2026 (0). No visitors in the " +
 			"first half.": bars(0, 4),
 	} {
-		assert.Equal(t, want, strings.ReplaceAll(chartSummary(words.English(), of, "day", counted{today: 20261122}), "\u202f", " "))
+		assert.Equal(t, want, strings.ReplaceAll(chartSummary(words.English(), of, "day", countedDays{today: 20261122}), "\u202f", " "))
 	}
 	for want, of := range map[string][]report.Period{
 		"1 visitor so far.":                                bars(1),
@@ -227,6 +227,6 @@ func TestChartsAreSummedUp(t *testing.T) {
 			1),
 	} {
 		last := of[len(of)-1].LastDay
-		assert.Equal(t, want, chartSummary(words.English(), of, "day", counted{today: last}), "today is in no average")
+		assert.Equal(t, want, chartSummary(words.English(), of, "day", countedDays{today: last}), "today is in no average")
 	}
 }

@@ -129,15 +129,15 @@ type crumb struct{ Name, Stored, Link string }
 func render(name string, data interface{ place() Place }) Page {
 	var out bytes.Buffer
 	p := data.place()
-	if err := in(p.words())[name].Execute(&out, data); err != nil {
+	if err := loadTemplates(p.words())[name].Execute(&out, data); err != nil {
 		panic(err)
 	}
 	return Page{Type: "text/html; charset=utf-8", Body: p.keep(out.Bytes()), Language: p.words().Tag}
 }
 
-// in returns the page templates in a language. It parses the templates when the first page is made, so that commands without
+// loadTemplates returns the page templates in a language. It parses the templates when the first page is made, so that commands without
 // pages start faster. It panics if a template does not parse, which fails every test.
-func in(l *words.Language) map[string]*template.Template {
+func loadTemplates(l *words.Language) map[string]*template.Template {
 	if made, is := translated.Load(l); is {
 		return made.(map[string]*template.Template)
 	}
@@ -153,11 +153,11 @@ func in(l *words.Language) map[string]*template.Template {
 			if file != "layout" {
 				part = page.New(file + ".html")
 			}
-			template.Must(part.Parse(still.ReplaceAllStringFunc(string(text), func(call string) string {
-				if key := still.FindStringSubmatch(call); key[1] == "t" {
+			template.Must(part.Parse(fixedText.ReplaceAllStringFunc(string(text), func(call string) string {
+				if key := fixedText.FindStringSubmatch(call); key[1] == "t" {
 					return template.HTMLEscapeString(l.Say(key[2]))
 				}
-				return string(l.HTML(still.FindStringSubmatch(call)[2]))
+				return string(l.HTML(fixedText.FindStringSubmatch(call)[2]))
 			})))
 		}
 		pages[name] = page
@@ -166,9 +166,9 @@ func in(l *words.Language) map[string]*template.Template {
 	return pages
 }
 
-// still matches a template's calls for texts without placeholders. in replaces these calls by the texts before it parses a
+// fixedText matches a template's calls for texts without placeholders. in replaces these calls by the texts before it parses a
 // template.
-var still = regexp.MustCompile(`\{\{(th?) "([a-z0-9.-]+)"\}\}`)
+var fixedText = regexp.MustCompile(`\{\{(th?) "([a-z0-9.-]+)"\}\}`)
 
 var translated sync.Map // the results of in, by language
 
@@ -220,7 +220,7 @@ func (d *Dashboard) Asked(
 	if fault := v.outside(); fault != "" {
 		return kind, look, "", visit.Errorf(visit.Invalid, "range", "%s", fault)
 	}
-	name, look := v.asks(q.Get("panel"))
+	name, look := v.panelReport(q.Get("panel"))
 	if name == "" {
 		return kind, look, "", visit.Errorf(visit.Invalid, "panel", "%.64q is not a panel of this page", q.Get("panel"))
 	}
@@ -249,8 +249,8 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 	if v.since, err = d.reader.FirstDay(ctx, app.Name, site); err != nil {
 		return v, err
 	}
-	if v.began = v.since; v.began > 0 && v.in.From <= v.began && v.began <= v.in.To {
-		if v.minute, err = d.reader.FirstMinute(ctx, app.Name, site, v.began); err != nil {
+	if v.countedSince = v.since; v.countedSince > 0 && v.days.From <= v.countedSince && v.countedSince <= v.days.To {
+		if v.minute, err = d.reader.FirstMinute(ctx, app.Name, site, v.countedSince); err != nil {
 			return v, err
 		}
 	}
@@ -266,7 +266,7 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 		return Page{}, err
 	}
 	switch {
-	case v.who:
+	case v.showsVisitors:
 		return d.who(ctx, v)
 	case v.goal != "" || v.funnel:
 		return d.reached(ctx, v)

@@ -43,7 +43,7 @@ func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	first := v.with(func(o *view) { o.after = "" })
+	first := v.copyWith(func(o *view) { o.after = "" })
 	source := first.source("who", came.SQL)
 	begins := v.look().In.From
 	// The first day of the page, not of the site: the site's first day would reveal how long visitors of other pages are kept.
@@ -57,7 +57,7 @@ func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
 		return Page{}, err
 	}
 	page := whoPage{frame: v.frame(), Heading: v.heading(), Range: first.rangeBar(), Source: source, Gone: !began.Kept,
-		Back: v.with(func(o *view) { o.who, o.after = false, "" }).link()}
+		Back: v.copyWith(func(o *view) { o.showsVisitors, o.after = false, "" }).link()}
 	page.Heading.Compared, page.Range.Compares = "", nil
 	if page.Nobody = "who.nobody"; v.after != "" {
 		page.Nobody += "-more"
@@ -74,7 +74,7 @@ func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
 	}
 	if n := len(came.Rows); n == whoRows {
 		last := came.Rows[n-1]
-		page.More = first.with(func(o *view) { o.after = strconv.Itoa(int(last.Day)) + "," + last.Visitor.String() }).link()
+		page.More = first.copyWith(func(o *view) { o.after = strconv.Itoa(int(last.Day)) + "," + last.Visitor.String() }).link()
 	}
 	return render("who", page), nil
 }

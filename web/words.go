@@ -104,7 +104,7 @@ func barName(l *words.Language, p report.Period, by string) string {
 
 // wholeOnes returns the periods that the chart's summary uses: complete periods after the first counted day and before today.
 // Weeks and months that the range cuts are left out, unless fewer than two periods or no visitors would remain.
-func wholeOnes(bars []report.Period, by string, c counted) []report.Period {
+func wholeOnes(bars []report.Period, by string, c countedDays) []report.Period {
 	over := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool { return p.LastDay >= c.today || p.FirstDay < c.whole })
 	whole := slices.DeleteFunc(slices.Clone(over), func(p report.Period) bool {
 		in := visit.Range{From: p.FirstDay, To: p.LastDay}
@@ -117,7 +117,7 @@ func wholeOnes(bars []report.Period, by string, c counted) []report.Period {
 }
 
 // chartSummary describes a chart: its maximum, minimum and trend.
-func chartSummary(l *words.Language, all []report.Period, by string, c counted) string {
+func chartSummary(l *words.Language, all []report.Period, by string, c countedDays) string {
 	if len(all) == 0 {
 		return l.Say("chart.nothing")
 	}

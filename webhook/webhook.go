@@ -100,7 +100,7 @@ func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *Queri
 // deliver makes a call and stores the result. If the result cannot be stored, the call is repeated.
 func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 	status, failed := s.call(ctx, w)
-	answer := time.Now().UTC().Format("2006-01-02 15:04:05 UTC: ") + said(status, failed)
+	answer := time.Now().UTC().Format("2006-01-02 15:04:05 UTC: ") + resultText(status, failed)
 	err := s.write(ctx, func(ctx context.Context, q *Queries) error {
 		if failed == nil {
 			return q.WebhookTaken(ctx, WebhookTakenParams{ID: w.ID, Body: w.Body, Answer: answer})
@@ -125,8 +125,8 @@ func detailed(err error) error {
 	return err
 }
 
-// said describes the result of a call. It replaces unprintable characters, because receivers can write anything.
-func said(status int, failed error) string {
+// resultText describes the result of a call. It replaces unprintable characters, because receivers can write anything.
+func resultText(status int, failed error) string {
 	if failed == nil {
 		return fmt.Sprintf("accepted (%d)", status)
 	}
@@ -148,7 +148,7 @@ func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, pr
 		if of, is := errors.AsType[*visit.Error](err); is {
 			return visit.Textf("The test call was not accepted: %v.", of)
 		}
-		return visit.Textf("The test call was not accepted: %s.", said(status, err))
+		return visit.Textf("The test call was not accepted: %s.", resultText(status, err))
 	}
 	return visit.Textf("The test call was accepted (%d).", status)
 }
@@ -214,8 +214,8 @@ func checkPublic(address string) error {
 	return err
 }
 
-// special are networks that are not public, or that lead to other addresses. Package netip does not recognize them.
-var special = []netip.Prefix{
+// specialNetworks are networks that are not public, or that lead to other addresses. Package netip does not recognize them.
+var specialNetworks = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), // reserved
 	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), // Teredo, 6to4: contain IPv4 addresses
@@ -225,7 +225,7 @@ var special = []netip.Prefix{
 func isPublic(a netip.Addr) bool {
 	a = a.Unmap()
 	return a.IsGlobalUnicast() && !a.IsPrivate() && (a.Is4() || a.As16()[0]>>5 == 1) &&
-		!slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
+		!slices.ContainsFunc(specialNetworks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // CheckURL checks the URL of a webhook.

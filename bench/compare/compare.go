@@ -174,19 +174,19 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 	}, nil
 }
 
-// standing is the content of a contender's tables after a run.
-type standing struct {
+// storedNumbers is the content of a contender's tables after a run.
+type storedNumbers struct {
 	sums     map[string]load.Sums            // by uri
 	ranks    map[string]map[netip.Addr]int64 // by uri and visitor
 	unproven int64                           // sums that contradict the contender's own rows
 }
 
-func newStanding() standing {
-	return standing{sums: map[string]load.Sums{}, ranks: map[string]map[netip.Addr]int64{}}
+func newStanding() storedNumbers {
+	return storedNumbers{sums: map[string]load.Sums{}, ranks: map[string]map[netip.Addr]int64{}}
 }
 
 // came adds a visitor to a target.
-func (s standing) came(uri string, visitor netip.Addr, rank int64) {
+func (s storedNumbers) came(uri string, visitor netip.Addr, rank int64) {
 	if s.ranks[uri] == nil {
 		s.ranks[uri] = map[netip.Addr]int64{}
 	}
@@ -194,7 +194,7 @@ func (s standing) came(uri string, visitor netip.Addr, rank int64) {
 }
 
 // judge compares the tables with the expected numbers for all answered visits.
-func judge(sent []load.Arrival, s standing) Errors {
+func judge(sent []load.Arrival, s storedNumbers) Errors {
 	truth := load.Truth(sent)
 	var off load.Sums
 	for uri, want := range truth {

@@ -96,7 +96,7 @@ func TestServiceCountsAtNoon(t *testing.T) {
 	t.Parallel()
 	one := contenderNamed(t, "batched")
 	read, days := one.read, []int32(nil)
-	one.read = func(ctx context.Context, address string) (standing, error) {
+	one.read = func(ctx context.Context, address string) (storedNumbers, error) {
 		days = dbtest.Column[int32](t, dbtest.Connect(t, address), "SELECT DISTINCT day_id FROM visits")
 		return read(ctx, address)
 	}
@@ -223,7 +223,7 @@ func sentVisits() []load.Arrival {
 }
 
 // faultless returns the correct content of the tables after sentVisits.
-func faultless() standing {
+func faultless() storedNumbers {
 	s := newStanding()
 	s.sums = map[string]load.Sums{load.Site: {PV: 3, UV: 3, Hot: 4}, load.PageURI(0): {PV: 1, UV: 1, Hot: 2},
 		load.PageURI(1): {PV: 2, UV: 2, Hot: 2}}
@@ -240,27 +240,27 @@ func faultless() standing {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	site, page := load.Site, load.PageURI(1)
-	missing := func(s *standing) {
+	missing := func(s *storedNumbers) {
 		s.sums[site], s.sums[page] = load.Sums{PV: 2, UV: 2, Hot: 3}, load.Sums{PV: 1, UV: 1, Hot: 1}
 		delete(s.ranks[site], load.Address(2))
 		delete(s.ranks[page], load.Address(2))
 	}
 	for name, c := range map[string]struct {
-		change func(*standing)
+		change func(*storedNumbers)
 		want   Errors
 	}{
-		"all is well":     {func(*standing) {}, Errors{}},
+		"all is well":     {func(*storedNumbers) {}, Errors{}},
 		"one is lost":     {missing, Errors{UV: 2, PV: 2, Hot: 2}},
-		"a visitor twice": {func(s *standing) { s.sums[site] = load.Sums{PV: 4, UV: 4, Hot: 4} }, Errors{UV: 1, PV: 1, Ranks: 1}},
-		"a visitor not seen": {func(s *standing) {
+		"a visitor twice": {func(s *storedNumbers) { s.sums[site] = load.Sums{PV: 4, UV: 4, Hot: 4} }, Errors{UV: 1, PV: 1, Ranks: 1}},
+		"a visitor not seen": {func(s *storedNumbers) {
 			s.sums[page] = load.Sums{PV: 2, UV: 1, Hot: 2}
 			delete(s.ranks[page], load.Address(2))
 		}, Errors{UV: 1}},
-		"a day not counted":    {func(s *standing) { s.sums[site] = load.Sums{PV: 2, UV: 3, Hot: 4} }, Errors{PV: 1}},
-		"a visit at nobody's":  {func(s *standing) { s.sums[load.PageURI(7)] = load.Sums{Hot: 1} }, Errors{Hot: 1}},
-		"two with one rank":    {func(s *standing) { s.came(site, load.Address(2), 1) }, Errors{Ranks: 1}},
-		"a rank that none has": {func(s *standing) { s.came(site, load.Address(2), 9) }, Errors{Ranks: 1}},
-		"unproven sums":        {func(s *standing) { s.unproven = 1 }, Errors{Unproven: 1}},
+		"a day not counted":    {func(s *storedNumbers) { s.sums[site] = load.Sums{PV: 2, UV: 3, Hot: 4} }, Errors{PV: 1}},
+		"a visit at nobody's":  {func(s *storedNumbers) { s.sums[load.PageURI(7)] = load.Sums{Hot: 1} }, Errors{Hot: 1}},
+		"two with one rank":    {func(s *storedNumbers) { s.came(site, load.Address(2), 1) }, Errors{Ranks: 1}},
+		"a rank that none has": {func(s *storedNumbers) { s.came(site, load.Address(2), 9) }, Errors{Ranks: 1}},
+		"unproven sums":        {func(s *storedNumbers) { s.unproven = 1 }, Errors{Unproven: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,7 @@ type contender struct {
 	// open starts counting in a database, in this process. After the result is closed, read returns the content of the
 	// tables.
 	open func(ctx context.Context, address string) (counting, error)
-	read func(ctx context.Context, address string) (standing, error)
+	read func(ctx context.Context, address string) (storedNumbers, error)
 
 	// The following fields are for contenders over HTTP.
 	program   string   // program of another version; "": the version under test

@@ -66,7 +66,7 @@ type counting interface {
 // noon is the fixed time of all visits in this process, so that midnight cannot pass during a run.
 func noon() time.Time { return time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC) }
 
-func literalTables(ctx context.Context, address string) (standing, error) {
+func literalTables(ctx context.Context, address string) (storedNumbers, error) {
 	s := newStanding()
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s serviceCounting) Close() {
 	s.db.Close()
 }
 
-func serviceTables(ctx context.Context, address string) (standing, error) {
+func serviceTables(ctx context.Context, address string) (storedNumbers, error) {
 	s := newStanding()
 	err := bench.Ask(ctx, address, func(q *tables.Queries) error {
 		counters, err1 := q.CountersByURI(ctx)

@@ -111,7 +111,7 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 		return err
 	}
 	defer c.Close()
-	desk, day, brings := intake.NewDesk(), -1, drawn.brings(set.Seed)
+	desk, day, brings := intake.NewDesk(), -1, drawn.requestValues(set.Seed)
 	for from := 0; from < set.Visits; from += callVisits {
 		if drawn.dayOf(from) != day {
 			day = drawn.dayOf(from)
@@ -173,9 +173,9 @@ const (
 	referrerSkew  = 1.2
 )
 
-// brings returns a function for the other values of each request: the page's query, the referrer ("": none), and the
+// requestValues returns a function for the other values of each request: the page's query, the referrer ("": none), and the
 // index of the agent. The function must be called once per visit, in order.
-func (c *drawnVisits) brings(seed uint64) func(n int) (query, from string, agent int) {
+func (c *drawnVisits) requestValues(seed uint64) func(n int) (query, from string, agent int) {
 	random := rand.New(rand.NewPCG(seed, 0x726566)) //nolint:gosec // repeatable, not secret
 	referrer := rand.NewZipf(random, referrerSkew, 1, mostReferrers-1)
 	return func(n int) (query, from string, agent int) {
@@ -200,7 +200,7 @@ func (c *drawnVisits) brings(seed uint64) func(n int) (query, from string, agent
 func WriteLog(w io.Writer, set Set) error {
 	set = set.Completed()
 	drawn := drawVisits(set)
-	brings := drawn.brings(set.Seed)
+	brings := drawn.requestValues(set.Seed)
 	out := bufio.NewWriterSize(w, 1<<20)
 	var at []byte
 	line := func(visitor int32, host, path string, status int, from string, agent int) {

@@ -117,9 +117,9 @@ func (r *asking) prepare(ctx context.Context) error {
 	})
 }
 
-// beside runs f on a new service while visits arrive at a steady rate, and reports the latencies of these visits. Half
+// runUnderLoad runs f on a new service while visits arrive at a steady rate, and reports the latencies of these visits. Half
 // of the visits are by visitors of the page, a quarter by visitors of any page, and a quarter by new visitors.
-func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Process) error) (err error) {
+func (r *asking) runUnderLoad(ctx context.Context, what string, f func(p *bench.Process) error) (err error) {
 	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
 		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
 	})
@@ -200,7 +200,7 @@ func (r *asking) measureAnswers(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // repeatable, not secret
 	asked := questions()
 	took := make([][]time.Duration, len(asked))
-	err := r.beside(ctx, "reports", func(p *bench.Process) error {
+	err := r.runUnderLoad(ctx, "reports", func(p *bench.Process) error {
 		for range r.Runs {
 			for i, q := range asked {
 				came := r.came[random.IntN(len(r.came))]
@@ -233,8 +233,8 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 	long := time.Second * time.Duration(min(r.Runs, 30))
 	took, errs := make([][]time.Duration, openDashboards), make([]error, openDashboards)
 	err := errors.Join(
-		r.beside(ctx, "nothing else", func(*bench.Process) error { return pause.For(ctx, long) }),
-		r.beside(ctx, fmt.Sprintf("%d open dashboards", openDashboards), func(p *bench.Process) error {
+		r.runUnderLoad(ctx, "nothing else", func(*bench.Process) error { return pause.For(ctx, long) }),
+		r.runUnderLoad(ctx, fmt.Sprintf("%d open dashboards", openDashboards), func(p *bench.Process) error {
 			until, cancel := context.WithTimeout(ctx, long)
 			defer cancel()
 			var all sync.WaitGroup // goroutines, each of which ends after until, once its page is read

@@ -45,7 +45,7 @@ type rights struct {
 	Hide   []string `placeholder:"APP"`
 }
 
-func (r rights) rights() account.Rights {
+func (r rights) toAccount() account.Rights {
 	given := account.Rights{Owner: r.Owner, Apps: map[string]account.Right{}}
 	for _, app := range r.Look {
 		given.Apps[app] = account.Look
@@ -59,9 +59,9 @@ func (r rights) rights() account.Rights {
 	return given
 }
 
-// startLink returns the address for creating the first account, or for choosing an account's password. The token determines
+// passwordLink returns the address for creating the first account, or for choosing an account's password. The token determines
 // which.
-func startLink(publicURL, token string) string { return publicURL + "/start/" + token }
+func passwordLink(publicURL, token string) string { return publicURL + "/start/" + token }
 
 // one finds the account that the command names. all gives access to every account in d.
 func (c *accountArg) one(ctx context.Context, d *db.DB) (all *account.Accounts, one account.Entry, err error) {
@@ -83,14 +83,14 @@ func (c *startLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 		return visit.Errorf(visit.Invalid, "", "there is already an account: sign in at %s/enter, or use "+
 			"`footfall account link` if its password is forgotten", c.PublicURL)
 	}
-	return p.printChange(err, "%s", startLink(c.PublicURL, token))
+	return p.printChange(err, "%s", passwordLink(c.PublicURL, token))
 }
 
 func (c *accountAddCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	if err := c.find(ctx, admin.NewAdmin(d, nil)); err != nil {
 		return err
 	}
-	_, token, err := account.Open(d).Add(ctx, c.Account, c.rights.rights())
+	_, token, err := account.Open(d).Add(ctx, c.Account, c.toAccount())
 	return c.printLink(p, c.PublicURL, token, err)
 }
 
@@ -113,7 +113,7 @@ func (c *accountArg) printLink(p *program, publicURL, token string, err error) e
 			"it is shown only once.\n",
 			time.Now().Add(account.LinkFor).UTC().Format(time.DateOnly), c.Account)
 	}
-	return p.printChange(err, "%s", startLink(publicURL, token))
+	return p.printChange(err, "%s", passwordLink(publicURL, token))
 }
 
 func (c *accountSetCmd) run(ctx context.Context, p *program, d *db.DB) error {
@@ -121,7 +121,7 @@ func (c *accountSetCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	return p.printChange(all.Set(ctx, one.ID, c.rights.rights()), "updated account %s", c.Account)
+	return p.printChange(all.Set(ctx, one.ID, c.toAccount()), "updated account %s", c.Account)
 }
 
 func (c *accountRemoveCmd) run(ctx context.Context, p *program, d *db.DB) error {
@@ -143,15 +143,16 @@ func (*accountListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 			case e.Name != "" && e.LinkUntil == nil:
 				by = "proxy"
 			}
-			return []any{e.ID, cmp.Or(e.Name, "-"), may(e, account.Look, account.Change), may(e, account.Change), by, moment(e.Used),
+			return []any{e.ID, cmp.Or(e.Name, "-"), appsWithRight(e, account.Look, account.Change), appsWithRight(e, account.Change), by,
+				moment(e.Used),
 				moment(e.LinkUntil)}
 		})
 }
 
-// may lists the apps for which account e has at least one of the rights. An owner has all rights.
-func may(e account.Entry, one ...account.Right) string {
+// appsWithRight lists the apps for which account e has at least one of the rights. An owner has all rights.
+func appsWithRight(e account.Entry, one ...account.Right) string {
 	if e.Owner {
 		return "everything"
 	}
-	return listed(e.With(one...))
+	return joinNames(e.With(one...))
 }

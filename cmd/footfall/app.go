@@ -89,7 +89,7 @@ func (c *appAddCmd) check(g globals) faults {
 	if _, err := os.Stat(filepath.Join(g.Data, "postgres")); g.embedded() && err != nil {
 		f.add(app.CheckNew(c.Name, c.settings())) // before a database cluster is created for the app
 	}
-	f.when(c.Visitor == nil && g.SecretFile == "" && !g.embedded(),
+	f.addIf(c.Visitor == nil && g.SecretFile == "" && !g.embedded(),
 		`--visitor: by default an app stores keyed hashes of addresses, and there is no secret to key them with. `+
 			`Create one, and give it to all instances and commands:
 
@@ -108,12 +108,12 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 		hashed := app.ByHash
 		c.Visitor = &hashed
 	}
-	whose := ""
+	zoneNote := ""
 	if c.TZ == nil {
 		zone := machineZone(localtime)
-		c.TZ, whose = &zone, ", the time zone of this machine"
+		c.TZ, zoneNote = &zone, ", the time zone of this machine"
 		if zone == utc {
-			whose = ", because this machine has no other time zone set"
+			zoneNote = ", because this machine has no other time zone set"
 		}
 	}
 	var added db.App
@@ -131,9 +131,10 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	}
 	fmt.Fprintf(p.stdout, "added app %s, which counts days in %s%s. The first visit fixes the time zone; until then, "+
 		"this changes it:\n\n  %s\n\n%s\n",
-		c.Name, added.Tz, whose, p.typed("app set "+c.Name+" --tz ZONE"), keeps[added.Visitor])
+		c.Name, added.Tz, zoneNote, p.commandToType("app set "+c.Name+" --tz ZONE"), visitorTexts[added.Visitor])
 	access, public := added.Access, added.PublicCounts
-	fmt.Fprintf(p.stdout, "%s This command changes it:\n\n  %s\n", tells[public], p.typed("app set "+c.Name+" --public-counts WHAT"))
+	fmt.Fprintf(p.stdout, "%s This command changes it:\n\n  %s\n", publicCountsTexts[public],
+		p.commandToType("app set "+c.Name+" --public-counts WHAT"))
 	if access != "key" { // for an app with access by key, pages cannot count visits
 		c.printLines(p)
 	}
@@ -164,7 +165,7 @@ How to show numbers in your pages: %[3]s/embed?app=%[4]s
 func (c *appSetCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	err := p.printChange(a.SetApp(ctx, c.Name, c.settings()), "updated app %s", c.Name)
 	if err == nil && orZero(c.Visitor) == app.ByBrowser {
-		fmt.Fprintln(p.stdout, tellsBrowsers)
+		fmt.Fprintln(p.stdout, browsersWarning)
 	}
 	return err
 }
@@ -176,8 +177,8 @@ func (*appListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	}
 	const names = "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tOTHER SETTINGS"
 	return printRows(p.stdout, nil, names, apps, func(app db.App) []any {
-		sites := listed(admin.ShownSites(app.Sites))
-		return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, sites, listed(app.KeepQuery), listed(nonDefaults(app))}
+		sites := joinNames(admin.ShownSites(app.Sites))
+		return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, sites, joinNames(app.KeepQuery), joinNames(nonDefaults(app))}
 	})
 }
 
@@ -230,7 +231,7 @@ func orZero[T any](p *T) (value T) {
 	return value
 }
 
-func listed(names []string) string { return cmp.Or(strings.Join(names, ","), "-") }
+func joinNames(names []string) string { return cmp.Or(strings.Join(names, ","), "-") }
 
 // run deletes an app. Without --yes, the user must type the app's name first.
 func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -255,22 +256,22 @@ func (c *changesCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	})
 }
 
-// tellsBrowsers is printed for an app that distinguishes browsers.
-const tellsBrowsers = "From now on, instances of 0.1.0 count nothing in this database and answer 503, because they cannot " +
+// browsersWarning is printed for an app that distinguishes browsers.
+const browsersWarning = "From now on, instances of 0.1.0 count nothing in this database and answer 503, because they cannot " +
 	"distinguish browsers of one address."
 
-// keeps maps each value of --visitor to a text about the stored data.
-var keeps = map[string]string{
+// visitorTexts maps each value of --visitor to a text about the stored data.
+var visitorTexts = map[string]string{
 	"address": "It stores its visitors' addresses.",
 	"id":      "It stores no ids of its visitors, only hashes of them, keyed with the secret.",
 	"hashed":  "It stores no addresses, only hashes of them, keyed with the secret.",
 	app.ByBrowser: "It stores no addresses, only hashes of them and of the names of browser and system, keyed with the secret. " +
-		tellsBrowsers,
+		browsersWarning,
 	"daily": "It stores no addresses, only hashes of them, keyed with the secret and with a key that changes each day.",
 }
 
-// tells maps each value of --public-counts to a text about the numbers that callers without a key can read.
-var tells = map[string]string{
+// publicCountsTexts maps each value of --public-counts to a text about the numbers that callers without a key can read.
+var publicCountsTexts = map[string]string{
 	app.PublicOff: "Nobody can read its numbers without a key. With answers, its pages can show them; with read, " +
 		"badges can, too.",
 	app.PublicAnswers: "Its pages can show their numbers, and anyone can request them. With off, nobody can read them " +

@@ -83,12 +83,12 @@ type siteArg struct {
 
 func (c *siteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	sites, err := a.AddSites(ctx, c.App, c.Host)
-	return p.printChange(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
+	return p.printChange(err, "app %s counts %s", c.App, joinNames(admin.ShownSites(sites)))
 }
 
 func (c *siteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	sites, err := a.RemoveSites(ctx, c.App, c.Host)
-	return p.printChange(err, "app %s counts %s", c.App, listed(admin.ShownSites(sites)))
+	return p.printChange(err, "app %s counts %s", c.App, joinNames(admin.ShownSites(sites)))
 }
 
 func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -99,7 +99,7 @@ func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 		if wrong := c.find(ctx, a); wrong == nil && slices.Contains(c.Scope, app.ScopeRead) {
 			fmt.Fprintf(p.stderr, "With it, programs can read reports, like %s/api/apps/%s/days. "+
 				"People sign in with accounts: %s\n", c.PublicURL, c.App,
-				p.typed("account add NAME --look "+c.App))
+				p.commandToType("account add NAME --look "+c.App))
 		}
 	}
 	return p.printChange(err, "%s", key)

@@ -54,8 +54,8 @@ var cellName = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,39}$`)
 // checkCluster validates the cluster's URL, the name of a cell, and nodes.
 func checkCluster(g globals, name string, nodes ...string) (f faults) {
 	_, err := cells.OpenCluster(g.DatabaseURL, db.Options{})
-	f.when(err != nil, "--database-url: %w", err)
-	f.when(name != "" && !cellName.MatchString(name), "name: %q is not a valid name of a cell: "+
+	f.addIf(err != nil, "--database-url: %w", err)
+	f.addIf(name != "" && !cellName.MatchString(name), "name: %q is not a valid name of a cell: "+
 		"write up to 40 of a–z, 0–9 and _", name)
 	for _, node := range nodes {
 		_, err := cells.ParseNode(node)
@@ -79,7 +79,7 @@ func (c *nodeAddCmd) check(g globals) faults     { return checkCluster(g, "", c.
 
 func (c *nodeReplaceCmd) check(g globals) faults {
 	f := checkCluster(g, "", c.Old, c.New)
-	f.when(c.Old == c.New, "%s cannot be replaced by itself: name the standby that was promoted", c.Old)
+	f.addIf(c.Old == c.New, "%s cannot be replaced by itself: name the standby that was promoted", c.Old)
 	return f
 }
 
@@ -203,7 +203,7 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 	}
 	defer from.Close()
 	moving := admin.Moving{Name: c.App, Cell: c.To, From: admin.NewAdmin(from, nil), To: admin.NewAdmin(to, nil),
-		Lead: func(ctx context.Context) error { return c.lead(ctx, p) }}
+		Lead: func(ctx context.Context) error { return c.pointName(ctx, p) }}
 	err = moving.MoveApp(ctx)
 	refused := ""
 	if moving.Refused > 0 {
@@ -261,9 +261,9 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 	return of, err
 }
 
-// lead points the app's name to the cell c.To, in the home database, which serve --cells opens first. If this database cannot be
+// pointName points the app's name to the cell c.To, in the home database, which serve --cells opens first. If this database cannot be
 // opened with the current schema, lead does nothing: it assumes that no service starts from this database.
-func (c *cellMoveAppCmd) lead(ctx context.Context, p *program) error {
+func (c *cellMoveAppCmd) pointName(ctx context.Context, p *program) error {
 	home, err := p.openTables(ctx, p.DatabaseURL)
 	if err != nil {
 		return nil //nolint:nilerr // no service starts there

@@ -507,7 +507,7 @@ func (c *movingCells) move(n int) {
 		c.cluster.Kill(victim)
 		c.cluster.Start(victim)
 		c.t.Logf("node %d was killed; the move ended so: %s", victim, (<-moved).stderr)
-		eventually(c.t, "the cell moves after all", func() bool { return footfall(c.t, args...).code == exitWell })
+		eventually(c.t, "the cell moves after all", func() bool { return footfall(c.t, args...).code == exitDone })
 	}
 	cell.node = to
 }

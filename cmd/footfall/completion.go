@@ -48,9 +48,9 @@ type completionCmd struct {
 }
 
 func (c *completionCmd) check(globals) (f faults) {
-	f.when(c.Shell != "" && c.Shell != "words" && completionScripts[c.Shell] == "",
+	f.addIf(c.Shell != "" && c.Shell != "words" && completionScripts[c.Shell] == "",
 		"%q is not a supported shell: write bash, zsh or fish", c.Shell)
-	f.when(c.Shell != "words" && len(c.Words) > 0, "%q: the script completes all commands: "+
+	f.addIf(c.Shell != "words" && len(c.Words) > 0, "%q: the script completes all commands: "+
 		"leave this out", strings.Join(c.Words, " "))
 	return f
 }
@@ -70,7 +70,7 @@ func complete(to io.Writer, words []string) {
 		words = []string{""}
 	}
 	last := words[len(words)-1]
-	node, value := new(typed).newParser(everybodysData, io.Discard, io.Discard).Model.Node, false
+	node, value := new(parsedLine).newParser(everybodysData, io.Discard, io.Discard).Model.Node, false
 	for _, word := range words[:len(words)-1] {
 		if value || word == "=" { // bash passes = as a separate word
 			value = word == "="
@@ -108,7 +108,7 @@ const everybodysData = "/var/lib/footfall for root, footfall in ~/.local/share f
 
 // writeManual writes the manual page in roff, the format of man.
 func writeManual(to io.Writer) error {
-	root := new(typed).newParser(everybodysData, io.Discard, io.Discard).Model.Node
+	root := new(parsedLine).newParser(everybodysData, io.Discard, io.Discard).Model.Node
 	var page strings.Builder
 	about, _, _ := strings.Cut(root.Help, ".\n")
 	fmt.Fprintf(&page, ".TH FOOTFALL 1 \"\" \"footfall %s\"\n.SH NAME\nfootfall \\- %s\n",

@@ -27,9 +27,9 @@ func (g globals) checkDatabase() (f faults) {
 		f.add(err)
 	}
 	if g.embedded() {
-		f.when(g.NeedStandby, "--require-standby: the embedded server has no standby: leave it out, or name a server that has one with "+
+		f.addIf(g.NeedStandby, "--require-standby: the embedded server has no standby: leave it out, or name a server that has one with "+
 			"--database-url")
-		f.when(g.Data == "", "--data: there is no home directory to keep data in: name a folder, or a server with --database-url")
+		f.addIf(g.Data == "", "--data: there is no home directory to keep data in: name a folder, or a server with --database-url")
 		return f
 	}
 	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // does not connect yet
@@ -41,13 +41,13 @@ func (g globals) checkDatabase() (f faults) {
 	return f
 }
 
-// server returns the configuration of the embedded PostgreSQL.
-func (p *program) server() embedded.Config {
+// embeddedConfig returns the configuration of the embedded PostgreSQL.
+func (p *program) embeddedConfig() embedded.Config {
 	return embedded.Config{Dir: p.Data, MustExist: !p.makesData, BinDir: p.PostgresBin, Log: p.log}
 }
 
-// ofDatabase adds the name of the flag, --data or --database-url, to an error about the location of the database.
-func (p *program) ofDatabase(err error) error {
+// nameDatabaseFlag adds the name of the flag, --data or --database-url, to an error about the location of the database.
+func (p *program) nameDatabaseFlag(err error) error {
 	folder, inFolder := errors.AsType[*embedded.DirError](err)
 	switch {
 	case errors.Is(err, embedded.ErrNoCluster):
@@ -65,11 +65,11 @@ func (p *program) ofDatabase(err error) error {
 // after f.
 func (p *program) withURL(ctx context.Context, f func(url string) error) (err error) {
 	if !p.embedded() {
-		return p.ofDatabase(f(p.DatabaseURL))
+		return p.nameDatabaseFlag(f(p.DatabaseURL))
 	}
-	url, release, err := embedded.Use(ctx, p.server())
+	url, release, err := embedded.Use(ctx, p.embeddedConfig())
 	if err != nil {
-		return p.ofDatabase(err)
+		return p.nameDatabaseFlag(err)
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	return f(url)
@@ -85,7 +85,7 @@ func (p *program) withDatabase(ctx context.Context, o db.Options, f func(d *db.D
 		}
 		defer d.Close()
 		if o.Writers > 0 {
-			err = p.awaitDatabase(ctx, d, countWithin)
+			err = p.awaitDatabase(ctx, d, databaseWait)
 		}
 		if err == nil && !p.embedded() {
 			err = d.CheckSessions(ctx)
@@ -116,8 +116,8 @@ func (p *program) withTables(ctx context.Context, o db.Options, check schemaChec
 	})
 }
 
-// countWithin is how long imports and consumers wait at their start for a database that is unavailable.
-const countWithin = 10 * time.Minute
+// databaseWait is how long imports and consumers wait at their start for a database that is unavailable.
+const databaseWait = 10 * time.Minute
 
 // awaitDatabase waits for a database that may be starting or failing over.
 func (p *program) awaitDatabase(ctx context.Context, d *db.DB, within time.Duration) error {
@@ -131,11 +131,11 @@ func (p *program) awaitDatabase(ctx context.Context, d *db.DB, within time.Durat
 		case ctx.Err() != nil:
 			return errors.New("interrupted before the database answered: nothing was done")
 		case db.RefusedForGood(err):
-			return p.ofDatabase(err)
+			return p.nameDatabaseFlag(err)
 		}
 		p.log.Warn("waiting for the database", "error", db.Sentence(err))
 		if pause.For(wait, tryEvery) != nil && ctx.Err() == nil {
-			return p.ofDatabase(fmt.Errorf("%w (tried for %v)", err, within))
+			return p.nameDatabaseFlag(fmt.Errorf("%w (tried for %v)", err, within))
 		}
 	}
 }
@@ -158,12 +158,12 @@ func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.
 			return err
 		}
 		o.Brief, o.Filter, o.FilterMemory, o.Memory = true, true, besideFilter, besideMemory
-		counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Countries: countries, Options: o})
+		counts, err := counter.Open(ctx, d, counter.Options{Secret: secret, Countries: countries, Options: o})
 		if err != nil {
 			return orInterrupted(ctx, err)
 		}
-		defer counting.Close()
-		return f(counting)
+		defer counts.Close()
+		return f(counts)
 	})
 }
 
@@ -178,8 +178,8 @@ func (p *program) withAdmin(ctx context.Context, f func(a *admin.Admin) error) e
 	})
 }
 
-// typed returns a command for the user to type next, with this program and this data directory.
-func (p *program) typed(command string) string {
+// commandToType returns a command for the user to type next, with this program and this data directory.
+func (p *program) commandToType(command string) string {
 	if p.embedded() && p.Data != defaultData() {
 		return fmt.Sprintf("%s --data '%s' %s", os.Args[0], p.Data, command)
 	}

@@ -77,7 +77,7 @@ type golden struct {
 
 func newGolden(t *testing.T) *golden {
 	t.Helper()
-	g := &golden{t: t, root: new(typed).newParser("", nil, nil).Model.Node, metrics: prometheus.NewRegistry(),
+	g := &golden{t: t, root: new(parsedLine).newParser("", nil, nil).Model.Node, metrics: prometheus.NewRegistry(),
 		pages: map[string]string{}, jars: map[string]map[string]*http.Cookie{}, called: map[string]bool{}}
 	g.Desk = desk.Open(t, desk.Options{Began: goldenClock, Apps: map[string]app.Settings{}})
 	g.Exec(t, `SELECT make_visits_day(20190630)`) // the service of the desk makes no partitions ahead
@@ -111,7 +111,7 @@ func TestGolden(t *testing.T) {
 func TestGoldenHelp(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{"footfall": helpOf(t)}
-	for _, command := range commandsOf(new(typed).newParser(everybodysData, nil, nil).Model.Node) {
+	for _, command := range commandsOf(new(parsedLine).newParser(everybodysData, nil, nil).Model.Node) {
 		words := strings.Fields(command)
 		texts[words[0]] += helpOf(t, words...)
 	}
@@ -124,7 +124,7 @@ func TestGoldenHelp(t *testing.T) {
 func helpOf(t *testing.T, words ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	parser := new(typed).newParser(everybodysData, &out, &out)
+	parser := new(parsedLine).newParser(everybodysData, &out, &out)
 	for _, flag := range parser.Model.Flags {
 		flag.Hidden = len(words) > 0
 	}

@@ -42,7 +42,7 @@ type historyRemoveCmd struct {
 
 func (c *historyImportCmd) check(g globals) faults {
 	f := g.checkDatabase()
-	f.when(!slices.Contains(moves.Sources(), c.From), "--from: %q is not a supported source: "+
+	f.addIf(!slices.Contains(moves.Sources(), c.From), "--from: %q is not a supported source: "+
 		"write one of %s", c.From, strings.Join(moves.Sources(), ", "))
 	return f
 }
@@ -53,7 +53,7 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	var done atomic.Int64
 	var total int64
 	for _, name := range c.File {
-		file, err := p.opened(name)
+		file, err := p.openInput(name)
 		if err != nil {
 			return err
 		}
@@ -79,9 +79,9 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// opened opens a file, or standard input for "-". It copies standard input and pipes to a temporary file, because the database
+// openInput opens a file, or standard input for "-". It copies standard input and pipes to a temporary file, because the database
 // would cancel a transaction that waits for slow input.
-func (p *program) opened(name string) (*os.File, error) {
+func (p *program) openInput(name string) (*os.File, error) {
 	from := p.stdin
 	if name != standardOutput {
 		file, err := os.Open(name)

@@ -64,7 +64,7 @@ func (c *importFilesCmd) check(g globals) faults {
 		Format: logs.Format(c.Format), Site: c.Site, Methods: c.Method, Statuses: c.Status, Hosts: c.Host, Static: c.Static, Bots: c.Bots,
 	}
 	err := logs.Check(c.rules.Format)
-	f.when(err != nil, "--format: %w", err)
+	f.addIf(err != nil, "--format: %w", err)
 	if len(c.Method) == 0 {
 		c.rules.Methods = imports.DefaultMethods
 	}
@@ -73,20 +73,20 @@ func (c *importFilesCmd) check(g globals) faults {
 	}
 	if c.Site != "" {
 		_, err := visit.ParseSite(c.Site)
-		f.when(err != nil, "--site: %q is not a site: write a host like example.com, or a host and a port", c.Site)
+		f.addIf(err != nil, "--site: %q is not a site: write a host like example.com, or a host and a port", c.Site)
 	}
 	today := visit.DayOf(time.Now(), time.UTC)
 	c.rules.From, c.rules.To = f.day("--from", c.From, today), f.day("--to", c.To, today)
-	f.when(c.rules.To != 0 && c.rules.From > c.rules.To, "--from: it is after --to: no day lies between them")
+	f.addIf(c.rules.To != 0 && c.rules.From > c.rules.To, "--from: it is after --to: no day lies between them")
 	if c.After != "" && c.After != afterCounted {
 		at, err := time.Parse(time.RFC3339, c.After)
-		f.when(err != nil, "--after: %q is not a time: write one like 2026-11-27T10:15:03Z, or %s", c.After, afterCounted)
+		f.addIf(err != nil, "--after: %q is not a time: write one like 2026-11-27T10:15:03Z, or %s", c.After, afterCounted)
 		c.after = at.Truncate(time.Second)
 	}
-	f.when(c.After != "" && c.Another, "--another: it counts all lines, and --after leaves some out: leave out one of them")
-	f.when(len(c.Server) > longestServer || strings.ContainsFunc(c.Server, unicode.IsControl),
+	f.addIf(c.After != "" && c.Another, "--another: it counts all lines, and --after leaves some out: leave out one of them")
+	f.addIf(len(c.Server) > longestServer || strings.ContainsFunc(c.Server, unicode.IsControl),
 		"--server: %q is not a name: write one of at most %d bytes, without control characters", c.Server, longestServer)
-	f.when(c.DryRun && c.Follow, "--follow: with --dry-run there is nothing to follow: leave out one of them")
+	f.addIf(c.DryRun && c.Follow, "--follow: with --dry-run there is nothing to follow: leave out one of them")
 	return f
 }
 
@@ -99,7 +99,7 @@ func (f *faults) day(flag, text string, today int32) int32 {
 		return 0
 	}
 	day, err := visit.ParseDay(text, today)
-	f.when(err != nil, "%s: %w", flag, err)
+	f.addIf(err != nil, "%s: %w", flag, err)
 	return day
 }
 
@@ -286,7 +286,7 @@ func (c *importForgetCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	today := visit.DayOf(time.Now(), time.UTC)
 	c.from, c.to = f.day("--from", c.From, today), f.day("--to", c.To, today)
-	f.when(c.from > c.to, "--from: it is after --to: no day lies between them")
+	f.addIf(c.from > c.to, "--from: it is after --to: no day lies between them")
 	return f
 }
 

@@ -25,7 +25,7 @@ import (
 
 // Exit codes.
 const (
-	exitWell    = 0
+	exitDone    = 0
 	exitFailed  = 1
 	exitUsage   = 2
 	exitNothing = 3 // verify had nothing to check
@@ -187,17 +187,17 @@ type command interface {
 	run(ctx context.Context, p *program) error
 }
 
-// on is implemented by commands that need an opened T. execute opens the T and passes it to run:
+// opensFirst is implemented by commands that need an opened T. execute opens the T and passes it to run:
 //   - *db.DB: a database with the current schema
 //   - *admin.Admin: an Admin for a database with the current schema
 //   - *cells.Cluster: the cluster whose coordinator --database-url names
-type on[T any] interface {
-	run(ctx context.Context, p *program, it T) error
+type opensFirst[T any] interface {
+	run(ctx context.Context, p *program, opened T) error
 }
 
-// checked is implemented by commands that check their flags themselves. check returns all faults, before the command runs.
+// flagChecker is implemented by commands that check their flags themselves. check returns all faults, before the command runs.
 // For other commands, only the global flags are checked: the database finds the remaining faults.
-type checked interface {
+type flagChecker interface {
 	check(g globals) faults
 }
 
@@ -209,7 +209,7 @@ func (f *faults) add(err error) {
 	}
 }
 
-func (f *faults) when(wrong bool, format string, values ...any) {
+func (f *faults) addIf(wrong bool, format string, values ...any) {
 	if wrong {
 		*f = append(*f, fmt.Errorf(format, values...))
 	}
@@ -239,15 +239,15 @@ func interruptible() (context.Context, func()) {
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	line := readLine(args, stdout, stderr)
-	log, wrong := line.logger(stderr)
-	line.faults = append(line.faults, wrong...)
+	log, flagFaults := line.logger(stderr)
+	line.faults = append(line.faults, flagFaults...)
 	line.check()
 	if len(line.faults) > 0 {
 		line.complain(stderr, line.faults...)
 		for _, warning := range line.warnings() {
 			fmt.Fprintln(stderr, "footfall: "+warning)
 		}
-		if line.misread {
+		if line.hasParseFault {
 			fmt.Fprintln(stderr, "footfall: --help lists the commands and flags")
 		}
 		return exitUsage
@@ -256,17 +256,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		log.Warn(warning)
 	}
 	p := &program{globals: line.globals, log: log, stdin: stdin, stdout: stdout, stderr: stderr}
-	return line.exitCode(p, p.execute(ctx, line.selected))
+	return line.reportError(p, p.execute(ctx, line.selected))
 }
 
 // execute opens the database or the cluster that the command needs, and runs the command.
 func (p *program) execute(ctx context.Context, selected any) error {
 	switch does := selected.(type) {
-	case on[*db.DB]:
+	case opensFirst[*db.DB]:
 		return p.withTables(ctx, db.Options{}, (*db.DB).CheckSchema, func(d *db.DB) error { return does.run(ctx, p, d) })
-	case on[*admin.Admin]:
+	case opensFirst[*admin.Admin]:
 		return p.withAdmin(ctx, func(a *admin.Admin) error { return does.run(ctx, p, a) })
-	case on[*cells.Cluster]: // without ofDatabase: an error of a cluster names its node, which may not be in --database-url
+	case opensFirst[*cells.Cluster]: // without nameDatabaseFlag: an error of a cluster names its node, which may not be in --database-url
 		cluster, err := cells.OpenCluster(p.DatabaseURL, db.Options{Log: p.log})
 		if err != nil {
 			return err
@@ -283,13 +283,13 @@ func (e childExit) Error() string { return fmt.Sprintf("it exited with code %d",
 
 var errNothingChecked = errors.New("verify: nothing was counted for the selected app and sites, so nothing was checked")
 
-// exitCode prints the error and returns its exit code.
-func (t *typed) exitCode(p *program, err error) int {
+// reportError prints the error and returns its exit code.
+func (t *parsedLine) reportError(p *program, err error) int {
 	var child childExit
 	var verr *visit.Error
 	switch {
 	case err == nil:
-		return exitWell
+		return exitDone
 	case errors.Is(err, db.ErrInstancesBehind):
 		fmt.Fprintf(p.stderr, "footfall: done, but %v: it will as soon as it can\n", err)
 		return exitFailed // so that a script does not continue before all instances have the change
@@ -310,10 +310,10 @@ func (t *typed) exitCode(p *program, err error) int {
 }
 
 // complain prints the faults to stderr. Each line starts with the name of the program.
-func (t *typed) complain(stderr io.Writer, faults ...error) {
+func (t *parsedLine) complain(stderr io.Writer, faults ...error) {
 	for _, fault := range faults {
 		for line := range strings.Lines(db.Sentence(fault)) {
-			fmt.Fprintf(stderr, "footfall: %s\n", t.named(strings.TrimSuffix(line, "\n")))
+			fmt.Fprintf(stderr, "footfall: %s\n", t.nameVariables(strings.TrimSuffix(line, "\n")))
 		}
 	}
 }
@@ -323,7 +323,7 @@ func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
 	var f faults
 	var level slog.Level
 	err := level.UnmarshalText([]byte(g.LogLevel))
-	f.when(err != nil, "--log-level: %q is not a level: write debug, info, warn or error", g.LogLevel)
+	f.addIf(err != nil, "--log-level: %q is not a level: write debug, info, warn or error", g.LogLevel)
 	options := &slog.HandlerOptions{Level: level}
 	switch g.LogFormat {
 	case "text":

@@ -89,11 +89,11 @@ func (c *upgradeCmd) check(g globals) faults {
 
 func (c *upgradeCmd) run(ctx context.Context, p *program) error {
 	to := embedded.Config{Dir: c.To, BinDir: c.ToPostgresBin, Log: p.log}
-	if err := embedded.Upgrade(ctx, p.server(), to, secretFile); err != nil {
+	if err := embedded.Upgrade(ctx, p.embeddedConfig(), to, secretFile); err != nil {
 		if folder, is := errors.AsType[*embedded.DirError](err); is && folder.Dir != p.Data {
 			return fmt.Errorf("--to: %w", err)
 		}
-		return p.ofDatabase(err)
+		return p.nameDatabaseFlag(err)
 	}
 	program := fmt.Sprintf("%s --data '%s'", os.Args[0], c.To)
 	if c.ToPostgresBin != "" {

@@ -50,7 +50,7 @@ func TestNextVersion(t *testing.T) {
 	require.NoError(t, os.WriteFile(log, []byte(strings.Join(lines[:300], "")), 0o600))
 	well(t, "import", log, "--app=halved", url)
 	require.NoError(t, os.WriteFile(log, text, 0o600))
-	eventually(t, "the daily task of the services has ended", func() bool { return footfall(t, "retain", url).code == exitWell })
+	eventually(t, "the daily task of the services has ended", func() bool { return footfall(t, "retain", url).code == exitDone })
 	require.Positive(t, dbtest.Column[int](t, conn, `SELECT count(*) FROM packed_returns`)[0])
 
 	// The inbox fills, because no instance may count it.

@@ -18,28 +18,28 @@ import (
 	"footfall/db/cells"
 )
 
-// typed is a parsed command line, including the environment variables that it uses, and all faults.
-type typed struct {
+// parsedLine is a parsed command line, including the environment variables that it uses, and all faults.
+type parsedLine struct {
 	commandLine
-	selected any  // the command, or nil if none could be read
-	misread  bool // some words could not be parsed
-	faults   faults
-	unknown  []string          // variables in the environment that start with FOOTFALL_, but are read by no flag
-	declared []string          // names of all variables that flags read
-	given    map[string]string // flag, like --data → the variable that set it
-	flags    []string          // names of the flags that the command accepts, without dashes
+	selected      any  // the command, or nil if none could be read
+	hasParseFault bool // some words could not be parsed
+	faults        faults
+	unknown       []string          // variables in the environment that start with FOOTFALL_, but are read by no flag
+	declared      []string          // names of all variables that flags read
+	variableOf    map[string]string // flag, like --data → the variable that set it
+	flags         []string          // names of the flags that the command accepts, without dashes
 }
 
 // readLine reads arguments and environment. It reports all faults, not only the first.
-func readLine(args []string, stdout, stderr io.Writer) *typed {
-	t := &typed{given: map[string]string{}}
+func readLine(args []string, stdout, stderr io.Writer) *parsedLine {
+	t := &parsedLine{variableOf: map[string]string{}}
 	parser := t.newParser(defaultData(), stdout, stderr)
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
 	parsed, err := parser.Parse(args)
 	if failed := (*kong.ParseError)(nil); errors.As(err, &failed) {
-		t.misread, t.faults = true, append(t.faults, err)
+		t.hasParseFault, t.faults = true, append(t.faults, err)
 		// Continue with the flags and words read so far.
 		if parsed = failed.Context; parsed.Reset() == nil {
 			_, _ = parsed.Apply() // cannot fail
@@ -58,7 +58,7 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 	}
 	if node := parsed.Selected(); node != nil {
 		switch found := node.Target.Addr().Interface().(type) {
-		case command, on[*db.DB], on[*admin.Admin], on[*cells.Cluster]: // a node that only groups subcommands has none of these types
+		case command, opensFirst[*db.DB], opensFirst[*admin.Admin], opensFirst[*cells.Cluster]: // others only group subcommands
 			t.selected = found
 		}
 	}
@@ -66,7 +66,7 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 }
 
 // newParser returns a parser that reads a command line into t, with the help texts of all commands.
-func (t *typed) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
+func (t *parsedLine) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
 	parser, err := kong.New(&t.commandLine,
 		kong.Name("footfall"),
 		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\n"+
@@ -75,7 +75,7 @@ func (t *typed) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
 			"check, 4 status has warnings."),
 		kong.Vars{"data": data, "version": versionText()},
 		kong.PostBuild(func(k *kong.Kong) error {
-			explain(readHelp(strings.NewReplacer("[[", "", "]]", "").Replace(helpText)), k.Model.Node, "")
+			setHelp(readHelp(strings.NewReplacer("[[", "", "]]", "").Replace(helpText)), k.Model.Node, "")
 			return t.tolerate(k.Model.Node)
 		}),
 		kong.Writers(stdout, stderr),
@@ -88,7 +88,7 @@ func (t *typed) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
 }
 
 // readEnvironment determines which flags the environment sets, and which variables are unknown.
-func (t *typed) readEnvironment(parsed *kong.Context) {
+func (t *parsedLine) readEnvironment(parsed *kong.Context) {
 	written := map[*kong.Value]bool{}
 	for _, step := range parsed.Path {
 		if step.Flag != nil {
@@ -98,13 +98,13 @@ func (t *typed) readEnvironment(parsed *kong.Context) {
 	for _, flag := range parsed.Flags() {
 		for _, name := range flag.Envs {
 			if _, set := os.LookupEnv(name); set && !written[flag.Value] {
-				t.given["--"+flag.Name] = name
+				t.variableOf["--"+flag.Name] = name
 			}
 		}
 	}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "FOOTFALL_") && !slices.Contains(t.declared, name) && !othersName(name, value) {
+		if strings.HasPrefix(name, "FOOTFALL_") && !slices.Contains(t.declared, name) && !isForeignVariable(name, value) {
 			t.unknown = append(t.unknown, name)
 		}
 	}
@@ -114,18 +114,18 @@ func (t *typed) readEnvironment(parsed *kong.Context) {
 // kubernetesName matches variables that Kubernetes sets in each pod for a service named footfall.
 var kubernetesName = regexp.MustCompile(`^FOOTFALL(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// othersName reports whether a variable starting with FOOTFALL_ belongs to the tests, the compose file or Kubernetes.
-func othersName(name, value string) bool {
+// isForeignVariable reports whether a variable starting with FOOTFALL_ belongs to the tests, the compose file or Kubernetes.
+func isForeignVariable(name, value string) bool {
 	return strings.HasPrefix(name, "FOOTFALL_TEST_") || name == published || kubernetesName.MatchString(name) ||
 		strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
 // warnings returns a line for each unknown variable. The line suggests a variable that flags read, if one has a similar name.
-func (t *typed) warnings() (lines []string) {
+func (t *parsedLine) warnings() (lines []string) {
 	for _, name := range t.unknown {
 		line := name + " is set in the environment, and nothing reads it: `footfall serve --help` lists the names"
 		nearest := slices.MinFunc(t.declared, func(a, b string) int { return distance(a, name) - distance(b, name) })
-		if distance(nearest, name) <= alike {
+		if distance(nearest, name) <= maxSuggestDistance {
 			line = name + " is set in the environment, and nothing reads it: did you mean " + nearest + "?"
 		}
 		lines = append(lines, line)
@@ -133,17 +133,17 @@ func (t *typed) warnings() (lines []string) {
 	return lines
 }
 
-// alike is the maximum distance between an unknown name and a suggested name.
-const alike = 3
+// maxSuggestDistance is the maximum distance between an unknown name and a suggested name.
+const maxSuggestDistance = 3
 
 // check runs the command's own check, or checkDatabase if the command has none. It leaves out a fault of a flag that already
 // has a fault.
-func (t *typed) check() {
+func (t *parsedLine) check() {
 	if t.selected == nil {
 		return
 	}
 	check := globals.checkDatabase
-	if own, is := t.selected.(checked); is {
+	if own, is := t.selected.(flagChecker); is {
 		check = own.check
 	}
 	before := t.faults
@@ -157,14 +157,14 @@ func (t *typed) check() {
 
 var flagName = regexp.MustCompile(`--[a-z0-9][a-z0-9-]*`)
 
-// named replaces each flag in text by its environment variable, if the variable set the flag. Errors from other packages start
+// nameVariables replaces each flag in text by its environment variable, if the variable set the flag. Errors from other packages start
 // with a field, and if this is the name of a flag, named adds the dashes first.
-func (t *typed) named(text string) string {
+func (t *parsedLine) nameVariables(text string) string {
 	if field, _, _ := strings.Cut(text, ":"); slices.Contains(t.flags, field) {
 		text = "--" + text
 	}
 	return flagName.ReplaceAllStringFunc(text, func(flag string) string {
-		if name, is := t.given[flag]; is {
+		if name, is := t.variableOf[flag]; is {
 			return name
 		}
 		return flag
@@ -200,7 +200,7 @@ type tolerant struct {
 }
 
 // tolerate gives a tolerant mapper to every flag below root, and collects the environment variables of these flags in declared.
-func (t *typed) tolerate(root *kong.Node) error {
+func (t *parsedLine) tolerate(root *kong.Node) error {
 	return kong.Visit(root, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
 			flag.Mapper = &tolerant{Mapper: flag.Mapper}
@@ -266,8 +266,8 @@ func nameOfHelp(help map[string]string, command, flag string) string {
 	}
 }
 
-// explain sets the help of a command, its subcommands, and their flags and arguments.
-func explain(help map[string]string, node *kong.Node, command string) {
+// setHelp sets the help of a command, its subcommands, and their flags and arguments.
+func setHelp(help map[string]string, node *kong.Node, command string) {
 	for _, flag := range node.Flags {
 		flag.Help = help[nameOfHelp(help, command, "--"+flag.Name)]
 	}
@@ -277,6 +277,6 @@ func explain(help map[string]string, node *kong.Node, command string) {
 	for _, child := range node.Children {
 		name := strings.TrimSpace(command + " " + child.Name)
 		child.Help = help[name]
-		explain(help, child, name)
+		setHelp(help, child, name)
 	}
 }

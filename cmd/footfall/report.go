@@ -86,8 +86,8 @@ func (c *reportEventsCmd) check(g globals) faults { return c.most(c.rangeFlags.c
 
 func (c *reportDaysCmd) check(g globals) faults {
 	f := c.rangeFlags.check(g)
-	f.when(c.Target != "" && c.Site != "", "--site: a page is named, too: leave out one of them")
-	f.when(c.SVG == standardOutput && c.format() != report.Text,
+	f.addIf(c.Target != "" && c.Site != "", "--site: a page is named, too: leave out one of them")
+	f.addIf(c.SVG == standardOutput && c.format() != report.Text,
 		"--svg: - is standard output, where --json and --csv write, too: name a file, or leave them out")
 	return f
 }
@@ -101,7 +101,7 @@ func (c *reportPageCmd) check(g globals) faults {
 func (c *reportVisitorsCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	f.day("--day", c.Day, visit.AllDays.To)
-	f.when(c.N < 0, "-n: %d is less than 0: write how many visitors to list, or 0 for all", c.N)
+	f.addIf(c.N < 0, "-n: %d is less than 0: write how many visitors to list, or 0 for all", c.N)
 	return f
 }
 

@@ -76,7 +76,7 @@ type siteFlags struct {
 
 // most adds a fault to f if -n is out of range. of names the rows.
 func (m mostFlag) most(f faults, of string) faults {
-	f.when(m.N < 1 || m.N > report.DeepestTop, "-n: %d %s cannot be listed: write a number from 1 to %d", m.N, of, report.DeepestTop)
+	f.addIf(m.N < 1 || m.N > report.DeepestTop, "-n: %d %s cannot be listed: write a number from 1 to %d", m.N, of, report.DeepestTop)
 	return f
 }
 

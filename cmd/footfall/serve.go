@@ -76,7 +76,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	defer func() { err = errors.Join(err, stop()) }()
 
 	registry := newRegistry()
-	all, accounts, err := c.openAll(ctx, p, database, opening{metrics: registry, countries: countries, shares: 1,
+	all, accounts, err := c.openAll(ctx, p, database, openOptions{metrics: registry, countries: countries, shares: 1,
 		slots: admin.NewSlots(ctx), options: db.Options{
 			Name: instanceName(public.Addr()), Writers: record.Connections(), RequireStandby: p.NeedStandby, Log: p.log}})
 	if err != nil {
@@ -194,9 +194,9 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 		return p.DatabaseURL, func() error { return nil }, nil
 	}
 	p.makesData = true
-	k, err := startKeeper(ctx, p.server())
+	k, err := startKeeper(ctx, p.embeddedConfig())
 	if err != nil {
-		return "", nil, p.ofDatabase(err)
+		return "", nil, p.nameDatabaseFlag(err)
 	}
 	return k.url, k.stop, nil
 }
@@ -211,7 +211,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 		}
 	}
 	if err := d.CheckSessions(ctx); err != nil {
-		return p.ofDatabase(err)
+		return p.nameDatabaseFlag(err)
 	}
 	var applied []string
 	var err error
@@ -230,7 +230,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	if err != nil {
 		return err
 	}
-	if err := p.sayStandby(ctx, d); err != nil {
+	if err := p.storeStandbyRequirement(ctx, d); err != nil {
 		return err
 	}
 	if p.embedded() {
@@ -250,9 +250,10 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 // warns if there is no app, or if the app that --busuanzi names does not exist.
 func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 	if len(apps) == 0 && c.Cells == "" {
-		p.log.Warn("there is no app yet, so nothing is counted: " + p.typed("app add NAME --site YOUR-SITE") + " adds one")
+		p.log.Warn("there is no app yet, so nothing is counted: " + p.commandToType("app add NAME --site YOUR-SITE") + " adds one")
 	} else if c.Busuanzi != "" && c.Cells == "" && !slices.ContainsFunc(apps, func(a db.App) bool { return a.Name == c.Busuanzi }) {
-		p.log.Warn("--busuanzi: there is no app " + c.Busuanzi + " yet: " + p.typed("app add "+c.Busuanzi+" --site YOUR-SITE") + " adds it")
+		p.log.Warn("--busuanzi: there is no app " + c.Busuanzi + " yet: " +
+			p.commandToType("app add "+c.Busuanzi+" --site YOUR-SITE") + " adds it")
 	}
 	in := ""
 	if cell != "" {
@@ -262,7 +263,7 @@ func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 		if app.Access == "open" {
 			p.log.Warn("the app " + app.Name + " is open: anyone can count visits for it, under any ip or visitor that they send. " +
 				"Restrict it before others can reach this service: " +
-				p.typed("app set "+app.Name+" --access sites --site YOUR-SITE") + in)
+				p.commandToType("app set "+app.Name+" --access sites --site YOUR-SITE") + in)
 		}
 	}
 }
@@ -281,10 +282,10 @@ func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, op
 	}
 	start, err := accounts.NewStart(ctx)
 	if err != nil {
-		p.log.Warn("no link for creating the first account could be made: "+p.typed("start-link")+" tries again", "error", err)
+		p.log.Warn("no link for creating the first account could be made: "+p.commandToType("start-link")+" tries again", "error", err)
 	}
 	if start != "" {
-		fmt.Fprintf(p.stdout, "\n  Open this to begin:  %s\n\n", startLink(cmp.Or(c.PublicURL, servedAt(public.String())), start))
+		fmt.Fprintf(p.stdout, "\n  Open this to begin:  %s\n\n", passwordLink(cmp.Or(c.PublicURL, servedAt(public.String())), start))
 	}
 }
 

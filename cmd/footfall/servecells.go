@@ -22,8 +22,8 @@ import (
 	"footfall/visit/country"
 )
 
-// opening holds the parameters for opening a database of the service.
-type opening struct {
+// openOptions holds the parameters for opening a database of the service.
+type openOptions struct {
 	cell      string // name of the cell; "" for the service's own database
 	metrics   prometheus.Registerer
 	countries *country.Countries
@@ -33,7 +33,7 @@ type opening struct {
 }
 
 // openAll opens the service's own database and, with --cells, the cells. Closing the returned Cells closes all databases.
-func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o opening) (*routing.Cells, *account.Accounts, error) {
+func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openOptions) (*routing.Cells, *account.Accounts, error) {
 	if p.embedded() {
 		describeDisk(o.metrics, p.Data)
 	}
@@ -53,11 +53,11 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 		o.shares += int64(len(names))
 		d.Close()
 	}
-	home, d, err := c.openOf(ctx, p, url, o)
+	home, d, err := c.openLabeled(ctx, p, url, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	finding := &finding{cluster: cluster, home: d, others: map[string]time.Time{}}
+	finding := &cellFinder{cluster: cluster, home: d, notCells: map[string]time.Time{}}
 	all, err := routing.Open(ctx, home, routing.Options{Log: p.log, Find: finding.find, LeadFor: leadFor,
 		NodesAway: func(ctx context.Context) (away []string, err error) {
 			return away, d.Read(ctx, func(q *db.Queries) (err error) { away, err = q.NodesAway(ctx); return err })
@@ -67,7 +67,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openin
 			o := o
 			o.cell, o.shares = name, int64(all)+1
 			// Idle sessions are closed after a minute. Otherwise a service with many cells would keep many of them.
-			cell, _, err := c.openOf(ctx, p, finding.url(name)+"&pool_max_conn_idle_time=1m", o)
+			cell, _, err := c.openLabeled(ctx, p, finding.url(name)+"&pool_max_conn_idle_time=1m", o)
 			return cell, err
 		}})
 	if err != nil {
@@ -87,23 +87,23 @@ const (
 	notCellsFor = 5 * time.Second
 )
 
-// finding finds the cells of a cluster.
-type finding struct {
+// cellFinder finds the cells of a cluster.
+type cellFinder struct {
 	cluster *cells.Cluster
 	home    *db.DB
 
-	mu     sync.Mutex
-	urls   map[string]string    // URLs of the cells that were found last, by name
-	others map[string]time.Time // databases that are named like a cell but are not cells, with the time of the last check
+	mu       sync.Mutex
+	urls     map[string]string    // URLs of the cells that were found last, by name
+	notCells map[string]time.Time // databases that are named like a cell but are not cells, with the time of the last check
 }
 
-func (f *finding) url(name string) string {
+func (f *cellFinder) url(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.urls[name]
 }
 
-func (f *finding) find(ctx context.Context) (names []string, err error) {
+func (f *cellFinder) find(ctx context.Context) (names []string, err error) {
 	found, err := f.cluster.Found(ctx, f.home)
 	if err != nil {
 		return nil, err
@@ -112,16 +112,16 @@ func (f *finding) find(ctx context.Context) (names []string, err error) {
 	defer f.mu.Unlock()
 	f.urls = found
 	for name := range found {
-		if at, other := f.others[name]; !cellName.MatchString(name) {
+		if at, other := f.notCells[name]; !cellName.MatchString(name) {
 			continue
 		} else if other && time.Since(at) > notCellsFor {
 			if is, err := f.cluster.IsCell(ctx, name); err == nil && is {
-				delete(f.others, name)
+				delete(f.notCells, name)
 			} else {
-				f.others[name] = time.Now()
+				f.notCells[name] = time.Now()
 			}
 		}
-		if _, other := f.others[name]; !other {
+		if _, other := f.notCells[name]; !other {
 			names = append(names, name)
 		}
 	}
@@ -130,7 +130,7 @@ func (f *finding) find(ctx context.Context) (names []string, err error) {
 
 // reach returns an error if a cell does not respond. If the database is not a cell, the error is routing.ErrNoCell, and find
 // leaves out the name until a later check finds a cell.
-func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
+func (f *cellFinder) reach(ctx context.Context, name string, o db.Options) error {
 	d, err := db.Open(ctx, f.url(name), o)
 	if err != nil {
 		return err
@@ -140,16 +140,16 @@ func (f *finding) reach(ctx context.Context, name string, o db.Options) error {
 		if is, failed := f.cluster.IsCell(ctx, name); failed == nil && !is { // else it may be a cell whose node lacks the schema
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.others[name] = time.Now()
+			f.notCells[name] = time.Now()
 			return routing.ErrNoCell
 		}
 	}
 	return err
 }
 
-// openOf calls open for one of the databases of a service with cells. The label cell of metrics and log entries is the name of
+// openLabeled calls open for one of the databases of a service with cells. The label cell of metrics and log entries is the name of
 // the cell. Metrics and log entries of the service's own database do not have this label.
-func (c *serveCmd) openOf(ctx context.Context, p *program, url string, o opening) (*routing.Cell, *db.DB, error) {
+func (c *serveCmd) openLabeled(ctx context.Context, p *program, url string, o openOptions) (*routing.Cell, *db.DB, error) {
 	all, own := prometheus.WrapRegistererWith(prometheus.Labels{"cell": o.cell}, o.metrics), &ownMetrics{}
 	registry := prometheus.NewRegistry()
 	one := *p
@@ -184,7 +184,7 @@ func (m *ownMetrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // open opens a database, and starts counting and the background tasks.
-func (c *serveCmd) open(ctx context.Context, p *program, url string, o opening) (*routing.Cell, *db.DB, error) {
+func (c *serveCmd) open(ctx context.Context, p *program, url string, o openOptions) (*routing.Cell, *db.DB, error) {
 	d, err := db.Open(ctx, url, o.options)
 	if err != nil {
 		return nil, nil, err
@@ -196,7 +196,7 @@ func (c *serveCmd) open(ctx context.Context, p *program, url string, o opening) 
 	return cell, d, err
 }
 
-func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o opening) (*routing.Cell, error) {
+func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o openOptions) (*routing.Cell, error) {
 	if err := c.prepare(ctx, p, d, o.cell); err != nil {
 		return nil, err
 	}
@@ -220,8 +220,8 @@ func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o opening) (
 	if err != nil {
 		return nil, err
 	}
-	endBeside := runAlongside(d, counting, secret, p.log)
+	stopTasks := runAlongside(d, counting, secret, p.log)
 	return &routing.Cell{Name: o.cell, Counter: counting, Admin: admin.NewAdmin(d, secret).Sharing(o.slots), Reports: report.NewReader(d),
 		Status: p.statusText(d),
-		Close:  func() { counting.Close(); endBeside(); d.Close() }}, nil
+		Close:  func() { counting.Close(); stopTasks(); d.Close() }}, nil
 }

@@ -43,8 +43,8 @@ func (c *serveCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	if c.Cells != "" {
 		_, err := cells.OpenCluster(c.Cells, db.Options{})
-		f.when(err != nil, "--cells: %w", err)
-		f.when(g.DatabaseURL != "" && g.DatabaseURL != c.Cells, "--cells: it replaces --database-url: leave that out")
+		f.addIf(err != nil, "--cells: %w", err)
+		f.addIf(g.DatabaseURL != "" && g.DatabaseURL != c.Cells, "--cells: it replaces --database-url: leave that out")
 	}
 	f.add(checkAddress("--addr", c.Addr))
 	f.add(checkAddress(adminAddr, c.AdminAddr))
@@ -54,24 +54,24 @@ func (c *serveCmd) check(g globals) faults {
 	f.add(handler.CheckCountryHeader(c.CountryHeader, c.TrustProxy))
 	var err error
 	c.maxWait, err = time.ParseDuration(c.MaxWait)
-	f.when(err != nil || c.maxWait <= 0 || c.maxWait > longestWait,
+	f.addIf(err != nil || c.maxWait <= 0 || c.maxWait > longestWait,
 		"--max-wait: %q is not a possible duration: write one like 500ms or 2s, at most %v", c.MaxWait, longestWait)
 	if c.Overload == "later" {
 		c.maxWait = laterWait
 	}
-	f.when(c.Overload != "refuse" && c.Overload != "later", "--overload: %q is neither refuse nor later: write one of them", c.Overload)
-	f.when(c.InboxLimit < 1, "--inbox-limit: %d is less than 1: write how many visits may wait", c.InboxLimit)
-	f.when(c.Dashboard != "on" && c.Dashboard != "off", "--dashboard: %q is neither on nor off: write one of them", c.Dashboard)
+	f.addIf(c.Overload != "refuse" && c.Overload != "later", "--overload: %q is neither refuse nor later: write one of them", c.Overload)
+	f.addIf(c.InboxLimit < 1, "--inbox-limit: %d is less than 1: write how many visits may wait", c.InboxLimit)
+	f.addIf(c.Dashboard != "on" && c.Dashboard != "off", "--dashboard: %q is neither on nor off: write one of them", c.Dashboard)
 	if c.PublicURL != "" {
 		f.add(checkPublicURL(c.PublicURL))
 	}
-	f.when(c.Filter != "on" && c.Filter != "off" && c.Filter != "only", "--filter: %q is neither on, off nor only: write one of them",
+	f.addIf(c.Filter != "on" && c.Filter != "off" && c.Filter != "only", "--filter: %q is neither on, off nor only: write one of them",
 		c.Filter)
 	c.memory, err = units.RAMInBytes(c.Memory)
-	f.when(err != nil || c.memory != 0 && c.memory < leastMemory,
+	f.addIf(err != nil || c.memory != 0 && c.memory < leastMemory,
 		"--memory: %q is not a possible size: write one like 320MB, at least %s, or 0 to use none", c.Memory,
 		units.BytesSize(leastMemory))
-	f.when(c.RememberIDs < 1 || c.RememberIDs > longestMemory, "--remember-ids: %d is not a possible number of days: "+
+	f.addIf(c.RememberIDs < 1 || c.RememberIDs > longestMemory, "--remember-ids: %d is not a possible number of days: "+
 		"write one from 1 to %d",
 		c.RememberIDs, longestMemory)
 	return f

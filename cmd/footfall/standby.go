@@ -12,8 +12,8 @@ type standbyRequireCmd struct {
 
 func (c *standbyRequireCmd) check(g globals) faults {
 	f := g.checkDatabase()
-	f.when(c.What != "on" && c.What != "off", "standby require: %q is neither on nor off: write one of them", c.What)
-	f.when(c.What == "on" && g.embedded(), "standby require: the embedded server has no standby: name a server that has one with "+
+	f.addIf(c.What != "on" && c.What != "off", "standby require: %q is neither on nor off: write one of them", c.What)
+	f.addIf(c.What == "on" && g.embedded(), "standby require: the embedded server has no standby: name a server that has one with "+
 		"--database-url")
 	return f
 }
@@ -26,9 +26,9 @@ func (c *standbyRequireCmd) run(ctx context.Context, p *program, d *db.DB) error
 	return p.printChange(d.SayStandby(ctx, c.What == "on", false), "%s", says)
 }
 
-// sayStandby requires a standby for all writers of the database if this service was started with --require-standby. Otherwise
+// storeStandbyRequirement requires a standby for all writers of the database if this service was started with --require-standby. Otherwise
 // it logs a message if the tables already require a standby.
-func (p *program) sayStandby(ctx context.Context, d *db.DB) error {
+func (p *program) storeStandbyRequirement(ctx context.Context, d *db.DB) error {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()
 	if p.NeedStandby {
@@ -37,7 +37,7 @@ func (p *program) sayStandby(ctx context.Context, d *db.DB) error {
 	standby, err := d.Standby(ctx)
 	if err == nil && standby.Required {
 		p.log.Info("nothing is counted unless COMMIT waits for a synchronous standby: the tables require it, " +
-			"although --require-standby is not given; " + p.typed("standby require off") + " changes this")
+			"although --require-standby is not given; " + p.commandToType("standby require off") + " changes this")
 	}
 	return err
 }

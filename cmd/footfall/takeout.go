@@ -27,9 +27,9 @@ type (
 	}
 )
 
-// mostTyped is the maximum size of an input that spooled copies to a temporary file. app load needs the copy, because the
+// maxInputBytes is the maximum size of an input that spooled copies to a temporary file. app load needs the copy, because the
 // directory of a zip file is at the end of the file.
-const mostTyped = 64 << 30
+const maxInputBytes = 64 << 30
 
 // run writes an app to standard output or to a file. If writing fails, it removes the file.
 func (c *appExportCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
@@ -107,12 +107,12 @@ func spooled(from io.Reader) (*os.File, error) {
 		return nil, err
 	}
 	_ = os.Remove(file.Name())
-	n, err := io.Copy(file, io.LimitReader(from, mostTyped+1))
+	n, err := io.Copy(file, io.LimitReader(from, maxInputBytes+1))
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
-	if err == nil && n > mostTyped {
-		err = fmt.Errorf("standard input has more than %s: name a file", units.BytesSize(mostTyped))
+	if err == nil && n > maxInputBytes {
+		err = fmt.Errorf("standard input has more than %s: name a file", units.BytesSize(maxInputBytes))
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

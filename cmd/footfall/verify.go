@@ -28,8 +28,8 @@ const offendersShown = 20
 func (c *verifyCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	inRange := c.Sample > 0 && c.Sample <= 100 // false for NaN
-	f.when(!inRange, "--sample: %v is not a percentage: write more than 0 and at most 100", c.Sample)
-	f.when(c.Jobs < 1 || c.Jobs > 64, "--jobs: %d connections: write 1 to 64", c.Jobs)
+	f.addIf(!inRange, "--sample: %v is not a percentage: write more than 0 and at most 100", c.Sample)
+	f.addIf(c.Jobs < 1 || c.Jobs > 64, "--jobs: %d connections: write 1 to 64", c.Jobs)
 	return f
 }
 

@@ -81,7 +81,7 @@ func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.T
 		return faults, nil
 	}
 	if err := a.makeTags(ctx, d, visit.DayOf(now, a.Zone), tags); err != nil {
-		return nil, notPut(err)
+		return nil, putError(err)
 	}
 	var told []string
 	err := d.PutPeople(ctx, a.ID, ids, func(rows map[netip.Addr]*db.PersonRow, lead func() error) error {
@@ -97,11 +97,11 @@ func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.T
 		}
 		return p.err
 	})
-	return told, notPut(err)
+	return told, putError(err)
 }
 
-// notPut returns the error to report for links that were not written.
-func notPut(err error) error {
+// putError returns the error to report for links that were not written.
+func putError(err error) error {
 	switch db.FaultOf(err) {
 	case db.FaultNone:
 		return nil

@@ -174,12 +174,12 @@ func (s Settings) apply(row *db.App) error {
 			row.Ipv6Prefix = int16(*s.IPv6Prefix)
 		}
 	}
-	applyWord(&f, "access", s.Access, &row.Access, accesses, notKnown)
+	applyWord(&f, "access", s.Access, &row.Access, accesses, unknownWordFormat)
 	applyWord(&f, "visitor", s.Visitor, &row.Visitor, visitorModes, "%.64q is not a way to distinguish visitors: write %s")
-	applyWord(&f, "public-counts", s.PublicCounts, &row.PublicCounts, publicCounts, notKnown)
+	applyWord(&f, "public-counts", s.PublicCounts, &row.PublicCounts, publicCounts, unknownWordFormat)
 	if s.Bots != nil {
 		bots := *s.Bots
-		applyWord(&f, "bots", s.Bots, &bots, []string{botsCount, botsSkip, byDefault}, notKnown)
+		applyWord(&f, "bots", s.Bots, &bots, []string{botsCount, botsSkip, byDefault}, unknownWordFormat)
 		row.Bots = &bots
 		if bots == byDefault {
 			row.Bots = nil

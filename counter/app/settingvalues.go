@@ -12,7 +12,7 @@ import (
 	"footfall/visit/tag"
 )
 
-const notKnown = "%.64q is not possible: write %s"
+const unknownWordFormat = "%.64q is not possible: write %s"
 
 // applyWord sets a setting that allows only certain words. refusal is the format of the error for any other word. The
 // arguments of this format are the other word and the list of allowed words.
@@ -29,7 +29,7 @@ func applyWord(f *faults, name string, given, to *string, words []string, refusa
 func applySwitch(f *faults, name string, given *string, to *bool) {
 	if given != nil {
 		var word string
-		applyWord(f, name, given, &word, keeping, notKnown)
+		applyWord(f, name, given, &word, keeping, unknownWordFormat)
 		*to = word == isKept[true]
 	}
 }

@@ -80,8 +80,8 @@ func (c *Cluster) coordinator() Node {
 
 func (c *Cluster) home() string { return strings.TrimPrefix(c.at.Path, "/") }
 
-// with runs f on a connection to a database on a node. It fails if the user of the connection is not a superuser.
-func (c *Cluster) with(ctx context.Context, at Node, database string, f func(conn *pgx.Conn, q *Queries) error) error {
+// withConn runs f on a connection to a database on a node. It fails if the user of the connection is not a superuser.
+func (c *Cluster) withConn(ctx context.Context, at Node, database string, f func(conn *pgx.Conn, q *Queries) error) error {
 	d, err := db.Open(ctx, c.url(at, database), c.options)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (c *Cluster) with(ctx context.Context, at Node, database string, f func(con
 
 // make creates a database on a node, unless the database exists, and prepares it for Citus.
 func (c *Cluster) make(ctx context.Context, at Node, database string) error {
-	err := c.with(ctx, at, "postgres", func(conn *pgx.Conn, q *Queries) error {
+	err := c.withConn(ctx, at, "postgres", func(conn *pgx.Conn, q *Queries) error {
 		there, err := q.DatabasesLike(ctx, database)
 		if err == nil && !slices.Contains(there, database) {
 			_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{database}.Sanitize()+" ENCODING 'UTF8' TEMPLATE template0")
@@ -108,7 +108,7 @@ func (c *Cluster) make(ctx context.Context, at Node, database string) error {
 		return err
 	})
 	if err == nil {
-		err = c.with(ctx, at, database, func(conn *pgx.Conn, _ *Queries) error {
+		err = c.withConn(ctx, at, database, func(conn *pgx.Conn, _ *Queries) error {
 			_, err := conn.Exec(ctx, migrations.CellDatabase, pgx.QueryExecModeSimpleProtocol)
 			return err
 		})
@@ -132,7 +132,7 @@ func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 	if err := c.make(ctx, c.coordinator(), c.home()); err != nil {
 		return nil, nil, err
 	}
-	err = c.with(ctx, c.coordinator(), c.home(), func(conn *pgx.Conn, q *Queries) error {
+	err = c.withConn(ctx, c.coordinator(), c.home(), func(conn *pgx.Conn, q *Queries) error {
 		if err := settle(ctx, conn); err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 // database on the nodes that are new in the list. All given nodes must respond. The first given node is the
 // coordinator. If it is the only given node, join allows it to have the tables.
 func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error {
-	return c.with(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
+	return c.withConn(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
 		if err := settle(ctx, conn); err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 			case i == 0:
 				err = q.ClusterBegin(ctx, node.Host, node.Port)
 			default:
-				if c.with(ctx, node, database, isPart) == nil { // left from a dropped cell of this name: the node was down during the drop
+				if c.withConn(ctx, node, database, isPart) == nil { // left from a dropped cell of this name: the node was down during the drop
 					err = c.dropAt(ctx, node, []string{database})
 				}
 				if err == nil {
@@ -230,7 +230,7 @@ func (c *Cluster) IsCell(ctx context.Context, name string) (is bool, err error) 
 
 // databases returns the names of the cells' databases.
 func (c *Cluster) databases(ctx context.Context) (names []string, err error) {
-	err = c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) (err error) {
+	err = c.withConn(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) (err error) {
 		names, err = q.DatabasesLike(ctx, databasePrefix)
 		return err
 	})
@@ -296,7 +296,7 @@ func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell,
 	if err := c.join(ctx, database, nodes); err != nil {
 		return cell, err
 	}
-	if err := c.with(ctx, c.coordinator(), database, func(_ *pgx.Conn, q *Queries) error { return q.CellMake(ctx) }); err != nil {
+	if err := c.withConn(ctx, c.coordinator(), database, func(_ *pgx.Conn, q *Queries) error { return q.CellMake(ctx) }); err != nil {
 		return cell, err
 	}
 	d, err := db.Open(ctx, c.cellURL(name, all), c.options)
@@ -318,7 +318,7 @@ func (c *Cluster) mayHost(ctx context.Context, node Node, nodes []Node) error {
 	if !slices.Contains(nodes, node) {
 		return unknownNode(node, nodes)
 	}
-	return c.with(ctx, node, "postgres", func(*pgx.Conn, *Queries) error { return nil })
+	return c.withConn(ctx, node, "postgres", func(*pgx.Conn, *Queries) error { return nil })
 }
 
 func unknownNode(node Node, nodes []Node) error {
@@ -362,7 +362,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 		if err := c.join(ctx, databasePrefix+name, here); err != nil { // some of these nodes may have been down when the cell was added
 			return cell, err
 		}
-		err = c.with(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {
+		err = c.withConn(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {
 			if to == nodes[0] {
 				if err := q.ClusterAlone(ctx, to.Host, to.Port); err != nil {
 					return err

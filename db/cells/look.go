@@ -44,7 +44,7 @@ func (c *Cluster) Look(ctx context.Context) (looks []Look, nodes []NodeLook, err
 	for i, node := range there {
 		nodes[i].Node = node
 		all.Go(func() {
-			nodes[i].Wrong = c.with(ctx, node, c.home(), func(_ *pgx.Conn, q *Queries) (err error) {
+			nodes[i].Wrong = c.withConn(ctx, node, c.home(), func(_ *pgx.Conn, q *Queries) (err error) {
 				nodes[i].Bytes, err = q.NodeLook(ctx)
 				return err
 			})
@@ -57,7 +57,7 @@ func (c *Cluster) Look(ctx context.Context) (looks []Look, nodes []NodeLook, err
 func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 	look := Look{Cell: cell}
 	if at, err := ParseNode(cell.Place); err == nil { // so that the error names the node if it does not respond
-		if look.Wrong = c.with(ctx, at, c.home(), func(*pgx.Conn, *Queries) error { return nil }); look.Wrong != nil {
+		if look.Wrong = c.withConn(ctx, at, c.home(), func(*pgx.Conn, *Queries) error { return nil }); look.Wrong != nil {
 			return look
 		}
 	}

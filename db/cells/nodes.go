@@ -14,10 +14,10 @@ import (
 	"footfall/pause"
 )
 
-// everywhere runs f on the coordinator: first for each cell's database, and finally for home, the database that
+// forEachDatabase runs f on the coordinator: first for each cell's database, and finally for home, the database that
 // holds the cluster's list of nodes. home comes last, so that an interrupted command can be repeated. Nodes other
 // than the coordinator may be down.
-func (c *Cluster) everywhere(ctx context.Context, f func(database string, there []ClusterNodesRow, q *Queries) error) error {
+func (c *Cluster) forEachDatabase(ctx context.Context, f func(database string, there []ClusterNodesRow, q *Queries) error) error {
 	databases, err := c.databases(ctx)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (c *Cluster) everywhere(ctx context.Context, f func(database string, there 
 		if err := c.make(ctx, c.coordinator(), database); err != nil { // a database that was restored from a dump lacks settings
 			return err
 		}
-		err := c.with(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
+		err := c.withConn(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
 			if err := settle(ctx, conn); err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 		err = unknownNode(old, nodes)
 	}
 	if err == nil {
-		err = c.everywhere(ctx, func(_ string, there []ClusterNodesRow, q *Queries) error {
+		err = c.forEachDatabase(ctx, func(_ string, there []ClusterNodesRow, q *Queries) error {
 			if at := find(there, old); at >= 0 {
 				return q.NodeReplace(ctx, NodeReplaceParams{ID: there[at].Nodeid, Host: by.Host, Port: by.Port})
 			}
@@ -80,7 +80,7 @@ func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 
 // mayReplace returns an error with all reasons why the server by cannot replace the node old.
 func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
-	wrong := c.with(ctx, old, c.home(), func(_ *pgx.Conn, q *Queries) error {
+	wrong := c.withConn(ctx, old, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
 		if err == nil && !now.IsStandby {
 			err = fmt.Errorf("%v is still running, and visits that it still counts would be lost: stop it first", old)
@@ -91,11 +91,14 @@ func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
 		wrong = nil
 	}
 	var nodes []ClusterNodesRow
-	err := c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) (err error) { nodes, err = q.ClusterNodes(ctx); return err })
+	err := c.withConn(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) (err error) {
+		nodes, err = q.ClusterNodes(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(wrong, c.with(ctx, by, c.home(), func(_ *pgx.Conn, q *Queries) error {
+	return errors.Join(wrong, c.withConn(ctx, by, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
 		if err != nil {
 			return err
@@ -124,7 +127,7 @@ func notItself(node Node, now NodeItselfRow) error {
 func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	var wrong []error
 	for _, node := range nodes {
-		err := c.with(ctx, node, c.home(), func(conn *pgx.Conn, q *Queries) error {
+		err := c.withConn(ctx, node, c.home(), func(conn *pgx.Conn, q *Queries) error {
 			now, err := q.NodeItself(ctx)
 			if err == nil && !now.Connects {
 				if err = db.NodePassword(db.TakeWarning(conn)); err == nil {
@@ -140,7 +143,7 @@ func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	if len(wrong) > 0 {
 		return errors.Join(wrong...)
 	}
-	return c.with(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) error {
+	return c.withConn(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) error {
 		unreached, err := q.ClusterUnreached(ctx)
 		for _, row := range unreached {
 			wrong = append(wrong, fmt.Errorf("%v cannot connect to %v: allow this there (pg_hba.conf), and give its server's user the "+
@@ -154,18 +157,18 @@ func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 // are on another node.
 func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 	var has []string
-	err = c.with(ctx, node, "postgres", func(_ *pgx.Conn, q *Queries) (err error) {
+	err = c.withConn(ctx, node, "postgres", func(_ *pgx.Conn, q *Queries) (err error) {
 		has, err = q.DatabasesLike(ctx, databasePrefix)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.everywhere(ctx, func(database string, there []ClusterNodesRow, _ *Queries) error {
+	return c.forEachDatabase(ctx, func(database string, there []ClusterNodesRow, _ *Queries) error {
 		if !slices.Contains(has, database) || find(there, node) >= 0 {
 			return nil
 		}
-		return c.with(ctx, node, database, func(conn *pgx.Conn, _ *Queries) error {
+		return c.withConn(ctx, node, database, func(conn *pgx.Conn, _ *Queries) error {
 			is, err := db.New(conn).CellIs(ctx)
 			if is {
 				err = fmt.Errorf("%v has old tables of this database, because it was replaced, or removed while it was down: make it a "+
@@ -183,7 +186,7 @@ func (c *Cluster) awaitNodes(ctx context.Context) error {
 	defer cancel()
 	for {
 		var behind []ClusterBehindRow
-		err := c.everywhere(ctx, func(_ string, _ []ClusterNodesRow, q *Queries) error {
+		err := c.forEachDatabase(ctx, func(_ string, _ []ClusterNodesRow, q *Queries) error {
 			rows, err := q.ClusterBehind(ctx)
 			behind = append(behind, rows...)
 			return err
@@ -237,7 +240,7 @@ func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 		}
 	}
 	var left []string // databases that the node no longer needs
-	return c.everywhere(ctx, func(database string, there []ClusterNodesRow, q *Queries) error {
+	return c.forEachDatabase(ctx, func(database string, there []ClusterNodesRow, q *Queries) error {
 		if database != c.home() {
 			left = append(left, database)
 		} else if err := c.dropAt(ctx, node, left); err != nil && !db.IsConnect(err) { // the machine may be gone for good
@@ -256,7 +259,7 @@ func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 
 // dropAt drops databases on a node, even if clients are connected to them.
 func (c *Cluster) dropAt(ctx context.Context, node Node, databases []string) error {
-	return c.with(ctx, node, "postgres", func(conn *pgx.Conn, _ *Queries) error {
+	return c.withConn(ctx, node, "postgres", func(conn *pgx.Conn, _ *Queries) error {
 		for _, database := range databases {
 			if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{database}.Sanitize()+" WITH (FORCE)"); err != nil {
 				return fmt.Errorf("drop the database %s at %v: %w", database, node, err)
@@ -292,7 +295,7 @@ func (c *Cluster) DropCell(ctx context.Context, name string) error {
 		return err
 	}
 	defer d.Close()
-	return c.with(ctx, nodes[0], c.home(), func(_ *pgx.Conn, q *Queries) error {
+	return c.withConn(ctx, nodes[0], c.home(), func(_ *pgx.Conn, q *Queries) error {
 		if err := q.CellRelease(ctx, databasePrefix+name); err != nil {
 			return err
 		}

@@ -158,7 +158,7 @@ func (n *Network) toClient(client, server net.Conn) {
 	}
 }
 
-// toServer passes on the client's messages of PostgreSQL's protocol, and calls haveLocks when a batch has sent the
+// toServer passes on the client's messages of PostgreSQL's protocol, and calls runOnLocks when a batch has sent the
 // statement that takes its locks.
 func (n *Network) toServer(server, client net.Conn) {
 	from := bufio.NewReader(client)
@@ -182,7 +182,7 @@ func (n *Network) toServer(server, client net.Conn) {
 			statements = 0
 		case header == 5 && message[0] == 'E':
 			if statements++; statements == statementsToLocks {
-				n.haveLocks()
+				n.runOnLocks()
 			}
 		}
 	}
@@ -195,7 +195,7 @@ const cancelRequest = 80877102
 // the batch.
 const statementsToLocks = 3
 
-func (n *Network) haveLocks() {
+func (n *Network) runOnLocks() {
 	n.mu.Lock()
 	do := n.onLocks
 	n.onLocks = nil

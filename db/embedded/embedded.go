@@ -125,7 +125,7 @@ func Use(ctx context.Context, cfg Config) (url string, release func() error, err
 func (cfg Config) attachShared() (url string, release func() error, err error) {
 	// Take the lock before looking for the server. Then the command that stops the server either finds this lock and
 	// waits, or already has the lock exclusively.
-	shared, err := tryLock(cfg.lock(attachedLock), sharedBy)
+	shared, err := tryLock(cfg.lock(attachedLock), shared)
 	if err != nil || shared == nil {
 		return "", nil, err
 	}

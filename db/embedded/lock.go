@@ -31,7 +31,7 @@ const (
 
 const (
 	exclusive = syscall.LOCK_EX
-	sharedBy  = syscall.LOCK_SH
+	shared    = syscall.LOCK_SH
 )
 
 func lockFolder(dir string) string { return filepath.Join(dir, "lock") }

@@ -50,7 +50,7 @@ const (
 // Open starts routing names to cells. It waits for at most startWithin until the cells that respond now are open. Close stops the
 // routing.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
-	c := &Cells{home: home.ofMany(), options: o, said: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{},
+	c := &Cells{home: home.ofMany(), options: o, logLimit: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{},
 		opening: map[string]bool{}, gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
 	opens, endOpens := context.WithCancel(ctx)
 	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // continues during shutdown, while accepted requests are answered
@@ -114,7 +114,7 @@ func (c *Cells) Close() {
 }
 
 func (c *Cells) say(ctx context.Context, what string, err error) {
-	if _, speak := c.said.Next(what, time.Now()); speak && ctx.Err() == nil {
+	if _, speak := c.logLimit.Next(what, time.Now()); speak && ctx.Err() == nil {
 		c.options.Log.Error(what, "error", err)
 	}
 }

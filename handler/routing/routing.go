@@ -61,10 +61,10 @@ func (cell *Cell) makePlaces() {
 // Cells are the home database and the cells. The home database has the accounts, the keys for all apps, and the names that
 // lead to cells. Cells is safe for concurrent use.
 type Cells struct {
-	home    *Cell
-	options Options
-	table   atomic.Pointer[table] // nil: the service has a single database
-	said    pause.Seldom[string]
+	home     *Cell
+	options  Options
+	table    atomic.Pointer[table] // nil: the service has a single database
+	logLimit pause.Seldom[string]
 
 	mu      sync.Mutex
 	found   map[string]*Cell // by name; nil: not open yet

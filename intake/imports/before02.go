@@ -76,7 +76,7 @@ func (l *ClosedLogsRow) bytes() int64 {
 
 // decide02 checks whether 0.2 counted a line. If so, the line is recorded as counted, without a visit. If it is unknown
 // whether 0.2 counted the line, and the line would count, decide02 refuses the file.
-func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *read) error {
+func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *logLine) error {
 	c, at := d.closed, s.line.Time.Truncate(time.Second)
 	if !c.has(at) {
 		return nil
@@ -110,7 +110,7 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *read)
 	if err != nil {
 		return err
 	}
-	e := feed.Entry[read]{Of: *of}
+	e := feed.Entry[logLine]{Of: *of}
 	e.Of.source, e.Of.line = s, s.lines.number
 	if err := decide(ctx, &e); err != nil || e.Fate != feed.Counts {
 		return err
@@ -190,9 +190,9 @@ func (s *source) tails02(c *closed) tails {
 // take removes a line from the tails. It returns false if no such line is left, so 0.2 did not count this line.
 func (t tails) take(h *hashes, l *logs.Line, text []byte) bool {
 	block := blockOf(h.key, "lines")
-	if h.halves != nil {
+	if h.dayKeys != nil {
 		day := time.Unix(int64(l.Hour())*3600, 0).UTC()
-		half := h.halves[int32(day.Year()*10000+int(day.Month())*100+day.Day())] //nolint:gosec // a day
+		half := h.dayKeys[int32(day.Year()*10000+int(day.Month())*100+day.Day())] //nolint:gosec // a day
 		block = blockOf(h.key, "lines", string(half))
 	}
 	var hash [aes.BlockSize]byte

@@ -19,8 +19,8 @@ import (
 	"footfall/visit"
 )
 
-// read is a line of a log.
-type read struct {
+// logLine is a line of a log.
+type logLine struct {
 	counter.Item
 	wrong  string // the problem of a line that cannot be read
 	source *source
@@ -66,11 +66,11 @@ func (r *run) count(ctx context.Context, sources []*source) error {
 			s.end()
 		}
 	}()
-	f := feed.Feed[read]{Source: d, Recorder: r.app.Recorder(), Retry: r.retry, Fill: true, DryRun: r.DryRun, Choose: d.choose}
+	f := feed.Feed[logLine]{Source: d, Recorder: r.app.Recorder(), Retry: r.retry, Fill: true, DryRun: r.DryRun, Choose: d.choose}
 	return f.Run(ctx)
 }
 
-func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error) {
+func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[logLine], error) {
 	if err := d.hold(ctx); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 		return nil, err
 	}
 	// The feed calls Read again to replace entries that do not count, and appends the new entries to this slice.
-	entries := make([]feed.Entry[read], 0, most+most/8)
+	entries := make([]feed.Entry[logLine], 0, most+most/8)
 	for len(entries) < most && len(d.timeline) > 0 {
 		s := d.timeline[0]
 		if err := d.fill(ctx, s); err != nil {
@@ -150,7 +150,7 @@ func (d *reader) readLine(ctx context.Context, s *source) error {
 	}
 	d.sawLine()
 	if err != nil {
-		s.add(read{wrong: err.Error()})
+		s.add(logLine{wrong: err.Error()})
 		return nil
 	}
 	d.summary.Formats[s.line.Format]++
@@ -170,9 +170,9 @@ func (d *reader) sawLine() {
 	d.progress.Lines.Add(1)
 }
 
-func (s *source) add(of read) {
+func (s *source) add(of logLine) {
 	of.source, of.line, of.before = s, s.lines.number, s.before
-	s.queue = append(s.queue, feed.Entry[read]{Of: of})
+	s.queue = append(s.queue, feed.Entry[logLine]{Of: of})
 }
 
 // take queues a parsed line unless the rules leave it out or it was already counted.
@@ -192,10 +192,10 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	}
 	uri, wrong := d.Rules.uriOf(l)
 	if wrong != "" {
-		s.add(read{wrong: wrong})
+		s.add(logLine{wrong: wrong})
 		return nil
 	}
-	of := read{hour: l.Hour()}
+	of := logLine{hour: l.Hour()}
 	var ok bool
 	if of.hash, ok = d.hash(l); !ok {
 		if l.Time.After(d.app.Latest().Add(-keyDelay)) {
@@ -241,11 +241,11 @@ func (d *reader) hash(l *logs.Line) (hash uint64, ok bool) {
 	if d.app.hashes.days != nil {
 		day = visit.DayOf(l.Time, d.app.App().Zone)
 	}
-	return d.app.hashes.of(day, l.Text, site)
+	return d.app.hashes.hashLine(day, l.Text, site)
 }
 
 // choose updates the hours of a chunk's lines from the database, and then decides which of the lines count.
-func (d *reader) choose(ctx context.Context, entries []feed.Entry[read]) error {
+func (d *reader) choose(ctx context.Context, entries []feed.Entry[logLine]) error {
 	c := d.counted
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -288,9 +288,9 @@ func (d *reader) choose(ctx context.Context, entries []feed.Entry[read]) error {
 	return nil
 }
 
-func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[read]) error, error) {
+func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[logLine]) error, error) {
 	g, err := d.permit(ctx)
-	return func(ctx context.Context, e *feed.Entry[read]) error {
+	return func(ctx context.Context, e *feed.Entry[logLine]) error {
 		if e.Of.wrong != "" {
 			return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", e.Of.wrong))
 		}
@@ -303,14 +303,14 @@ func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[
 	}, err
 }
 
-func (d *reader) Unaccepted(e *feed.Entry[read], err error) error {
+func (d *reader) Unaccepted(e *feed.Entry[logLine], err error) error {
 	return fmt.Errorf("%s, line %d cannot be counted: %w", e.Of.source.file.name, e.Of.line, err)
 }
 
 // Keep stores nothing, because lines stay in their log.
-func (d *reader) Keep(*feed.Entry[read], bool) []record.Refusal { return nil }
+func (d *reader) Keep(*feed.Entry[logLine], bool) []record.Refusal { return nil }
 
-func (d *reader) Settled(entries []*feed.Entry[read]) {
+func (d *reader) Settled(entries []*feed.Entry[logLine]) {
 	counted := int64(0)
 	for _, e := range entries {
 		switch {

@@ -112,7 +112,7 @@ func (c *counted) load(ctx context.Context, hours []int32) error {
 			return visit.Unanswered(err)
 		}
 		for _, row := range rows {
-			c.learn(&row)
+			c.addBlock(&row)
 		}
 		rest = slices.DeleteFunc(rest, func(hour int32) bool { return c.hours[hour].isComplete() })
 	}
@@ -140,8 +140,8 @@ func (c *counted) after(hours []int32) CountedLinesGetParams {
 	return p
 }
 
-// learn adds the lines of a block.
-func (c *counted) learn(row *CountedLinesGetRow) {
+// addBlock adds the lines of a block.
+func (c *counted) addBlock(row *CountedLinesGetRow) {
 	h := c.hours[row.Hour]
 	l := h.servers[row.Server]
 	if l == nil {

@@ -35,7 +35,7 @@ func (r *run) follow(ctx context.Context) error {
 		}
 		var grown []*source // files that have grown, were truncated, or have lines whose time has come
 		for _, s := range r.sources {
-			if size := s.file.size(); size != s.size || s.ahead > 0 && !s.comes.After(r.app.Latest()) {
+			if size := s.file.size(); size != s.size || s.ahead > 0 && !s.aheadUntil.After(r.app.Latest()) {
 				grown = append(grown, s)
 			}
 		}
@@ -73,7 +73,7 @@ func (r *run) lookAtNames(renamed map[*source]time.Time) {
 			renamed[s] = time.Now()
 		case time.Since(renamed[s]) > keptOpen && s.ahead == 0:
 			delete(renamed, s)
-			r.letGo(s)
+			r.closeSource(s)
 			return true
 		}
 		return false

@@ -103,6 +103,6 @@ func TestHashesAreKeyed(t *testing.T) {
 }
 
 func hashWith(key []byte, line string) uint64 {
-	hash, _ := newHashes(key, nil).of(0, []byte(line), "blog.example")
+	hash, _ := newHashes(key, nil).hashLine(0, []byte(line), "blog.example")
 	return hash
 }

@@ -19,19 +19,19 @@ import (
 // hashes computes keyed hashes of lines. A person without the key cannot compare the stored hashes with addresses, and cannot
 // write a line that has the hash of another line. hashes is not safe for concurrent use.
 type hashes struct {
-	key    []byte
-	halves map[int32][]byte // keys of days; nil: the app's hashes do not change every day
-	seed   uint64
-	line   cipher.Block
-	days   map[int32]cipher.Block // ciphers of days; nil: the app's hashes do not change every day
-	digest xxhash.Digest
-	block  [aes.BlockSize]byte // reused, because allocating it costs more than the hash
+	key     []byte
+	dayKeys map[int32][]byte // keys of days; nil: the app's hashes do not change every day
+	seed    uint64
+	line    cipher.Block
+	days    map[int32]cipher.Block // ciphers of days; nil: the app's hashes do not change every day
+	digest  xxhash.Digest
+	block   [aes.BlockSize]byte // reused, because allocating it costs more than the hash
 }
 
 // newHashes returns the hashes for the key of an app's logs. days contains the keys of days, or is nil if the app's hashes do
 // not change every day.
 func newHashes(key []byte, days map[int32][]byte) *hashes {
-	h := &hashes{key: key, halves: days, line: blockOf(key, "counted lines"), seed: binary.BigEndian.Uint64(keyedSum(key, "seed of lines"))}
+	h := &hashes{key: key, dayKeys: days, line: blockOf(key, "counted lines"), seed: binary.BigEndian.Uint64(keyedSum(key, "seed of lines"))}
 	if days != nil {
 		h.days = map[int32]cipher.Block{}
 	}
@@ -55,9 +55,9 @@ func keyedSum(key []byte, parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// of returns the hash of a line, or false if the line's day has no key. site is the value of --site if the line names no host,
+// hashLine returns the hash of a line, or false if the line's day has no key. site is the value of --site if the line names no host,
 // else "".
-func (h *hashes) of(day int32, text []byte, site string) (uint64, bool) {
+func (h *hashes) hashLine(day int32, text []byte, site string) (uint64, bool) {
 	block := h.line
 	if h.days != nil {
 		if block = h.days[day]; block == nil {

@@ -93,7 +93,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 	r := newRun(c, o, p)
 	err := r.all(ctx)
 	for _, s := range r.sources {
-		r.letGo(s)
+		r.closeSource(s)
 	}
 	r.end(ctx)
 	return r.summary, err
@@ -201,7 +201,7 @@ func (r *run) open(context.Context) error {
 	return nil
 }
 
-func (r *run) letGo(s *source) {
+func (r *run) closeSource(s *source) {
 	s.end()
 	s.file.close()
 	if r.Server == "" && s.changes > mostChanges {

@@ -436,7 +436,7 @@ func (w *world) tables() model {
 			require.NoError(w, c.load(w.Context(), []int32{hour}))
 			hours[hour] = true
 		}
-		hash, _ := w.hash.of(0, []byte(text), site)
+		hash, _ := w.hash.hashLine(0, []byte(text), site)
 		for server := range c.hours[hour].servers {
 			if m[server] == nil {
 				m[server] = map[string]int{}

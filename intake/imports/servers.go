@@ -36,7 +36,7 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 	if err != nil {
 		return err
 	}
-	var lines []*feed.Entry[read]
+	var lines []*feed.Entry[logLine]
 	for at := 0; len(lines) < comparedLines && at < mostQueued; at++ {
 		for len(s.queue) <= at && !s.ended {
 			if err := d.readLine(ctx, s); err != nil {
@@ -57,7 +57,7 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 			lines = append(lines, &e)
 		}
 	}
-	if len(lines) < comparedLines || !areOfMany(lines) {
+	if len(lines) < comparedLines || !haveManyVisitors(lines) {
 		return nil
 	}
 	server, err := d.serverOf(ctx, lines)
@@ -69,8 +69,8 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 	return nil
 }
 
-// areOfMany reports whether the lines have so many visitors or pages that a monitor cannot have caused them.
-func areOfMany(lines []*feed.Entry[read]) bool {
+// haveManyVisitors reports whether the lines have so many visitors or pages that a monitor cannot have caused them.
+func haveManyVisitors(lines []*feed.Entry[logLine]) bool {
 	visitors, pages := map[netip.Addr]bool{}, map[string]bool{}
 	for _, e := range lines {
 		visitors[e.Visit.Visitor] = true
@@ -80,7 +80,7 @@ func areOfMany(lines []*feed.Entry[read]) bool {
 }
 
 // serverOf returns another named server whose counted logs contain all the lines, or "".
-func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[read]) (server string, err error) {
+func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[logLine]) (server string, err error) {
 	all := newCounted(d.app.DB(), d.app.App().ID, "")
 	var hours []int32
 	for _, e := range lines {
@@ -95,7 +95,9 @@ func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[read]) (serve
 		if other == "" || other == d.Server {
 			continue
 		}
-		if !slices.ContainsFunc(lines, func(e *feed.Entry[read]) bool { return all.hours[e.Of.hour].numberOf(other, e.Of.hash) < e.Of.number }) {
+		if !slices.ContainsFunc(lines, func(e *feed.Entry[logLine]) bool {
+			return all.hours[e.Of.hour].numberOf(other, e.Of.hash) < e.Of.number
+		}) {
 			return other, nil
 		}
 	}

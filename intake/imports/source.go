@@ -24,20 +24,20 @@ type source struct {
 	parser        *logs.Parser
 	line          logs.Line
 
-	lines   *lines             // nil: the file is not being read
-	queue   []feed.Entry[read] // not passed to the feed yet
-	at      time.Time          // the time of the first line of the queue
-	ended   bool               // the file has no further line to read now
-	checked bool               // checkServer was called
+	lines   *lines                // nil: the file is not being read
+	queue   []feed.Entry[logLine] // not passed to the feed yet
+	at      time.Time             // the time of the first line of the queue
+	ended   bool                  // the file has no further line to read now
+	checked bool                  // checkServer was called
 
 	old   *beginning // the part that 0.2 counted; nil: unknown
 	tails tails
 
-	size    int64     // of the file when reading started
-	state   string    // of the file when reading started; "": it must be read again
-	ahead   int64     // number of lines whose time has not come yet
-	comes   time.Time // the time of the first line whose time has not come yet
-	refused bool      // the file is not imported; Summary.Problems contains the reason
+	size       int64     // of the file when reading started
+	state      string    // of the file when reading started; "": it must be read again
+	ahead      int64     // number of lines whose time has not come yet
+	aheadUntil time.Time // the time of the first line whose time has not come yet
+	refused    bool      // the file is not imported; Summary.Problems contains the reason
 
 	before  int64 // number of lines that were already counted
 	changes int   // how often new and already counted lines alternate. Used only by the goroutine that counts
@@ -65,8 +65,8 @@ func (s *source) addNew(before int64) {
 // begin starts to read a source. A file that was truncated or replaced in place is read from its start.
 func (s *source) begin(only logs.Format, seed uint64) (err error) {
 	s.size, s.state = s.file.size(), s.file.state()
-	s.ahead, s.comes, s.ended = 0, time.Time{}, false
-	if s.place > 0 && !s.goesOn() {
+	s.ahead, s.aheadUntil, s.ended = 0, time.Time{}, false
+	if s.place > 0 && !s.stillHasLastLine() {
 		s.place, s.number, s.behind, s.numbers, s.parser, s.old = 0, 0, nil, numbering{}, nil, nil
 	}
 	if err := s.file.verify(); err != nil {
@@ -84,8 +84,8 @@ func (s *source) begin(only logs.Format, seed uint64) (err error) {
 	return err
 }
 
-// goesOn reports whether the last line that was read is still at its place.
-func (s *source) goesOn() bool {
+// stillHasLastLine reports whether the last line that was read is still at its place.
+func (s *source) stillHasLastLine() bool {
 	now := make([]byte, len(s.behind))
 	_, err := s.file.handle.ReadAt(now, s.place-int64(len(now)))
 	return err == nil && bytes.Equal(now, s.behind)
@@ -102,7 +102,7 @@ func (s *source) text() ([]byte, bool) {
 
 // wait stops reading before the line that was read last, because the time of this line has not come yet.
 func (s *source) wait(following bool) {
-	s.comes, s.ahead = s.line.Time, 1
+	s.aheadUntil, s.ahead = s.line.Time, 1
 	s.place, s.number = s.lines.at, s.lines.number-1
 	sum := s.lines.sumBefore // a copy, because reading the rest changes sumBefore
 	s.behind, s.sum = slices.Clone(s.lines.before), &sum

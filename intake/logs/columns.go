@@ -44,9 +44,9 @@ var variables = map[string]column{
 
 // piece is a variable of a log_format, and the text after it.
 type piece struct {
-	column column
-	behind []byte // "": the variable extends to the end of the line
-	stays  bool   // behind is the start of the next variable
+	column         column
+	behind         []byte // "": the variable extends to the end of the line
+	isNextVariable bool   // behind is the start of the next variable
 }
 
 // layout is a parsed log_format.
@@ -78,7 +78,7 @@ func readLayout(text string) (*layout, error) {
 		var behind string
 		behind, rest, more = strings.Cut(strings.TrimPrefix(rest[end:], "}"), "$")
 		if behind == "" && more {
-			if one.stays = strings.HasPrefix(rest, "request_uri") || strings.HasPrefix(rest, "uri"); !one.stays {
+			if one.isNextVariable = strings.HasPrefix(rest, "request_uri") || strings.HasPrefix(rest, "uri"); !one.isNextVariable {
 				return nil, fmt.Errorf("%.64q has two variables with nothing between them, so it is unclear where the first one ends", text)
 			}
 			behind = "/"
@@ -100,8 +100,8 @@ func readLayout(text string) (*layout, error) {
 
 var errLayout = errors.New("it does not match the log_format")
 
-// own parses a line by the log_format.
-func (p *Parser) own(text []byte, l *Line) error {
+// parseLogFormat parses a line by the log_format.
+func (p *Parser) parseLogFormat(text []byte, l *Line) error {
 	l.Format = LogFormat
 	rest, ok := bytes.CutPrefix(text, p.layout.front)
 	if !ok {
@@ -122,7 +122,7 @@ func (p *Parser) own(text []byte, l *Line) error {
 		if err := p.put(l, one.column, value); err != nil {
 			return err
 		}
-		if rest = rest[end:]; !one.stays {
+		if rest = rest[end:]; !one.isNextVariable {
 			rest = rest[len(one.behind):]
 		}
 	}

@@ -145,8 +145,8 @@ func (p *Parser) Parse(text []byte, l *Line) error {
 	return p.parse(text, l)
 }
 
-// bare removes a trailing \r, and returns an error if the text cannot be a line.
-func bare(text []byte) ([]byte, error) {
+// trimLine removes a trailing \r, and returns an error if the text cannot be a line.
+func trimLine(text []byte) ([]byte, error) {
 	if n := len(text); n > 0 && text[n-1] == '\r' {
 		text = text[:n-1]
 	}
@@ -163,14 +163,14 @@ func bare(text []byte) ([]byte, error) {
 
 func (p *Parser) parse(text []byte, l *Line) error {
 	*l = Line{}
-	text, err := bare(text)
+	text, err := trimLine(text)
 	if err != nil {
 		return err
 	}
 	l.Text = text
 	switch {
 	case p.layout != nil:
-		err = p.own(text, l)
+		err = p.parseLogFormat(text, l)
 	case text[0] == '{':
 		err = p.json(text, l)
 	case p.Head.columns != nil:

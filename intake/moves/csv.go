@@ -20,7 +20,7 @@ var columns = []string{"uri", "hot", "uv", "pv"}
 // ReadCSV reads a file of offsets. The first line names the columns: uri and hot, and optionally uv and pv. The Offset of an
 // invalid line has a Fault. The returned error concerns the whole file.
 func ReadCSV(from io.Reader) ([]admin.Offset, error) {
-	text, err := decoded(from)
+	text, err := decodeText(from)
 	if err != nil {
 		return nil, fault("%v", err)
 	}

@@ -30,10 +30,10 @@ type File struct {
 }
 
 const (
-	peeked    = 4096
-	longest   = 1 << 20  // maximum length of a line, in bytes
-	mostRatio = 200      // maximum ratio of unpacked to packed size
-	alwaysMay = 16 << 20 // this many unpacked bytes are always allowed
+	peeked             = 4096
+	longest            = 1 << 20  // maximum length of a line, in bytes
+	mostRatio          = 200      // maximum ratio of unpacked to packed size
+	alwaysAllowedBytes = 16 << 20 // this many unpacked bytes are always allowed
 )
 
 // seekable is a file that can be read more than once.
@@ -69,13 +69,13 @@ func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
 		if err != nil {
 			return unreadFile(f.Name, err)
 		}
-		return h.table(ctx, f.Name, &unpacking{from: unpacked, packed: counted.read.Load}, to)
+		return h.table(ctx, f.Name, &ratioLimitReader{from: unpacked, packed: counted.read.Load}, to)
 	}
 	return h.table(ctx, f.Name, from, to)
 }
 
-// same returns an error if two files have the same content: their numbers would be added twice.
-func (h *History) same() error {
+// checkDuplicates returns an error if two files have the same content: their numbers would be added twice.
+func (h *History) checkDuplicates() error {
 	names := map[[sha256.Size]byte]string{}
 	for _, f := range h.Files {
 		again, is := f.From.(seekable)
@@ -132,7 +132,7 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 			if err != nil {
 				return unreadFile(name, err)
 			}
-			bounded := &unpacking{from: unpacked, out: budget, packed: func() int64 { return size }}
+			bounded := &ratioLimitReader{from: unpacked, out: budget, packed: func() int64 { return size }}
 			err = read(name, bounded)
 			budget = bounded.out
 			if closed := unpacked.Close(); err == nil {
@@ -240,8 +240,8 @@ func (h *History) json(name string, from io.Reader, into func() any, then func(l
 	return lines.Err()
 }
 
-// decoded converts UTF-16 with a byte order mark, which Matomo and spreadsheets write, to UTF-8.
-func decoded(from io.Reader) (*bufio.Reader, error) {
+// decodeText converts UTF-16 with a byte order mark, which Matomo and spreadsheets write, to UTF-8.
+func decodeText(from io.Reader) (*bufio.Reader, error) {
 	text := bufio.NewReaderSize(from, peeked)
 	begins, err := text.Peek(3)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -264,14 +264,14 @@ var (
 	errTooLarge = errors.New("it unpacks to more than 200 times its size: if that is intended, unpack it by hand")
 )
 
-// leash is a reader that returns an error after more than longest bytes of a line. The caller sets used, the number of bytes
+// lineLimitReader is a reader that returns an error after more than longest bytes of a line. The caller sets used, the number of bytes
 // read, to 0 before each line.
-type leash struct {
+type lineLimitReader struct {
 	from *bufio.Reader
 	used int
 }
 
-func (l *leash) Read(into []byte) (int, error) {
+func (l *lineLimitReader) Read(into []byte) (int, error) {
 	if l.used > longest {
 		return 0, errTooLong
 	}
@@ -280,15 +280,15 @@ func (l *leash) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// unpacking is a reader that returns an error if a compressed file unpacks to far more than its size (a zip bomb).
-type unpacking struct {
+// ratioLimitReader is a reader that returns an error if a compressed file unpacks to far more than its size (a zip bomb).
+type ratioLimitReader struct {
 	from   io.Reader
 	out    int64
 	packed func() int64 // returns the size of the packed bytes
 }
 
-func (u *unpacking) Read(into []byte) (int, error) {
-	if u.out > alwaysMay && u.out > mostRatio*u.packed() {
+func (u *ratioLimitReader) Read(into []byte) (int, error) {
+	if u.out > alwaysAllowedBytes && u.out > mostRatio*u.packed() {
 		return 0, errTooLarge
 	}
 	n, err := u.from.Read(into)

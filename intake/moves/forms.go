@@ -3,25 +3,25 @@ package moves
 // form describes an export of another counter: tables whose first line names the columns, or lines of JSON. Column
 // names are compared in lower case. If a field lists several names for a column, the first name in the table is used.
 type form struct {
-	source  string
-	files   []string // patterns for file names in a zip
-	day, at []string // day: columns with a day; at: columns with a time, whose day depends on the app's time zone
-	page    []string
-	query   string // column with the query of the page's URL
-	host    []string
-	numbers [4][]string // page views, visits, visitors, new visitors
-	visit   string      // column with the visit's id, if each line is a page view
-	visitor string
-	keep    []kept
-	sites   string   // a table without pages must have this column, and is then about the whole site
-	not     []string // a table without pages is left out if it has one of these columns, which split the numbers
-	parts   bool     // lines with the same page and day are added up
-	ragged  bool     // lines may lack the last columns
-	what    string   // the expected export, for errors
+	source       string
+	files        []string // patterns for file names in a zip
+	day, at      []string // day: columns with a day; at: columns with a time, whose day depends on the app's time zone
+	page         []string
+	query        string // column with the query of the page's URL
+	host         []string
+	numbers      [4][]string // page views, visits, visitors, new visitors
+	visit        string      // column with the visit's id, if each line is a page view
+	visitor      string
+	keep         []lineFilter
+	sites        string   // a table without pages must have this column, and is then about the whole site
+	splitColumns []string // a table without pages is left out if it has one of these columns, which split the numbers
+	parts        bool     // lines with the same page and day are added up
+	ragged       bool     // lines may lack the last columns
+	what         string   // the expected export, for errors
 }
 
-// kept selects the lines to count. If the table has the column, only lines with one of the values in the column count.
-type kept struct {
+// lineFilter selects the lines to count. If the table has the column, only lines with one of the values in the column count.
+type lineFilter struct {
 	column string
 	values []string
 	others string // key of LeftOut for the other lines
@@ -30,38 +30,38 @@ type kept struct {
 var forms = []form{
 	{source: "goatcounter", files: []string{"*.csv"}, at: []string{"date"}, page: []string{"2path", "1path"}, visit: "session",
 		visitor: "session", parts: true, what: "its export (Settings, Export)",
-		keep: []kept{{"event", []string{"false", "0"}, "events"}, {"bot", []string{"0"}, "bots"}}},
+		keep: []lineFilter{{"event", []string{"false", "0"}, "events"}, {"bot", []string{"0"}, "bots"}}},
 	{source: "umami", files: []string{"website_event.csv"}, at: []string{"created_at"}, page: []string{"url_path"}, query: "url_query",
-		host: []string{"hostname"}, visit: "visit_id", visitor: "session_id", keep: []kept{{"event_type", []string{"1"}, "events"}},
+		host: []string{"hostname"}, visit: "visit_id", visitor: "session_id", keep: []lineFilter{{"event_type", []string{"1"}, "events"}},
 		what: "its table website_event as CSV, or a zip that contains it (the export on the page of a site has no days)"},
 	{source: "plausible", files: []string{"imported_visitors*.csv", "imported_pages*.csv"}, day: []string{"date"}, page: []string{"page"},
 		host: []string{"hostname"}, numbers: [4][]string{{"pageviews"}, {"visits"}, {"visitors"}}, sites: "bounces",
-		what: "its export (Site settings, Imports & exports)",
-		not:  []string{"source", "browser", "country", "device", "operating_system", "entry_page", "exit_page", "name"}},
+		what:         "its export (Site settings, Imports & exports)",
+		splitColumns: []string{"source", "browser", "country", "device", "operating_system", "entry_page", "exit_page", "name"}},
 	{source: "matomo", files: []string{"*.csv"}, day: []string{"date"}, page: []string{"metadata_url", "url"}, sites: "nb_actions",
-		not: []string{"label"}, ragged: true, what: "Actions.getPageUrls and API.get of its API, with period=day and format=CSV",
+		splitColumns: []string{"label"}, ragged: true, what: "Actions.getPageUrls and API.get of its API, with period=day and format=CSV",
 		numbers: [4][]string{{"nb_hits", "nb_pageviews"}, {"nb_visits"}, {"nb_uniq_visitors", "sum_daily_nb_uniq_visitors"}}},
 	{source: "ga4", files: []string{"*.csv"}, day: []string{"date"}, host: []string{"hostname"},
 		page: []string{"page path and screen class", "page path", "page path + query string", "page location", "pagepath"},
 		numbers: [4][]string{{"views", "screenpageviews"}, {"sessions"}, {"total users", "totalusers", "active users", "activeusers"},
 			{"new users", "newusers"}},
 		sites: "date", what: "an exploration by Date and Page path, in English, as CSV (reports have no days)",
-		not: []string{"page title and screen name", "country", "browser", "session source", "device category"}},
+		splitColumns: []string{"page title and screen name", "country", "browser", "session source", "device category"}},
 	{source: "csv", files: []string{"*.csv"}, day: []string{"day"}, page: []string{"page"},
 		what:    "a table whose first line names its columns: day,page, and some of page_views,visits,visitors,new",
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 
-// ofTotals lists the sources that have totals without days. Their totals become offsets. leanCloud reads the totals of
+// totalSources lists the sources that have totals without days. Their totals become offsets. leanCloud reads the totals of
 // LeanCloud, and ReadCSV reads the totals of the other sources.
-var ofTotals = []string{"busuanzi", "vercount", fromLeanCloud}
+var totalSources = []string{"busuanzi", "vercount", fromLeanCloud}
 
 // Sources returns the names of all supported sources.
 func Sources() (names []string) {
 	for _, f := range forms {
 		names = append(names, f.source)
 	}
-	return append(names, ofTotals...)
+	return append(names, totalSources...)
 }
 
 // columnNames are the names of the numbers in the plain CSV format.

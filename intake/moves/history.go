@@ -50,7 +50,7 @@ func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History
 		h.form = forms[known]
 		into.AreParts = h.form.parts
 		return a.ImportHistory(ctx, into, func(to *admin.HistoryTo) error { return h.read(ctx, to) })
-	case !slices.Contains(ofTotals, h.Source):
+	case !slices.Contains(totalSources, h.Source):
 		return admin.HistoryDone{}, visit.Errorf(visit.Invalid, "from", "%.64q is not possible: write %s", h.Source,
 			strings.Join(Sources(), ", "))
 	case h.Source == fromLeanCloud:
@@ -79,7 +79,7 @@ const mostFaults = 100
 // understood and Skip is not set, read fails.
 func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	h.Lines, h.LeftOut, h.Faults, h.Wrong, h.unpacked, h.newlines = 0, map[string]int64{}, nil, 0, 0, 0
-	if err := h.same(); err != nil {
+	if err := h.checkDuplicates(); err != nil {
 		return err
 	}
 	for i, f := range h.Files {
@@ -133,11 +133,11 @@ func (h *History) table(ctx context.Context, name string, from io.Reader, to *ad
 	if h.Source == fromLeanCloud {
 		return unreadFile(name, h.leanCloudLines(name, from))
 	}
-	text, err := decoded(&limited{from, h})
+	text, err := decodeText(&limited{from, h})
 	if err != nil {
 		return fault("%s: %v", name, err)
 	}
-	bound := &leash{from: text}
+	bound := &lineLimitReader{from: text}
 	r, comma := csv.NewReader(bound), separator(bound)
 	r.Comma, r.LazyQuotes = comma, comma == '\t' // MySQL does not quote its tab-separated values
 	r.FieldsPerRecord, r.ReuseRecord, r.Comment = -1, true, '#'
@@ -145,7 +145,7 @@ func (h *History) table(ctx context.Context, name string, from io.Reader, to *ad
 	if err != nil {
 		return unreadTable(name, err)
 	}
-	places, err := h.places(name, header)
+	places, err := h.findColumns(name, header)
 	if places == nil || err != nil {
 		return err
 	}
@@ -187,9 +187,9 @@ type places struct {
 	isMoment, isOfSession bool
 }
 
-// places finds the columns in the header of a table. It returns nil if the table must be left out, because another column
+// findColumns finds the columns in the header of a table. It returns nil if the table must be left out, because another column
 // than the page splits its numbers.
-func (h *History) places(name string, header []string) (*places, error) {
+func (h *History) findColumns(name string, header []string) (*places, error) {
 	f := &h.form
 	columns := make([]string, len(header))
 	for i, column := range header {
@@ -215,7 +215,7 @@ func (h *History) places(name string, header []string) (*places, error) {
 	}
 	missing := ""
 	switch {
-	case p.page < 0 && find(f.not...) >= 0:
+	case p.page < 0 && find(f.splitColumns...) >= 0:
 		h.LeftOut["tables"]++
 		return nil, nil //nolint:nilnil // nil is documented
 	case p.day < 0:
@@ -334,7 +334,7 @@ func hash(text string) int64 {
 }
 
 // separator returns the character between the columns of the first line that is not a comment.
-func separator(from *leash) rune {
+func separator(from *lineLimitReader) rune {
 	begins, _ := from.from.Peek(peeked)
 	for line := range bytes.Lines(begins) {
 		if line[0] != '#' && len(bytes.TrimSpace(line)) > 0 {
@@ -353,7 +353,7 @@ func separator(from *leash) rune {
 // Said describes the result of an import in a user's language.
 func (h *History) Said(done *admin.HistoryDone, say func(key string, places ...any) string) string {
 	if h.Lines == 0 {
-		return saidOffsets(done.Offsets, say)
+		return describeOffsets(done.Offsets, say)
 	}
 	said := say("brought.read", "lines", h.Lines, "added", done.Added, "replaced", done.Replaced, "same", done.Same)
 	first, last := visit.DayText(done.FirstDay), visit.DayText(done.LastDay)
@@ -374,11 +374,11 @@ func (h *History) Said(done *admin.HistoryDone, say func(key string, places ...a
 		said += "\n" + say("brought.left-wrong", "number", h.Wrong)
 	}
 	if done.Offsets != nil {
-		said += "\n" + saidOffsets(done.Offsets, say)
+		said += "\n" + describeOffsets(done.Offsets, say)
 	}
 	return said
 }
 
-func saidOffsets(o *admin.OffsetsDone, say func(key string, places ...any) string) string {
+func describeOffsets(o *admin.OffsetsDone, say func(key string, places ...any) string) string {
 	return say("brought.offsets", "added", o.Added, "changed", o.Changed, "same", o.Same)
 }

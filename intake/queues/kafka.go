@@ -39,15 +39,15 @@ type kafka struct {
 	reads *kgo.Client
 	share float64 // each broker's share of fetchedAtOnce
 
-	mu    sync.Mutex      // guards the following fields
-	begun map[int32]int64 // offset at which reading each partition began; messages before this offset were counted
+	mu           sync.Mutex      // guards the following fields
+	startOffsets map[int32]int64 // offset at which reading each partition began; messages before this offset were counted
 	// Number of recently fetched bytes, and their size after decompression.
 	packed, unpacked float64
 }
 
 // Connect opens the topic.
 func (a *Address) Connect(ctx context.Context, parts Parts) (Source, error) {
-	k := &kafka{Address: a, Parts: parts, begun: map[int32]int64{}}
+	k := &kafka{Address: a, Parts: parts, startOffsets: map[int32]int64{}}
 	options, err := a.kafkaOptions()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (a *Address) Connect(ctx context.Context, parts Parts) (Source, error) {
 		return nil, visit.Errorf(visit.Invalid, "queue", "%v", err)
 	}
 	k.ask = kadm.NewClient(client)
-	topic, err := k.look(ctx)
+	topic, err := k.describeTopic(ctx)
 	if err == nil {
 		k.id = topic.id
 		k.name, err = a.nameOf(topic)
@@ -97,7 +97,7 @@ func (a *Address) nameOf(t topic) (string, error) {
 // noClusterYet is the cluster id that Redpanda returns during its first start.
 const noClusterYet = "redpanda.initializing"
 
-func (k *kafka) look(ctx context.Context) (topic, error) {
+func (k *kafka) describeTopic(ctx context.Context) (topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	// WithAuthorizedOps bypasses the client's cache, which would return metadata that is some seconds old.
@@ -221,7 +221,7 @@ func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 		at := max(next, first.Offset)
 		from[p] = kgo.NewOffset().At(at).WithEpoch(-1)
 		k.mu.Lock()
-		k.begun[p] = at
+		k.startOffsets[p] = at
 		k.mu.Unlock()
 	}
 	return nil
@@ -282,7 +282,7 @@ func (k *kafka) Read(ctx context.Context, most int) (messages []Message, err err
 func (k *kafka) begunAt(partition int32) int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.begun[partition]
+	return k.startOffsets[partition]
 }
 
 // passBatch makes the client continue after a batch that is too large to decompress. It returns an unreadable message in
@@ -301,23 +301,23 @@ func (k *kafka) fault(ctx context.Context, err error) error {
 		return k.truncated(lost.Partition, lost.ConsumedTo, lost.ResetTo)
 	}
 	if _, told := errors.AsType[*visit.Error](err); told { // adjust returned this error
-		return whileReading(err)
+		return makeTemporary(err)
 	}
 	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InconsistentTopicID) {
 		if other := k.mustBeTheSame(ctx); other != nil {
 			return other
 		}
 	}
-	return whileReading(k.problem(err))
+	return makeTemporary(k.problem(err))
 }
 
 // mustBeTheSame returns an error unless the topic still exists with the same id.
 func (k *kafka) mustBeTheSame(ctx context.Context) error {
-	now, err := k.look(ctx)
+	now, err := k.describeTopic(ctx)
 	if err == nil && now.id != k.id {
 		return reopen(visit.Errorf(visit.Unavailable, "", "topic %s was deleted and created again", k.queue))
 	}
-	return whileReading(err)
+	return makeTemporary(err)
 }
 
 // Passed marks the offset up to which a partition was counted. From time to time, the client commits marked offsets to the

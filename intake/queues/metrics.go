@@ -50,7 +50,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	make.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "footfall_queue_stands_seconds",
 		Help: "Time since the last message was processed, while other messages are waiting; 0 while none are waiting.",
-	}, m.stands)
+	}, m.stalledSeconds)
 	for _, outcome := range outcomes {
 		m.messages.WithLabelValues(outcome)
 	}
@@ -68,7 +68,7 @@ func (m *Metrics) moved(read int) {
 	m.waiting += read
 }
 
-func (m *Metrics) stands() float64 {
+func (m *Metrics) stalledSeconds() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.waiting == 0 {

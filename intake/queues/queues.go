@@ -117,7 +117,7 @@ func (r *run) connect(ctx context.Context) error {
 	}
 	err := r.retry.Do(ctx, func() (err error) {
 		if r.source, err = r.Connect(ctx, r); r.name != "" { // the queue was open before
-			err = whileReading(err)
+			err = makeTemporary(err)
 		}
 		return err
 	})

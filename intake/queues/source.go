@@ -48,9 +48,9 @@ func problem(err error, otherwise string, all []meaning) error {
 	return visit.Errorf(visit.Unavailable, "", "%s", otherwise).Because(err)
 }
 
-// whileReading makes a permanent problem temporary. It serves a consumer that has already read from the queue: the
+// makeTemporary makes a permanent problem temporary. It serves a consumer that has already read from the queue: the
 // operator may be changing passwords and rights one after the other.
-func whileReading(err error) error {
+func makeTemporary(err error) error {
 	if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Invalid && verr.Field == "queue" {
 		passing := *verr
 		passing.Kind = visit.Unavailable

@@ -272,7 +272,7 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 		}
 		seen[e.Position] = true
 	}
-	e, err := f.hear(entries, f.Recorder.RecordChunk(steps))
+	e, err := f.processResults(entries, f.Recorder.RecordChunk(steps))
 	f.settle(entries, false)
 	if err == nil {
 		return nil
@@ -302,9 +302,9 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// hear processes the results of entries. It returns the first entry that was neither counted, counted
+// processResults processes the results of entries. It returns the first entry that was neither counted, counted
 // before, nor passed, and its error.
-func (f *Feed[T]) hear(entries []Entry[T], results []record.Result) (failed *Entry[T], err error) {
+func (f *Feed[T]) processResults(entries []Entry[T], results []record.Result) (failed *Entry[T], err error) {
 	for i, got := range results {
 		e := &entries[i]
 		if f.OnResult != nil && e.Fate == Counts {

@@ -26,7 +26,7 @@ type Retry struct {
 	patience time.Duration
 	again    func(error) bool
 
-	said pause.Seldom[string]
+	notices pause.Seldom[string]
 }
 
 // NewRetry returns a Retry that retries for at most patience, or for ever if patience is 0. notice
@@ -82,7 +82,7 @@ func (w *waiting) wait(ctx context.Context, why error) error {
 // Say passes the reason for waiting to notice, unless Say passed the same reason recently.
 func (r *Retry) Say(why error) {
 	verr, _ := errors.AsType[*visit.Error](why)
-	if _, speak := r.said.Next(verr.Message(), time.Now()); speak {
+	if _, speak := r.notices.Next(verr.Message(), time.Now()); speak {
 		r.notice(verr.Message(), verr.Err)
 	}
 }

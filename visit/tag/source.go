@@ -49,14 +49,14 @@ func sourceOf(m *marks, referrer, site string) string {
 			source = strings.TrimPrefix(source, "www.")
 		}
 		if source != "" && source != bare(site) {
-			return Value(grouped(source))
+			return Value(serviceOf(source))
 		}
 	}
 	if _, rest, _ := strings.Cut(referrer, "://"); strings.HasPrefix(rest, site+"/") {
 		return "" // most visits in logs end here; the code below would return the same, but takes ten times as long
 	}
 	if host := HostOf(referrer); host != "" && host != bare(site) {
-		return Value(grouped(host))
+		return Value(serviceOf(host))
 	}
 	return ""
 }
@@ -107,9 +107,9 @@ func bare(site string) string {
 	return strings.TrimPrefix(strings.TrimSuffix(site, "."), "www.")
 }
 
-// grouped returns the service that a source belongs to, or else the source. A host belongs to the
+// serviceOf returns the service that a source belongs to, or else the source. A host belongs to the
 // service with the longest matching domain.
-func grouped(source string) string {
+func serviceOf(source string) string {
 	if service := services[source]; service != "" {
 		return service
 	}

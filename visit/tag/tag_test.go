@@ -127,7 +127,7 @@ func (s Set) value(name string) string {
 func TestServices(t *testing.T) {
 	t.Parallel()
 	for name, service := range services {
-		require.Equal(t, service, grouped(service), "a source that is called like it")
+		require.Equal(t, service, serviceOf(service), "a source that is called like it")
 		require.Equal(t, strings.ToLower(name), name)
 		require.Equal(t, Value(service), service)
 	}
