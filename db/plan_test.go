@@ -503,3 +503,28 @@ func TestVerifyReadsARangeFromItsOwnRows(t *testing.T) {
 		require.NoError(t, tx.Rollback(t.Context()))
 	}
 }
+
+// Recording a line finds the last block of its hour by the key, even on a connection whose plan is from when there were few
+// blocks.
+func TestPlanOfCountedLines(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	writer, err := dbtest.Open(t, url, db.Options{}).Writers().Acquire(t.Context())
+	require.NoError(t, err)
+	defer writer.Release()
+	const count = `SELECT count_lines(1, '', '{1}', ARRAY[$1::bigint], '{2026-01-01}', ARRAY[int8send($1)])`
+	_, err = writer.Exec(t.Context(), count, 0)
+	require.NoError(t, err)
+	exec(t, conn, `INSERT INTO counted_lines (app_id, hour, server, first, hashes)
+		SELECT 1, n, '', 0, decode(repeat('00', 1520), 'hex') FROM generate_series(2, 2001) AS n`)
+	var plan string
+	require.NoError(t, writer.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+count, 1).Scan(&plan))
+	var explained []struct {
+		Plan struct {
+			Pages int `json:"Shared Hit Blocks"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(plan), &explained))
+	assert.Less(t, explained[0].Plan.Pages, 200, plan)
+	assert.Equal(t, []int{16}, dbtest.Column[int](t, conn, `SELECT octet_length(hashes) FROM counted_lines WHERE hour = 1`))
+}
