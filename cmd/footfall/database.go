@@ -22,10 +22,7 @@ func (g globals) embedded() bool { return g.DatabaseURL == "" }
 
 // checkDatabase returns the faults of the global flags for the database and the secret.
 func (g globals) checkDatabase() (f faults) {
-	if g.SecretFile != "" {
-		_, err := g.secret()
-		f.add(err)
-	}
+	f.add(g.checkSecret())
 	if g.embedded() {
 		f.addIf(g.NeedStandby, "--require-standby: the embedded server has no standby: leave it out, or name a server that has one with "+
 			"--database-url")
@@ -39,6 +36,14 @@ func (g globals) checkDatabase() (f faults) {
 	}
 	d.Close()
 	return f
+}
+
+func (g globals) checkSecret() error {
+	if g.SecretFile == "" {
+		return nil
+	}
+	_, err := g.secret()
+	return err
 }
 
 // embeddedConfig returns the configuration of the embedded PostgreSQL.

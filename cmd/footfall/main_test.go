@@ -194,7 +194,11 @@ func TestWrongUse(t *testing.T) {
 		}
 		assert.NotContains(t, r.stderr, "topsecret")
 	}
-	r := footfall(t, "serve", "--countries=/nowhere")
+	r := footfall(t, "serve", "--cells=postgres://h/d", "--require-standby", "--data=", "--max-wait=0s")
+	assert.Contains(t, r.stderr, "--max-wait:")
+	assert.NotContains(t, r.stderr, "--require-standby:", "cells have servers of their own")
+	assert.NotContains(t, r.stderr, "--data:")
+	r = footfall(t, "serve", "--countries=/nowhere")
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.stderr, "--countries: file of countries: open /nowhere: no such file or directory: name another file, or off")
 }

@@ -40,11 +40,14 @@ type serveCmd struct {
 }
 
 func (c *serveCmd) check(g globals) faults {
-	f := g.checkDatabase()
-	if c.Cells != "" {
+	var f faults
+	if c.Cells == "" {
+		f = g.checkDatabase()
+	} else {
 		_, err := cells.OpenCluster(c.Cells, db.Options{})
 		f.addIf(err != nil, "--cells: %w", err)
 		f.addIf(g.DatabaseURL != "" && g.DatabaseURL != c.Cells, "--cells: it replaces --database-url: leave that out")
+		f.add(g.checkSecret())
 	}
 	f.add(checkAddress("--addr", c.Addr))
 	f.add(checkAddress(adminAddr, c.AdminAddr))
