@@ -273,7 +273,7 @@ func namesOf(apps []db.App) string {
 type queries struct {
 	*Queries
 	*shared
-	who string // author of the changes
+	author string // author of the changes
 }
 
 type shared = db.Queries

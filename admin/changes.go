@@ -33,7 +33,7 @@ func (a *Admin) Who() string { return a.author }
 
 // note adds an entry to the change history, in the transaction of the change.
 func (q queries) note(ctx context.Context, app, what, was, is string) error {
-	return q.Note(ctx, q.who, app, what, was, is)
+	return q.Note(ctx, q.author, app, what, was, is)
 }
 
 // noteSettings adds each changed setting to the change history.

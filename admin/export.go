@@ -157,7 +157,7 @@ func (e *export) write(ctx context.Context, part TakeoutPartsRow) error {
 	out := bufio.NewWriterSize(io.MultiWriter(file, sum), 1<<16)
 	var to io.Writer = out
 	if e.hash != nil && part.OfVisitors && part.Columns[0] == "visitor" {
-		to = &rewriting{to: out, fields: []rewrite{e.hash}}
+		to = &rewriting{target: out, fields: []rewrite{e.hash}}
 	}
 	rows, err := db.CopyOut(ctx, e.q.Tx(), part.Reading, to)
 	if err := errors.Join(err, out.Flush()); err != nil {

@@ -227,7 +227,7 @@ func (l *loader) part(ctx context.Context, part TakeoutPartsRow, from io.Reader)
 	r, w := io.Pipe()
 	read := make(chan error, 1)
 	go func() { // concurrently with CopyIn
-		_, err := text.WriteTo(&rewriting{to: w, fields: l.rewrites(part.Name, columns)})
+		_, err := text.WriteTo(&rewriting{target: w, fields: l.rewrites(part.Name, columns)})
 		_ = w.CloseWithError(err)
 		read <- err
 	}()

@@ -38,8 +38,8 @@ func newNote(day, text, site string, today int32, row *db.App) (n NotesListRow, 
 	return n, err
 }
 
-// said returns the text of a note for the change history.
-func (n NotesListRow) said() string {
+// historyText returns the text of a note for the change history.
+func (n NotesListRow) historyText() string {
 	return visit.DayText(n.DayID) + ", " + SitesOf(n.Site) + ": " + n.Text
 }
 
@@ -58,7 +58,7 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n Not
 		if err != nil {
 			return replaceNoRows(err, visit.Errorf(visit.Invalid, "text", "the app has %d notes, the most it may have: remove some", mostNotes))
 		}
-		return q.note(ctx, app, "note", "", n.said())
+		return q.note(ctx, app, "note", "", n.historyText())
 	}))
 	return n, err
 }
@@ -71,7 +71,7 @@ func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed N
 			return replaceNoRows(err, visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of its notes", id))
 		}
 		removed = NotesListRow(n)
-		return q.note(ctx, app, "note", removed.said(), "")
+		return q.note(ctx, app, "note", removed.historyText(), "")
 	})
 	return removed, wrap("remove a note of app "+app, err)
 }

@@ -8,11 +8,11 @@ import (
 
 // rewriting is a writer that changes fields of a CSV stream in PostgreSQL's format. It keeps the header line.
 type rewriting struct {
-	to     io.Writer
-	fields []rewrite // by column; nil or missing: unchanged
-	lines  int64     // lines written
-	rest   []byte    // the start of an incomplete line
-	out    []byte
+	target  io.Writer
+	fields  []rewrite // by column; nil or missing: unchanged
+	lines   int64     // lines written
+	partial []byte    // the start of an incomplete line
+	out     []byte
 }
 
 // rewrite appends the new value of a field to a buffer, and returns the buffer.
@@ -23,9 +23,9 @@ const longestLine = 16 << 20
 
 func (r *rewriting) Write(text []byte) (int, error) {
 	whole, n := text, len(text)
-	if len(r.rest) > 0 {
-		r.rest = append(r.rest, text...)
-		whole = r.rest
+	if len(r.partial) > 0 {
+		r.partial = append(r.partial, text...)
+		whole = r.partial
 	}
 	r.out = r.out[:0]
 	for {
@@ -36,8 +36,8 @@ func (r *rewriting) Write(text []byte) (int, error) {
 		case length == 0 && len(whole) > longestLine:
 			return 0, fmt.Errorf("line %d is too long, or a quote in it is not closed", r.lines+1)
 		case length == 0:
-			r.rest = append(r.rest[:0], whole...)
-			_, err = r.to.Write(r.out)
+			r.partial = append(r.partial[:0], whole...)
+			_, err = r.target.Write(r.out)
 			return n, err
 		}
 		whole = whole[length:]

@@ -79,12 +79,12 @@ func (q queries) putOffsets(ctx context.Context, app string, p OffsetsPutParams)
 	}
 	is := fmt.Sprintf("%d added, %d changed", done.Added, done.Changed)
 	if len(p.Uris) == 1 {
-		is = (&Offset{URI: p.Uris[0], Hot: first[0].Hot, PV: first[0].Pv, UV: first[0].Uv}).said()
+		is = (&Offset{URI: p.Uris[0], Hot: first[0].Hot, PV: first[0].Pv, UV: first[0].Uv}).historyText()
 	}
 	return done, first, q.note(ctx, app, "offset", "", is)
 }
 
-func (o *Offset) said() string {
+func (o *Offset) historyText() string {
 	return fmt.Sprintf("%s: hot %d, pv %d, uv %d", visit.Shown(o.URI), o.Hot, o.PV, o.UV)
 }
 
@@ -206,7 +206,7 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 		if err != nil {
 			return err
 		}
-		return q.note(ctx, app, "offset", removed.said(), "")
+		return q.note(ctx, app, "offset", removed.historyText(), "")
 	})
 	return removed, err
 }

@@ -185,7 +185,7 @@ func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) e
 func (c *Counter) Register(ctx context.Context) (*app.Register, error) { return c.apps.Current(ctx) }
 
 // Held returns the register in memory, or nil while this instance does not watch the database for changes.
-func (c *Counter) Held() *app.Register { return c.apps.Held() }
+func (c *Counter) Held() *app.Register { return c.apps.Register() }
 
 // AllowsOrigin reports whether pages of an origin may read answers for an app or, if name is "", for at least one
 // app.

@@ -15,7 +15,7 @@ import (
 )
 
 // meaning explains a database error to users who do not know SQL.
-type meaning struct{ is, remedy string }
+type meaning struct{ text, remedy string }
 
 // meanings maps SQLSTATEs, and classes of SQLSTATEs (their first two characters), to meanings.
 var meanings = map[string]meaning{
@@ -78,7 +78,7 @@ func NodePassword(warned error) error {
 
 // sentence returns the meaning, the server's message, and the remedy.
 func (m meaning) sentence(said string) string {
-	text := fmt.Sprintf("%s (%s)", m.is, said)
+	text := fmt.Sprintf("%s (%s)", m.text, said)
 	if m.remedy != "" {
 		text += ": " + m.remedy
 	}
@@ -121,7 +121,7 @@ func Reason(err error) string {
 	refused, is := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case is:
-		return meaningOf(refused).is
+		return meaningOf(refused).text
 	case errors.Is(err, errAwaitsStandby):
 		return "the database's " + errAwaitsStandby.Error()
 	case errors.Is(err, errCommitsNothing):

@@ -180,7 +180,7 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 		case d.sessions.cell != nil:
 			return errors.New("the steps of a cell cannot be reverted: move its apps to another cell, and drop this one")
 		}
-		if err := RefuseBesideInstances(ctx, conn, sessionsEnd); err != nil {
+		if err := RefuseWhileInstancesRun(ctx, conn, sessionsEnd); err != nil {
 			return err
 		}
 		if err := d.dropThen(ctx, conn, func(pgx.Tx) error { return nil }); err != nil {
@@ -197,9 +197,9 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	return name, err
 }
 
-// RefuseBesideInstances waits until no service runs on the database of conn. It returns an error if a service still
+// RefuseWhileInstancesRun waits until no service runs on the database of conn. It returns an error if a service still
 // runs after the time within.
-func RefuseBesideInstances(ctx context.Context, conn *pgx.Conn, within time.Duration) error {
+func RefuseWhileInstancesRun(ctx context.Context, conn *pgx.Conn, within time.Duration) error {
 	for began := time.Now(); ; {
 		instances, err := New(conn).StatusInstances(ctx)
 		if err != nil {

@@ -150,8 +150,8 @@ type PositionOpenRow struct {
 }
 
 // Positions: how far sources have been counted.
-// The position of a call, and the content that the position was created with. Creates a missing
-// position at the start of the call. Waits for a transaction that is moving the position.
+// The position of a call, and the content that the position was created with. If the call
+// has no position yet, creates one that points to the call's first item. Waits for a transaction that is moving the position.
 func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (PositionOpenRow, error) {
 	row := q.db.QueryRow(ctx, PositionOpen,
 		arg.AppID,

@@ -46,7 +46,7 @@ const withoutOffsets = "no"
 
 type field struct {
 	value string
-	given bool
+	isSet bool
 }
 
 type fields struct {
@@ -92,10 +92,10 @@ func (f *fields) find(name string) *field {
 // set stores the value of a field. It rejects ambiguous input: a field that is given twice, or an empty value, which a template
 // sends if its variable is not set.
 func (f *field) set(name, value string) error {
-	if f.given {
+	if f.isSet {
 		return invalid(name, "it is given twice: give it once")
 	}
-	f.given = true
+	f.isSet = true
 	if value == "" && !slices.Contains(mayBeEmpty, name) {
 		return invalid(name, "it is empty: give it a value, or leave it out")
 	}
@@ -111,7 +111,7 @@ func (f *field) set(name, value string) error {
 
 // readWith parses the field with, which requests current numbers.
 func (f *fields) readWith() (with counter.ExtraNumbers) {
-	if !f.with.given {
+	if !f.with.isSet {
 		return with
 	}
 	for word := range strings.SplitSeq(f.with.value, ",") {
@@ -168,7 +168,7 @@ func readQuery(query string) (fields, error) {
 		switch {
 		case err != nil:
 			if field != nil {
-				field.given = true
+				field.isSet = true
 			}
 			err = invalid(name, "it has a %% that is not followed by two hexadecimal digits: write %% as %%25")
 		case isTag:
@@ -249,7 +249,7 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	}
 	var value string
 	if written[0] != '"' || json.Unmarshal(written, &value) != nil {
-		field.given = true
+		field.isSet = true
 		return f.postpone(name, invalid(name, "it is not a string: write it in double quotes"))
 	}
 	return f.postpone(name, field.set(name, value))

@@ -21,7 +21,7 @@ func (s *service) people(c echo.Context) error {
 	if r.Method == http.MethodPut {
 		return s.putPeople(c, &f)
 	}
-	if !f.id.given && f.parseErr == nil {
+	if !f.id.isSet && f.parseErr == nil {
 		f.parseErr = invalid("id", "it is missing: give your own id of the visitor")
 	}
 	found, err := s.findPeople(c, &f, []string{f.id.value})
@@ -59,7 +59,7 @@ func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Per
 		return nil, err
 	}
 	people, err := cell.Counter.AuthorizeFindingPeople(c.Request().Context(),
-		s.request(c, &fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
+		s.request(c, &fields{app: f.app, ip: field{isSet: true}, parseErr: f.parseErr}))
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (s *service) putPeople(c echo.Context, f *fields) error {
 		return err
 	}
 	people, err := cell.Counter.AuthorizePuttingPeople(r.Context(), s.request(c,
-		&fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
+		&fields{app: f.app, ip: field{isSet: true}, parseErr: f.parseErr}))
 	if err != nil {
 		return err
 	}

@@ -66,8 +66,8 @@ func (p *settingsPage) importHistory() error {
 	if err != nil && !admin.IsBehind(err) {
 		return err
 	}
-	if p.page.Said = p.translate("Imported. %s", h.Said(&done, p.page.Words.Say)); into.Try {
-		p.page.Said = p.translate("Nothing has been imported yet. %s", h.Said(&done, p.page.Words.Say))
+	if p.page.Said = p.translate("Imported. %s", h.Describe(&done, p.page.Words.Say)); into.Try {
+		p.page.Said = p.translate("Nothing has been imported yet. %s", h.Describe(&done, p.page.Words.Say))
 		s := web.Section{ID: "first", Title: "The first days", Columns: []string{"Day", "Page or site", "Page views", "Visits", "Visitors",
 			"New"}}
 		for _, d := range done.First {

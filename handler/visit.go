@@ -52,11 +52,11 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	r := c.Request()
 	ask := readBrowserHeaders(r)
 	ask.App, ask.URI, ask.Event, ask.ID, ask.At = f.app.value, f.uri.value, f.event.value, f.id.value, f.at.value
-	ask.IP, ask.Visitor, ask.Asserts = f.ip.value, f.visitor.value, f.ip.given || f.visitor.given
+	ask.IP, ask.Visitor, ask.Asserts = f.ip.value, f.visitor.value, f.ip.isSet || f.visitor.isSet
 	ask.Title = f.title.value
 	ask.Referrer, ask.Language, ask.Country, ask.Tags = f.referrer.value, f.language.value, f.country.value, f.tags
 	ask.Browser = f.agent.value
-	ask.Later, ask.Counted, ask.ParseErr = f.answer.given, f.offsets.given, f.parseErr
+	ask.Later, ask.Counted, ask.ParseErr = f.answer.isSet, f.offsets.isSet, f.parseErr
 	var err error
 	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
 		ask.ParseErr = err // a caller that names the visitor needs no address

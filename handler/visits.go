@@ -22,13 +22,13 @@ func (s *service) visits(c echo.Context) error {
 	}
 	call := intake.Call{Key: r.Header.Get("Idempotency-Key")}
 	wrong := f.parseErr
-	if wrong == nil && f.answer.given {
+	if wrong == nil && f.answer.isSet {
 		wrong = invalid("answer", "visits of this call are always counted immediately: leave it out")
 	}
 	if wrong == nil {
 		wrong = readCall(r, &call)
 	}
-	named := field{given: true} // marks ip as given, because each item in the body names its visitor
+	named := field{isSet: true} // marks ip as given, because each item in the body names its visitor
 	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: wrong})
 	cell, err := s.Cells.Of(f.app.value)
 	if err != nil {

@@ -42,17 +42,17 @@ type drainer struct {
 	metrics  *metrics
 	view     *view
 
-	pausedApps map[int32]*rest // apps whose visits cannot be counted for now
-	small      bool            // the next chunk must be small because of a burst of visits
+	pausedApps map[int32]*pausedFor // apps whose visits cannot be counted for now
+	small      bool                 // the next chunk must be small because of a burst of visits
 }
 
-// rest is the time during which an app's visits are set aside.
-type rest struct{ since, until time.Time }
+// pausedFor is the time during which an app's visits are set aside.
+type pausedFor struct{ since, until time.Time }
 
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
 	return &drainer{
 		db: d, recorder: r, writer: w, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), metrics: m,
-		view: &view{db: d, writer: w, metrics: m}, pausedApps: map[int32]*rest{},
+		view: &view{db: d, writer: w, metrics: m}, pausedApps: map[int32]*pausedFor{},
 	}
 }
 
@@ -154,7 +154,7 @@ func (d *drainer) putAside(app int32, why error) {
 	now := time.Now()
 	r, again := d.pausedApps[app]
 	if !again {
-		d.pausedApps[app] = &rest{now, now.Add(time.Second)}
+		d.pausedApps[app] = &pausedFor{now, now.Add(time.Second)}
 		return
 	}
 	r.until = now.Add(min(max(now.Sub(r.since), time.Second), restsAtMost*d.db.StatementTimeout()))

@@ -104,9 +104,9 @@ func TestViewSkipsCountedRows(t *testing.T) {
 		t.Helper()
 		require.NoError(t, v.look(t.Context()))
 		assert.Equal(t, gone, v.drainedUpTo.Load())
-		butFor := map[int32]*rest{}
+		butFor := map[int32]*pausedFor{}
 		for _, app := range aside {
-			butFor[app] = &rest{}
+			butFor[app] = &pausedFor{}
 		}
 		assert.Equal(t, from, v.from(0, butFor))
 	}
@@ -116,8 +116,8 @@ func TestViewSkipsCountedRows(t *testing.T) {
 	look(0, 0)
 	passes() // numbers up to 20 are old now, but 10 waits
 	look(9, 9)
-	assert.Equal(t, int64(20), v.from(0, map[int32]*rest{1: {}, 2: {}}))
-	assert.Equal(t, int64(19), v.from(0, map[int32]*rest{1: {}}))
+	assert.Equal(t, int64(20), v.from(0, map[int32]*pausedFor{1: {}, 2: {}}))
+	assert.Equal(t, int64(19), v.from(0, map[int32]*pausedFor{1: {}}))
 	assert.Equal(t, []int64{9, 19, 9}, []int64{v.from(1, nil), v.from(2, nil), v.from(3, nil)})
 	_, err := conn.Exec(t.Context(), `DELETE FROM inbox`)
 	require.NoError(t, err)

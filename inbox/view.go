@@ -79,14 +79,14 @@ func (v *view) look(ctx context.Context) error {
 	}
 	v.drainedUpTo.Store(min(v.ended, first-1))
 	if v.writer != nil {
-		v.writer.saw(apps, written)
+		v.writer.updateLimits(apps, written)
 	}
 	v.metrics.show(apps, v.db.ClockOffset())
 	return nil
 }
 
 // from returns the row number after which to read the rows of an app or, if app is 0, of all apps except butFor.
-func (v *view) from(app int32, butFor map[int32]*rest) int64 {
+func (v *view) from(app int32, butFor map[int32]*pausedFor) int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	from := v.ended

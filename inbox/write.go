@@ -98,9 +98,9 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	return w.next, len(w.next.visits) - 1, nil
 }
 
-// saw updates rest and refused after a look at the table inbox. written is the value of w.written before the look. If locked
+// updateLimits updates rest and refused after a look at the table inbox. written is the value of w.written before the look. If locked
 // apps use more than their share, rest does not include the excess, so that it takes no room from other apps.
-func (w *writer) saw(apps []db.InboxLookRow, written int64) {
+func (w *writer) updateLimits(apps []db.InboxLookRow, written int64) {
 	var waiting, aside int64
 	var locked []int32
 	for _, app := range apps {

@@ -33,10 +33,11 @@ func TestRefusedVisits(t *testing.T) {
 		{"as many wait as memory has room for", func(w *writer) { w.limit, w.pending = 10*waitingAtMost, waitingAtMost },
 			"too many visits are waiting"},
 		{"the database hangs", func(w *writer) { w.since = time.Now().Add(-2 * d.StatementTimeout()) }, "too many visits are waiting"},
-		{"as many wait as may", func(w *writer) { w.saw(looks(limit-2, 0), 0); w.written.Add(1); w.pending = 1 }, "the inbox is full"},
-		{"apps that are locked have their share", func(w *writer) { w.saw(looks(0, limit), 0) }, "visits of this app cannot be counted now"},
-		{"and are others", func(w *writer) { w.saw([]db.InboxLookRow{{AppID: 9, Visits: limit, IsLocked: true}}, 0) }, ""},
-		{"of locked apps fewer wait", func(w *writer) { w.saw(looks(limit/2, limit/8), 0) }, ""},
+		{"as many wait as may", func(w *writer) { w.updateLimits(looks(limit-2, 0), 0); w.written.Add(1); w.pending = 1 }, "the inbox is full"},
+		{"apps that are locked have their share", func(w *writer) { w.updateLimits(looks(0, limit), 0) },
+			"visits of this app cannot be counted now"},
+		{"and are others", func(w *writer) { w.updateLimits([]db.InboxLookRow{{AppID: 9, Visits: limit, IsLocked: true}}, 0) }, ""},
+		{"of locked apps fewer wait", func(w *writer) { w.updateLimits(looks(limit/2, limit/8), 0) }, ""},
 	} {
 		w := newWriter(d, Options{Limit: limit}, newMetrics(nil))
 		c.is(w)

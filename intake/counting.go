@@ -115,7 +115,7 @@ func chunkSize(left, best int) int {
 }
 
 func (c *counting) decide(ctx context.Context, e *entry) error {
-	if wrong := c.items.wrong[e.Of]; wrong != "" {
+	if wrong := c.items.problems[e.Of]; wrong != "" {
 		return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", wrong))
 	}
 	return Decide(ctx, c.Counting, c.items.list[e.Of], e)

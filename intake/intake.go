@@ -100,7 +100,7 @@ func (d *Desk) PutPeople(ctx context.Context, c Call, people *counter.People) (f
 		return nil, err
 	}
 	defer leave()
-	return people.Put(ctx, read.list, read.wrong)
+	return people.Put(ctx, read.list, read.problems)
 }
 
 // take receives the body of a call, waits for a turn, and reads the items. The turn lasts until the caller calls leave.

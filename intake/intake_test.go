@@ -138,7 +138,7 @@ func TestReadItems(t *testing.T) {
 			got, err := readItems(&visitForm, c.text, c.lines)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got.list)
-			assert.Empty(t, got.wrong)
+			assert.Empty(t, got.problems)
 		})
 	}
 }
@@ -178,8 +178,8 @@ func TestWrongItems(t *testing.T) {
 			got, err := readItems(&visitForm, whole, lines)
 			require.NoError(t, err, text)
 			require.Len(t, got.list, 3, text)
-			assert.Contains(t, got.wrong[1], want, text)
-			assert.Len(t, got.wrong, 1, text)
+			assert.Contains(t, got.problems[1], want, text)
+			assert.Len(t, got.problems, 1, text)
 			assert.Equal(t, "z", got.list[2].URI, text)
 		}
 	}
@@ -256,7 +256,7 @@ func FuzzReadItems(f *testing.F) {
 		require.NoError(t, json.Unmarshal([]byte(text), &want))
 		require.Len(t, got.list, len(want))
 		for i, item := range want {
-			if got.wrong[i] != "" {
+			if got.problems[i] != "" {
 				continue
 			}
 			var fields map[string]string

@@ -17,8 +17,8 @@ import (
 
 // items holds the items of a request body, such as visits.
 type items[T any] struct {
-	list  []T
-	wrong map[int]string // why an item is invalid, by its index in list
+	list     []T
+	problems map[int]string // why an item is invalid, by its index in list
 }
 
 // form describes the JSON syntax of items. Each item is an object whose values are strings, with optional tags.
@@ -103,7 +103,7 @@ func readItem[T any](f *form[T], text string) (none T, err error) {
 	if where, ok := errors.AsType[*unreadable](err); ok {
 		return none, visit.Errorf(visit.Invalid, "", "at byte %d: %s", where.at+1, where.message)
 	}
-	if wrong := r.items.wrong[0]; wrong != "" {
+	if wrong := r.items.problems[0]; wrong != "" {
 		return none, visit.Errorf(visit.Invalid, "", "%s", wrong)
 	}
 	return r.items.list[0], err
@@ -199,11 +199,11 @@ func (r *reader[T]) item() error {
 	var item T
 	r.items.list = append(r.items.list, item)
 	wrong := func(field, format string, args ...any) {
-		if r.items.wrong == nil {
-			r.items.wrong = map[int]string{}
+		if r.items.problems == nil {
+			r.items.problems = map[int]string{}
 		}
-		if r.items.wrong[place] == "" {
-			r.items.wrong[place] = visit.Errorf(visit.Invalid, field, format, args...).Message()
+		if r.items.problems[place] == "" {
+			r.items.problems[place] = visit.Errorf(visit.Invalid, field, format, args...).Message()
 		}
 	}
 	if !r.take('{') {

@@ -31,8 +31,8 @@ func Again(ctx context.Context, try int) bool {
 type Seldom[K comparable] struct {
 	Every time.Duration
 
-	mu   sync.Mutex // guards the following fields
-	said map[K]last
+	mu     sync.Mutex // guards the following fields
+	logged map[K]last
 }
 
 type last struct {
@@ -45,15 +45,15 @@ type last struct {
 func (s *Seldom[K]) Next(what K, now time.Time) (missed int, speak bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was, is := s.said[what]
+	was, is := s.logged[what]
 	if is && now.Sub(was.at) < s.Every {
-		s.said[what] = last{was.at, was.missed + 1}
+		s.logged[what] = last{was.at, was.missed + 1}
 		return 0, false
 	}
-	if s.said == nil {
-		s.said = map[K]last{}
+	if s.logged == nil {
+		s.logged = map[K]last{}
 	}
-	maps.DeleteFunc(s.said, func(_ K, l last) bool { return l.missed == 0 && now.Sub(l.at) >= s.Every })
-	s.said[what] = last{at: now}
+	maps.DeleteFunc(s.logged, func(_ K, l last) bool { return l.missed == 0 && now.Sub(l.at) >= s.Every })
+	s.logged[what] = last{at: now}
 	return was.missed, true
 }

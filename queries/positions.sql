@@ -1,8 +1,8 @@
 -- Positions: how far sources have been counted.
 
 -- name: PositionOpen :one
--- The position of a call, and the content that the position was created with. Creates a missing
--- position at the start of the call. Waits for a transaction that is moving the position.
+-- The position of a call, and the content that the position was created with. If the call
+-- has no position yet, creates one that points to the call's first item. Waits for a transaction that is moving the position.
 INSERT INTO positions AS p (app_id, source, part, content, uncounted)
 VALUES (@app_id, @source, @part, @content, '')
 ON CONFLICT (app_id, source, part) DO UPDATE

@@ -80,8 +80,8 @@ func (r *Recorder) ChunkVisits() int { return int(r.chunks.best.Load()) }
 type chunks struct {
 	metrics *metrics
 
-	best atomic.Int64 // the last result of size
-	now  func() time.Time
+	best  atomic.Int64 // the last result of size
+	clock func() time.Time
 
 	mu      sync.Mutex // guards the following fields; held while a chunk is written
 	writer  *writer
@@ -95,7 +95,7 @@ type chunks struct {
 const leftMost = 10_000
 
 func newChunks(d *db.DB, caches *caches, p *pulse, o Options, m *metrics) *chunks {
-	c := &chunks{writer: newWriter(d, caches, p, o, m), metrics: m, now: o.now}
+	c := &chunks{writer: newWriter(d, caches, p, o, m), metrics: m, clock: o.now}
 	c.best.Store(c.size())
 	return c
 }
@@ -156,7 +156,7 @@ func (c *chunks) size() int64 {
 	if each == 0 {
 		return chunkFirst
 	}
-	if c.now().Sub(c.others) < longChunksAfter {
+	if c.clock().Sub(c.others) < longChunksAfter {
 		takes = chunkTakes
 	}
 	return min(max(int64(takes/each), chunkLeast), chunkMost)
@@ -176,7 +176,7 @@ func (c *chunks) findOthers(entries []entry) {
 		}
 		left, counted := c.lastHot[e.site.id]
 		if counted && e.answer.Site.Hot != left+1 {
-			c.others = c.now()
+			c.others = c.clock()
 		}
 		c.lastHot[e.site.id] = e.answer.Site.Hot
 	}

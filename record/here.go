@@ -13,17 +13,17 @@ import (
 // with visits in the interval.
 const hereEvery = 5 * time.Second
 
-// here collects the visitors of each site until they are written to the table here. Visits do not
+// presence collects the visitors of each site until they are written to the table here. Visits do not
 // wait for the write. If a write fails, its visitors are dropped, because the table shows a visitor
 // for only a few minutes.
-type here struct {
+type presence struct {
 	mu       sync.Mutex
 	visitors map[pair]struct{} // (site, visitor) pairs
 }
 
 // add records that the entry's visitor is on the entry's site. It ignores visits whose time the
 // caller passed, and visits whose site id or person is not available yet.
-func (h *here) add(e *entry) {
+func (h *presence) add(e *entry) {
 	if e.When != Live || e.site.id == 0 || e.unresolved {
 		return
 	}
@@ -34,7 +34,7 @@ func (h *here) add(e *entry) {
 
 // write writes the collected visitors to the table here. HereAdd also deletes old rows, so tell calls
 // HereAdd even if no visitor was collected.
-func (h *here) write(ctx context.Context, d *db.DB) error {
+func (h *presence) write(ctx context.Context, d *db.DB) error {
 	h.mu.Lock()
 	came := h.visitors
 	h.visitors = make(map[pair]struct{}, len(came)) // the next interval probably has about as many visitors
@@ -53,7 +53,7 @@ func (r *Recorder) Accepted(v Visit) {
 	if now := r.caches.current.Load(); now != nil {
 		e := &entry{Visit: v}
 		now.lookUp(e)
-		r.here.add(e)
+		r.presence.add(e)
 		r.titles.processVote(e, now)
 	}
 }

@@ -10,8 +10,8 @@ import (
 // ErrRepeated is returned for a visit whose id was counted before.
 var ErrRepeated = errors.New("counted before")
 
-// findRepeated sets repeated for each entry: the entry has no visit, its id was counted before, or
-// an earlier entry has the same id.
+// findRepeated marks each entry as repeated that has no visit, whose id was counted before, or whose
+// id an earlier entry has, too.
 func (w *writer) findRepeated(ctx context.Context, entries []*entry) error {
 	firsts, ask := map[db.VisitID]*entry{}, []db.VisitID{}
 	for _, e := range entries {

@@ -57,7 +57,7 @@ func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 		<-b.done
 	}
 	if e.err == nil {
-		r.here.add(e)
+		r.presence.add(e)
 		r.titles.processVote(e, r.caches.current.Load())
 	}
 	if r.caches.options.Overflow && errors.Is(e.err, ErrOverloaded) {

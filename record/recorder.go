@@ -123,16 +123,16 @@ const (
 // live visits never wait for each other's locks. Chunks may lock the same rows, but hold their locks only for
 // a moment. A Recorder is safe for concurrent use.
 type Recorder struct {
-	db      *db.DB
-	lanes   []*lane // the last lane is for visits of past days, whose batches may have to wait for a locked app
-	chunks  *chunks
-	seed    maphash.Seed
-	caches  *caches
-	here    *here
-	titles  *titles
-	pulse   *pulse
-	upkeep  *upkeep
-	metrics *metrics
+	db       *db.DB
+	lanes    []*lane // the last lane is for visits of past days, whose batches may have to wait for a locked app
+	chunks   *chunks
+	seed     maphash.Seed
+	caches   *caches
+	presence *presence
+	titles   *titles
+	pulse    *pulse
+	upkeep   *upkeep
+	metrics  *metrics
 
 	overflowed atomic.Int64 // when a visit last overflowed, in nanoseconds since 1970
 }
@@ -141,10 +141,10 @@ type Recorder struct {
 func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	o = o.withDefaults(d)
 	r := &Recorder{db: d, seed: maphash.MakeSeed(), pulse: newPulse(d, o.Log), metrics: newMetrics(o.Metrics)}
-	r.here = &here{visitors: map[pair]struct{}{}}
+	r.presence = &presence{visitors: map[pair]struct{}{}}
 	r.titles = &titles{clock: o.Clock, pending: map[int64]string{}}
 	r.caches = newCaches(d, o, r.metrics)
-	r.upkeep = newUpkeep(d, o, r.here, r.titles, r.metrics)
+	r.upkeep = newUpkeep(d, o, r.presence, r.titles, r.metrics)
 	if err := r.upkeep.measureClock(ctx); err != nil {
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}

@@ -151,7 +151,7 @@ func TestChunksAreShortWithOtherInstances(t *testing.T) {
 	tables := dbtest.Open(t, w.url, db.Options{})
 	r, other := recorder(t, tables, Options{}), recorder(t, tables, Options{})
 	now := time.Now()
-	r.chunks.now = func() time.Time { return now }
+	r.chunks.clock = func() time.Time { return now }
 	visitor := 0
 	at := func(site string) Visit {
 		visitor++

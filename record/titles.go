@@ -28,8 +28,8 @@ const (
 // votes are the titles that the last five visitors of a page have seen, one vote per visitor. A visitor's
 // newer vote replaces the older one. Votes are hashes that do not identify visitors.
 type votes struct {
-	by, of [5]uint64 // hashes of the voters and of their titles, the latest first
-	noted  time.Time // when a title was last noted; the next title is noted at least an hour later
+	voters, titles [5]uint64 // hashes of the voters and of their titles, the latest first
+	noted          time.Time // when a title was last noted; the next title is noted at least an hour later
 }
 
 // ballots are the votes on all pages. They belong to a generation and are dropped with it, so that no
@@ -47,15 +47,15 @@ func newBallots() *ballots {
 // votes, and more than half of all votes, are for this title.
 func (v *votes) cast(by, of uint64) bool {
 	at := 0
-	for at < len(v.by)-1 && v.by[at] != by {
+	for at < len(v.voters)-1 && v.voters[at] != by {
 		at++
 	}
-	copy(v.by[1:at+1], v.by[:at])
-	copy(v.of[1:at+1], v.of[:at])
-	v.by[0], v.of[0] = by, of
+	copy(v.voters[1:at+1], v.voters[:at])
+	copy(v.titles[1:at+1], v.titles[:at])
+	v.voters[0], v.titles[0] = by, of
 	agree, all := 0, 0
-	for i, title := range v.of {
-		if v.by[i] != 0 {
+	for i, title := range v.titles {
+		if v.voters[i] != 0 {
 			all++
 		}
 		if title == of {

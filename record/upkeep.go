@@ -31,7 +31,7 @@ const (
 // instances may run upkeep concurrently.
 type upkeep struct {
 	db       *db.DB
-	here     *here
+	presence *presence
 	titles   *titles
 	server   serverMetrics
 	log      *slog.Logger
@@ -47,7 +47,7 @@ type upkeep struct {
 	done     sync.WaitGroup  // the goroutines started by start
 }
 
-func newUpkeep(d *db.DB, o Options, h *here, t *titles, m *metrics) *upkeep {
+func newUpkeep(d *db.DB, o Options, h *presence, t *titles, m *metrics) *upkeep {
 	m.register.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "footfall_clock_offset_seconds",
 		Help: "How far this machine's clock is ahead of the database's clock, which decides the day of a visit. Measured every minute.",
@@ -59,16 +59,16 @@ func newUpkeep(d *db.DB, o Options, h *here, t *titles, m *metrics) *upkeep {
 	}, func() float64 { return float64(d.CommitsAlone()) })
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
-		db: d, here: h, titles: t, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock,
+		db: d, presence: h, titles: t, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock,
 		idsStay: o.RememberIDs, calm: o.Calm || o.Brief, cancel: cancel, ctx: ctx,
 		warned: pause.Seldom[time.Duration]{Every: clockWarnEvery}, unfolded: pause.Seldom[int]{Every: clockEvery},
 	}
 }
 
 type task struct {
-	what  string // its name in the log
-	level slog.Level
-	do    func(ctx context.Context) error
+	purpose string // its name in the log
+	level   slog.Level
+	do      func(ctx context.Context) error
 }
 
 func (u *upkeep) start() {
@@ -78,7 +78,7 @@ func (u *upkeep) start() {
 		}
 	})
 	u.repeat(hereEvery,
-		task{"recording recent visits", slog.LevelDebug, func(ctx context.Context) error { return u.here.write(ctx, u.db) }},
+		task{"recording recent visits", slog.LevelDebug, func(ctx context.Context) error { return u.presence.write(ctx, u.db) }},
 		task{"recording the titles of pages", slog.LevelDebug, func(ctx context.Context) error { return u.titles.write(ctx, u.db) }})
 	u.repeat(upkeepEvery,
 		task{"creating the partitions of the coming days", slog.LevelError, u.makeDays},
@@ -107,7 +107,7 @@ func (u *upkeep) repeat(every time.Duration, tasks ...task) {
 			for _, t := range tasks {
 				ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
 				if err := t.do(ctx); err != nil && u.ctx.Err() == nil {
-					u.log.Log(ctx, t.level, t.what+" failed; trying again", "in", every, "error", err)
+					u.log.Log(ctx, t.level, t.purpose+" failed; trying again", "in", every, "error", err)
 				}
 				cancel()
 			}
@@ -121,7 +121,7 @@ func (u *upkeep) close() {
 	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
 	defer cancel()
 	u.foldTags(ctx) // fold now: perhaps no other instance is running
-	_ = u.here.write(ctx, u.db)
+	_ = u.presence.write(ctx, u.db)
 	_ = u.titles.write(ctx, u.db)
 }
 

@@ -158,18 +158,18 @@ func (a dayByDay) text(s draw.Style) string { return a.counted(s) + historyText(
 func (a dayByDay) counted(s draw.Style) string {
 	switch {
 	case a.Target == "":
-		return say("%s: nothing was counted %s\n", a.App, a.Range)
+		return escapedf("%s: nothing was counted %s\n", a.App, a.Range)
 	case a.PV == 0 && len(a.Told) == 0:
-		return say("%s: nothing was counted for %s %s\n", a.App, visit.Shown(a.Target), a.Range)
+		return escapedf("%s: nothing was counted for %s %s\n", a.App, visit.Shown(a.Target), a.Range)
 	}
-	sum, text := "in all", say("%s: %s\n\n", a.App, a.title())+a.table().Text(s)+"\n"
+	sum, text := "in all", escapedf("%s: %s\n\n", a.App, a.title())+a.table().Text(s)+"\n"
 	switch {
 	case a.PV == 0:
 		return text
 	case len(a.Told) > 0:
 		sum = "counted here"
 	}
-	return text + say("%s: pv %s, new visitors %s, hot %s; uniques %s\n", sum,
+	return text + escapedf("%s: pv %s, new visitors %s, hot %s; uniques %s\n", sum,
 		draw.Number(a.PV), draw.Number(a.NewVisitors), a.hot(), a.Uniques)
 }
 

@@ -58,9 +58,9 @@ func Share(part, whole int64) string {
 
 func (a *Rows) eventsText(s draw.Style, list []Event) string {
 	if len(list) == 0 {
-		return say("%s: no visitor of %s triggered an event %s\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In)
+		return escapedf("%s: no visitor of %s triggered an event %s\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In)
 	}
-	return say("%s: events of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + draw.Table{
+	return escapedf("%s: events of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + draw.Table{
 		Columns: []draw.Column{{Name: "EVENT", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "SHARE"}},
 		Rows:    convert(list, func(e Event) []any { return []any{e.Event, e.Visitors, Share(e.Visitors, e.OfVisitors)} }),
 	}.Text(s)
@@ -86,7 +86,8 @@ func (r *Reader) Funnel(ctx context.Context, l Look) (Panel[Step], error) {
 
 func (a *Rows) goalsText(s draw.Style, list []Goal) string {
 	if len(list) == 0 {
-		return say("%s has no goals: set some, for example with footfall app set %[1]s --goal event:signup --goal page:/thanks\n", a.Look.App)
+		return escapedf("%s has no goals: set some, for example with footfall app set %[1]s --goal event:signup --goal page:/thanks\n",
+			a.Look.App)
 	}
 	goals := draw.Table{Columns: []draw.Column{{Name: "GOAL", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "OF"}, {Name: "SHARE"}}}
 	if a.Look.Split != "" {
@@ -99,11 +100,11 @@ func (a *Rows) goalsText(s draw.Style, list []Goal) string {
 		}
 		return row
 	})
-	return say("%s: goals of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + goals.Text(s)
+	return escapedf("%s: goals of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + goals.Text(s)
 }
 
 func (a *Rows) funnelText(s draw.Style, list []Step) string {
-	return say("%s: funnel of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + draw.Table{
+	return escapedf("%s: funnel of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + draw.Table{
 		Columns: []draw.Column{{Name: "STEP", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "SHARE"}, {Name: "ON ONE DAY"}},
 		Rows: convert(list, func(f Step) []any {
 			return []any{f.Step, f.Visitors, Share(f.Visitors, list[0].Visitors), f.SameDay}

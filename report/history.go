@@ -57,7 +57,7 @@ func historyText(told []HistoryDay) (text string) {
 				views, visitors, to = Plus(views, d.Hot), Plus(visitors, d.Pv), d.Day
 			}
 		}
-		text += say("counted by %s %s: daily visitors %v, page views %v\n", visit.CountedBy(source), visit.Range{From: told[0].Day, To: to},
+		text += escapedf("counted by %s %s: daily visitors %v, page views %v\n", visit.CountedBy(source), visit.Range{From: told[0].Day, To: to},
 			historyNumber(visitors), historyNumber(views))
 		told = slices.DeleteFunc(slices.Clone(told), func(d HistoryDay) bool { return d.Source == source })
 	}

@@ -113,12 +113,12 @@ func (a overview) rows() ([]string, [][]any) {
 
 func (a overview) text(s draw.Style) string {
 	if a.Hot == 0 {
-		return say("%s: nothing was counted for %s\n", a.App, visit.Shown(a.Target))
+		return escapedf("%s: nothing was counted for %s\n", a.App, visit.Shown(a.Target))
 	}
-	text := say("%s: %s\n\nin all: pv %s, uv %s, hot %s\n",
+	text := escapedf("%s: %s\n\nin all: pv %s, uv %s, hot %s\n",
 		a.App, visit.Shown(a.Target), draw.Number(a.PV), draw.Number(a.UV), draw.Number(a.Hot))
 	if o := a.Offset; o != nil {
-		text += say("of these, from elsewhere: pv %s, uv %s, hot %s\n", draw.Number(o.PV), draw.Number(o.UV), draw.Number(o.Hot))
+		text += escapedf("of these, from elsewhere: pv %s, uv %s, hot %s\n", draw.Number(o.PV), draw.Number(o.UV), draw.Number(o.Hot))
 	}
 	if len(a.FirstDays) > 0 {
 		text += "\n" + draw.Table{
@@ -137,7 +137,7 @@ func (a overview) text(s draw.Style) string {
 	if len(numbers) == 0 { // the target was first counted after these days
 		return text
 	}
-	return text + say("\npv of %s, at most %s a day:\n%s\n\nuniques: %s, up to %s\n",
+	return text + escapedf("\npv of %s, at most %s a day:\n%s\n\nuniques: %s, up to %s\n",
 		draw.Count(int64(len(numbers)), "day"), draw.Number(most), s.Sparkline(numbers), strings.Join(windows, ", "),
 		draw.Day(a.LastDays[len(a.LastDays)-1].Day))
 }

@@ -153,7 +153,7 @@ func (a *Rows) text(s draw.Style) string {
 	}
 	header, rows := table(a.List)
 	if len(rows) == 0 {
-		return say("%s: nothing was counted\n", of)
+		return escapedf("%s: nothing was counted\n", of)
 	}
 	panel := draw.Table{Rows: rows}
 	for i, name := range header {
@@ -169,11 +169,11 @@ func (a *Rows) text(s draw.Style) string {
 			}
 		}
 	}
-	return say("%s: %s\n\n", of, a.Name) + panel.Text(s)
+	return escapedf("%s: %s\n\n", of, a.Name) + panel.Text(s)
 }
 
-// say is fmt.Sprintf for text output: it escapes all values for terminals.
-func say(format string, values ...any) string {
+// escapedf is fmt.Sprintf for text output: it escapes all values for terminals.
+func escapedf(format string, values ...any) string {
 	for i, value := range values {
 		values[i] = draw.Text(fmt.Sprint(value))
 	}

@@ -55,19 +55,19 @@ func (r *Reader) ByTag(ctx context.Context, l Look) (none Panel[TagValue], err e
 
 func (a *Rows) tagsText(s draw.Style, list []Tag) string {
 	if len(list) == 0 {
-		return say("%s: nothing was counted for %s %s\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In)
+		return escapedf("%s: nothing was counted for %s %s\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In)
 	}
 	values := draw.Table{
 		Columns: []draw.Column{{Name: strings.ToUpper(a.Look.Name), Gives: true}, {Name: "PV", Bar: true}, {Name: "NEW"}},
 		Rows:    convert(list, func(t Tag) []any { return []any{t.Value, t.PV, t.Newcomers} }),
 	}
-	text := say("%s: %s by %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.Name, a.Look.In) + values.Text(s)
+	text := escapedf("%s: %s by %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.Name, a.Look.In) + values.Text(s)
 	switch since := a.Of.(tagMembers).Since; {
 	case len(a.Look.Where) > 0:
 	case since == 0:
 		text += "\nno visit has had tags yet\n"
 	case a.Look.In.From < since:
-		text += say("\ntags are counted from %s on: earlier days are %s\n", visit.DayText(since), WithoutTag)
+		text += escapedf("\ntags are counted from %s on: earlier days are %s\n", visit.DayText(since), WithoutTag)
 	}
 	return text
 }

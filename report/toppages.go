@@ -116,7 +116,7 @@ func (a *Rows) pagesText(s draw.Style, list []TitledPage) string {
 		of += ", " + visit.Shown(a.Look.Target)
 	}
 	if len(list) == 0 {
-		return say("%s: nothing was counted %s\n", of, a.Look.In)
+		return escapedf("%s: nothing was counted %s\n", of, a.Look.In)
 	}
 	place, by := int64(0), a.Look.By
 	pages := draw.Table{
@@ -133,5 +133,5 @@ func (a *Rows) pagesText(s draw.Style, list []TitledPage) string {
 			pages.Rows[i] = append(pages.Rows[i], p.Title)
 		}
 	}
-	return say("%s: top pages by %s, %s\n\n", of, by, a.Look.In) + pages.Text(s)
+	return escapedf("%s: top pages by %s, %s\n\n", of, by, a.Look.In) + pages.Text(s)
 }

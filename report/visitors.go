@@ -112,18 +112,18 @@ func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
 	visitors, of, day := draw.Count(came.PV, "visitor"), visit.Shown(a.Look.Target), draw.Day(came.Day)
 	switch {
 	case came.PV == 0:
-		return say("%s: %s had no visitors on %s\n", a.Look.App, of, day)
+		return escapedf("%s: %s had no visitors on %s\n", a.Look.App, of, day)
 	case len(list) == 0:
-		return say("%s: %s came to %s on %s; the list of visitors is no longer kept\n", a.Look.App, visitors, of, day)
+		return escapedf("%s: %s came to %s on %s; the list of visitors is no longer kept\n", a.Look.App, visitors, of, day)
 	}
-	text := say("%s: %s of %s on %s\n\n", a.Look.App, visitors, of, day) + draw.Table{
+	text := escapedf("%s: %s of %s on %s\n\n", a.Look.App, visitors, of, day) + draw.Table{
 		Columns: []draw.Column{{Name: "VISITOR"}, {Name: "RANK"}, {Name: "NEW"}},
 		Rows: convert(list, func(v DayVisitor) []any {
 			return []any{v.Visitor, v.Rank, map[bool]string{true: "new"}[v.New]}
 		}),
 	}.Text(s)
 	if missing := came.PV - int64(len(list)); missing > 0 {
-		text += say("\n%s more: erased, or after these in order of address (-n shows more)\n", draw.Number(missing))
+		text += escapedf("\n%s more: erased, or after these in order of address (-n shows more)\n", draw.Number(missing))
 	}
 	return text
 }
@@ -131,9 +131,9 @@ func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
 func (a *Rows) rankText(found Ranked) string {
 	of := visit.Shown(a.Look.Target)
 	if found.Erased {
-		return say("%s: visitor %s of %s was erased or forgotten: only the number is kept\n",
+		return escapedf("%s: visitor %s of %s was erased or forgotten: only the number is kept\n",
 			a.Look.App, draw.Number(found.Rank), of)
 	}
-	return say("%s: visitor %s of %s is %s, whose first day was %s and last day %s\n",
+	return escapedf("%s: visitor %s of %s is %s, whose first day was %s and last day %s\n",
 		a.Look.App, draw.Number(found.Rank), of, found.Visitor, draw.Day(found.FirstDay), draw.Day(found.LastDay))
 }

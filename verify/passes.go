@@ -45,7 +45,7 @@ func (v *verifier) next(ctx context.Context, q *Queries) (*piece, error) {
 			return nil, fmt.Errorf("%s: choose the next part: %w", v.walks[0].pass, err)
 		}
 		if p != nil {
-			v.left[p.pass]++
+			v.remaining[p.pass]++
 			return p, nil
 		}
 		v.finishPart(v.walks[0].pass)

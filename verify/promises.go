@@ -9,12 +9,12 @@ import (
 
 // promise is a promise of Footfall about its tables. Queries check it with one or more measures.
 type promise struct {
-	name     string
-	says     string
-	restsOn  string
-	unit     string    // name of the checked objects
-	pass     string    // the pass that checks it
-	measures []measure // the first measure counts the checked objects
+	name      string
+	statement string
+	restsOn   string
+	unit      string    // name of the checked objects
+	pass      string    // the pass that checks it
+	measures  []measure // the first measure counts the checked objects
 }
 
 // measure is a pair of numbers that a query compares.
@@ -115,8 +115,8 @@ const (
 
 // result returns the result of a promise. The caller holds v.mu, unless no other goroutine runs.
 func (v *verifier) result(p promise) PromiseResult {
-	u := PromiseResult{Name: p.name, Says: p.says, RestsOn: p.restsOn, Unit: p.unit, Offenders: []Offender{}}
-	u.Checked = v.results[p.measures[0].name].held
+	u := PromiseResult{Name: p.name, Says: p.statement, RestsOn: p.restsOn, Unit: p.unit, Offenders: []Offender{}}
+	u.Checked = v.results[p.measures[0].name].compared
 	for _, m := range p.measures {
 		r := v.results[m.name]
 		u.Violations += r.broken

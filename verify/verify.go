@@ -81,7 +81,7 @@ func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 	}
 	o.Limit, o.Within = cmp.Or(o.Limit, manyAtMost), cmp.Or(o.Within, time.Second)
 	v := &verifier{Options: o, began: time.Now(), results: map[string]result{},
-		left: map[string]int{passTargets: 1, passSites: 1, passPeople: 1, passLines: 1}}
+		remaining: map[string]int{passTargets: 1, passSites: 1, passPeople: 1, passLines: 1}}
 	targets, sites := v.targetWalk(), &siteWalk{verifier: v}
 	people := &personWalk{verifier: v, pace: newPace(firstRows * o.Within.Seconds()), after: VerifyNextPersonRow{ID: netip.IPv6Unspecified()}}
 	lines := &lineWalk{verifier: v, pace: newPace(hoursAtOnce * o.Within.Seconds())}
@@ -108,16 +108,16 @@ type verifier struct {
 	sites        []int64           // sites found so far by targetWalk
 	beingDeleted int64             // number of apps that are being deleted
 	results      map[string]result // by measure
-	left         map[string]int    // remaining parts of each pass: unfinished pieces, plus the walk itself
+	remaining    map[string]int    // remaining parts of each pass: unfinished pieces, plus the walk itself
 	done         int64
 	all          int64
 }
 
 // result is the result of a measure. held, behind and broken are defined in verify_targets.sql.
 type result struct {
-	held, behind, broken int64
-	offenders            []offence
-	known                time.Duration
+	compared, behind, broken int64
+	offenders                []offence
+	known                    time.Duration
 }
 
 // offence has the numbers that the queries return for a target that breaks a promise. In some measures, target is the
@@ -165,7 +165,7 @@ func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
 		return nil, err
 	}
 	v.done = v.all
-	v.tell()
+	v.reportProgress()
 	proof := v.proof()
 	return proof, snapshots[0].Take(ctx, func(tx db.Tx) error { return v.name(ctx, New(tx), proof) })
 }
@@ -200,7 +200,7 @@ func (v *verifier) add(p *piece, found []ProveRow, took time.Duration) {
 	elapsed := time.Since(v.began)
 	for _, f := range found {
 		r := v.results[f.Measure]
-		r.held, r.behind, r.broken = r.held+f.Held, r.behind+f.Behind, r.broken+f.Broken
+		r.compared, r.behind, r.broken = r.compared+f.Held, r.behind+f.Behind, r.broken+f.Broken
 		for numbers := range slices.Chunk(f.Offenders, offenceNumbers) {
 			r.offenders = append(r.offenders, offence{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]})
 		}
@@ -210,12 +210,12 @@ func (v *verifier) add(p *piece, found []ProveRow, took time.Duration) {
 		v.results[f.Measure] = r
 	}
 	v.done += p.weight
-	v.tell()
+	v.reportProgress()
 	v.finishPart(p.pass)
 }
 
-// tell reports the progress. The caller holds v.mu, unless no other goroutine runs.
-func (v *verifier) tell() {
+// reportProgress reports the progress. The caller holds v.mu, unless no other goroutine runs.
+func (v *verifier) reportProgress() {
 	if v.Progress != nil {
 		v.Progress(Step{Done: min(v.done, v.all), Whole: v.all, Elapsed: time.Since(v.began)})
 	}
@@ -224,7 +224,7 @@ func (v *verifier) tell() {
 // finishPart records that a part of a pass is finished. After the last part it reports the promises of that pass. The caller
 // holds v.mu.
 func (v *verifier) finishPart(pass string) {
-	if v.left[pass]--; v.left[pass] > 0 {
+	if v.remaining[pass]--; v.remaining[pass] > 0 {
 		return
 	}
 	for _, promise := range promises {
@@ -242,9 +242,9 @@ func (a offence) compare(b offence) int {
 
 func (v *verifier) proof() *Proof {
 	p := &Proof{
-		Targets: v.results["order"].held, Visitors: v.results["visitors"].behind, Erased: v.results["erased"].behind,
-		Visits: v.results["rows pv"].behind, Days: v.results["new or returned"].held, OlderDays: v.results["days before rows"].held,
-		Unknown: v.results["days with unknown"].held, Deleted: v.beingDeleted, Seconds: time.Since(v.began).Seconds(),
+		Targets: v.results["order"].compared, Visitors: v.results["visitors"].behind, Erased: v.results["erased"].behind,
+		Visits: v.results["rows pv"].behind, Days: v.results["new or returned"].compared, OlderDays: v.results["days before rows"].compared,
+		Unknown: v.results["days with unknown"].compared, Deleted: v.beingDeleted, Seconds: time.Since(v.began).Seconds(),
 	}
 	for _, promise := range promises {
 		u := v.result(promise)

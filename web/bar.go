@@ -108,7 +108,7 @@ func (v view) heading() heading {
 		h.Since = v.beginning(s.In == visit.LastDays(1, v.since))
 	}
 	switch back := v.daysBefore(); {
-	case back == 0 || s.In == none || s.In.From < c.whole && h.Since != "":
+	case back == 0 || s.In == none || s.In.From < c.firstComplete && h.Since != "":
 	case s.changes():
 		before, key := s.Over.Earlier(back), "compared.with"
 		if s.Over != s.In && s.Over.Days() == 1 {
@@ -122,7 +122,7 @@ func (v view) heading() heading {
 		}
 		h.Compared = l.Say(key, compared...)
 	case s.Over != none:
-		h.Compared = l.Say("compared.not", "range", rangeText(l, s.Over.Earlier(back)), "day", l.LongDay(c.whole))
+		h.Compared = l.Say("compared.not", "range", rangeText(l, s.Over.Earlier(back)), "day", l.LongDay(c.firstComplete))
 	case !v.byHour():
 		h.Compared = l.Say("compared.later")
 	}

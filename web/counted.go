@@ -14,7 +14,7 @@ import (
 // and may be a day of an import or of a late visit. The first counted day and today are incomplete. whole is the first
 // complete day. After the first counted day, a day without visits had no visitors. Before since, the number of visitors is
 // unknown.
-type countedDays struct{ since, whole, today int32 }
+type countedDays struct{ since, firstComplete, today int32 }
 
 func countedFrom(since, today int32) countedDays { return countedDays{since, dayAfter(since), today} }
 
@@ -42,9 +42,9 @@ func (c countedDays) clip(asked visit.Range, back int) (s stretch) {
 		return s
 	}
 	s.In = intersect(asked, visit.Range{From: c.since, To: c.today})
-	s.Over = intersect(s.In, visit.Range{From: c.whole, To: visit.LastDays(2, c.today).From})
+	s.Over = intersect(s.In, visit.Range{From: c.firstComplete, To: visit.LastDays(2, c.today).From})
 	if back > 0 && s.Over != none {
-		s.Compared = intersect(s.Over, visit.Range{From: visit.LastDays(1, c.whole).Earlier(-back).From, To: c.today})
+		s.Compared = intersect(s.Over, visit.Range{From: visit.LastDays(1, c.firstComplete).Earlier(-back).From, To: c.today})
 	}
 	return s
 }

@@ -11,16 +11,16 @@ import (
 	"footfall/visit"
 )
 
-// told holds the imported numbers of a range: the number of imported days, and sums over these days. A sum is report.Unknown
+// importedNumbers holds the imported numbers of a range: the number of imported days, and sums over these days. A sum is report.Unknown
 // if the number of any of these days is unknown.
-type told struct {
+type importedNumbers struct {
 	days                 int
 	visitors, fresh, hot int64
 }
 
-// readTold reads the imported numbers for the page. They include the earlier days that the chart adds to a short range. If
-// imported numbers start before v.since, readTold moves v.since back. Under a filter, imported numbers are not available.
-func (d *Dashboard) readTold(ctx context.Context, v *view) (err error) {
+// readImported reads the imported numbers for the page. They include the earlier days that the chart adds to a short range. If
+// imported numbers start before v.since, readImported moves v.since back. Under a filter, imported numbers are not available.
+func (d *Dashboard) readImported(ctx context.Context, v *view) (err error) {
 	if v.site == "" || len(v.where) > 0 {
 		return nil
 	}
@@ -32,12 +32,12 @@ func (d *Dashboard) readTold(ctx context.Context, v *view) (err error) {
 		}
 		return err
 	}
-	v.since, err = d.firstTold(ctx, *v)
+	v.since, err = d.firstImported(ctx, *v)
 	return err
 }
 
-// firstTold returns the first day with imported numbers of the view's site or page; 0: none.
-func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
+// firstImported returns the first day with imported numbers of the view's site or page; 0: none.
+func (d *Dashboard) firstImported(ctx context.Context, v view) (int32, error) {
 	first, err := d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: visit.AllDays, N: 1})
 	if len(first) == 0 {
 		return 0, err
@@ -48,7 +48,7 @@ func (d *Dashboard) firstTold(ctx context.Context, v view) (int32, error) {
 // fillImportedOnly fills the page of a target that was not counted here by the end of the range. The page then shows only imported
 // numbers. If the target has no imported numbers either, alone only sets page.Never.
 func (d *Dashboard) fillImportedOnly(ctx context.Context, v view, page *targetPage) error {
-	first, err := d.firstTold(ctx, v)
+	first, err := d.firstImported(ctx, v)
 	if page.Never, page.Alone = first == 0, first > 0; page.Never {
 		return err
 	}
@@ -99,10 +99,10 @@ func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) err
 	return err
 }
 
-func (v view) toldIn(in visit.Range) (t told) {
+func (v view) toldIn(in visit.Range) (t importedNumbers) {
 	for _, d := range v.importedDays {
 		if d.Day >= in.From && d.Day <= in.To {
-			t = told{t.days + 1, report.Plus(t.visitors, d.Pv), report.Plus(t.fresh, d.NewVisitors), report.Plus(t.hot, d.Hot)}
+			t = importedNumbers{t.days + 1, report.Plus(t.visitors, d.Pv), report.Plus(t.fresh, d.NewVisitors), report.Plus(t.hot, d.Hot)}
 		}
 	}
 	return t
@@ -135,7 +135,7 @@ func (v view) toldUntil(source string, until int32) string {
 
 // addTo adds the imported numbers t to the counted numbers n of a range of days. For more than one day, the number of
 // visitors is then unknown: imports do not record who visited on several days.
-func (t told) addTo(n report.Numbers, days int) report.Numbers {
+func (t importedNumbers) addTo(n report.Numbers, days int) report.Numbers {
 	if t.days == 0 {
 		return n
 	}
@@ -157,7 +157,7 @@ func (page *targetPage) numbers(v view, rows []report.Numbers) {
 }
 
 // explain describes in tiles how much is imported, or why a number is unavailable.
-func (t told) explain(v view, tiles []tile) {
+func (t importedNumbers) explain(v view, tiles []tile) {
 	if t.days == 0 {
 		return
 	}

@@ -33,7 +33,8 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 			unknown += value.Pv
 		}
 		earlier := in.Earlier(v.daysBefore()).From
-		if earlier < in.From && value.Since > 0 && value.Since <= earlier && v.counted().whole <= earlier && in.From >= v.counted().whole {
+		if earlier < in.From && value.Since > 0 && value.Since <= earlier &&
+			v.counted().firstComplete <= earlier && in.From >= v.counted().firstComplete {
 			c.Before = v.earlier()
 		}
 	}

@@ -254,7 +254,7 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 			return v, err
 		}
 	}
-	err = d.readTold(ctx, &v)
+	err = d.readImported(ctx, &v)
 	return v, err
 }
 
@@ -267,7 +267,7 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	}
 	switch {
 	case v.showsVisitors:
-		return d.who(ctx, v)
+		return d.visitorPage(ctx, v)
 	case v.goal != "" || v.funnel:
 		return d.reached(ctx, v)
 	}

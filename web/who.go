@@ -32,7 +32,7 @@ type whoRow struct {
 
 const whoRows = 100
 
-func (d *Dashboard) who(ctx context.Context, v view) (Page, error) {
+func (d *Dashboard) visitorPage(ctx context.Context, v view) (Page, error) {
 	after, err := readAfter(v.after)
 	if err != nil {
 		return Page{}, err

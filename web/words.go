@@ -105,7 +105,7 @@ func barName(l *words.Language, p report.Period, by string) string {
 // wholeOnes returns the periods that the chart's summary uses: complete periods after the first counted day and before today.
 // Weeks and months that the range cuts are left out, unless fewer than two periods or no visitors would remain.
 func wholeOnes(bars []report.Period, by string, c countedDays) []report.Period {
-	over := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool { return p.LastDay >= c.today || p.FirstDay < c.whole })
+	over := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool { return p.LastDay >= c.today || p.FirstDay < c.firstComplete })
 	whole := slices.DeleteFunc(slices.Clone(over), func(p report.Period) bool {
 		in := visit.Range{From: p.FirstDay, To: p.LastDay}
 		return by == periods[1] && in.Days() < 7 || by == periods[2] && in != monthOf(p.FirstDay)

@@ -101,7 +101,7 @@ func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.Histo
 	for _, fault := range h.Faults {
 		fmt.Fprintln(p.stdout, "left out: "+fault.Message())
 	}
-	said := h.Said(done, words.English().Say)
+	said := h.Describe(done, words.English().Say)
 	if c.DryRun {
 		said = "without --dry-run: " + said
 	}

@@ -101,7 +101,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 	}
 	fmt.Fprintln(out)
 	err = printRows(out, err, "APP\tVISITS\tLAST DAY\tVISITS THAT DAY\tVISIT ROWS ARE KEPT", s.Apps, func(a status.App) []any {
-		return []any{a.Name, a.Hot, dayText(a.LastDay), a.LastDayHot, kept(a)}
+		return []any{a.Name, a.Hot, dayText(a.LastDay), a.LastDayHot, retentionText(a)}
 	})
 	worth := slices.DeleteFunc(slices.Clone(s.Tables), func(t status.Table) bool { return t.Rows <= 0 && t.Bytes < smallTable })
 	if len(worth) > 0 {
@@ -145,8 +145,8 @@ func dayText(day int32) string {
 	return fmt.Sprint(day)
 }
 
-// kept describes how long an app keeps its visit rows, the first day with rows, and whether an import pauses their deletion.
-func kept(a status.App) string {
+// retentionText describes how long an app keeps its visit rows, the first day with rows, and whether an import pauses their deletion.
+func retentionText(a status.App) string {
 	how := "for ever"
 	if a.RetainDays > 0 {
 		how = draw.Count(int64(a.RetainDays), "day")

@@ -60,11 +60,11 @@ func (c *verifyCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	if err != nil {
 		return err
 	}
-	return c.tell(p.stdout, proof)
+	return c.printProof(p.stdout, proof)
 }
 
-// tell prints the results. It returns an error if a promise is broken, or if nothing was checked.
-func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
+// printProof prints the results. It returns an error if a promise is broken, or if nothing was checked.
+func (c *verifyCmd) printProof(out io.Writer, proof *verify.Proof) error {
 	if c.JSON {
 		if err := writeJSON(out, proof); err != nil {
 			return err

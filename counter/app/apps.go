@@ -133,15 +133,15 @@ func (r *Register) Key(shown string) *Key {
 // an app or a key waits until the directory has the change. While the directory does not watch, it holds nothing, and every
 // request reads the database.
 type Directory struct {
-	db     *db.DB
-	log    *slog.Logger
-	secret Secret
-	held   atomic.Pointer[Register] // nil while the directory does not watch; written only by the watching goroutine
+	db       *db.DB
+	log      *slog.Logger
+	secret   Secret
+	register atomic.Pointer[Register] // nil while the directory does not watch; written only by the watching goroutine
 	// offsets are the offsets that were read last. They are read again only after they have changed, even while the directory does
 	// not watch.
-	offsets atomic.Pointer[offsets]
-	cancel  context.CancelFunc
-	done    sync.WaitGroup // the watching goroutine, stopped by cancel
+	offsets  atomic.Pointer[offsets]
+	cancel   context.CancelFunc
+	watching sync.WaitGroup // the watching goroutine, stopped by cancel
 }
 
 // Open creates a directory and returns once it watches the database.
@@ -150,7 +150,7 @@ func Open(ctx context.Context, d *db.DB, log *slog.Logger, secret Secret) (*Dire
 	dir := &Directory{db: d, log: log, secret: secret, cancel: cancel}
 	dir.offsets.Store(&offsets{})
 	first := make(chan error, 1)
-	dir.done.Go(func() { dir.watch(watching, first) })
+	dir.watching.Go(func() { dir.watch(watching, first) })
 	select {
 	case err := <-first:
 		if err != nil {
@@ -167,7 +167,7 @@ func Open(ctx context.Context, d *db.DB, log *slog.Logger, secret Secret) (*Dire
 // Close stops watching the database.
 func (dir *Directory) Close() {
 	dir.cancel()
-	dir.done.Wait()
+	dir.watching.Wait()
 }
 
 // A watcher that lost its connection is restarted after watchPause. Each further failure doubles the pause, up to
@@ -183,12 +183,12 @@ func (dir *Directory) watch(ctx context.Context, first chan<- error) {
 		cached := dir.offsets.Load()
 		err := dir.db.WatchApps(ctx, cached.epoch, func(access *db.Access) {
 			if access == nil {
-				dir.held.Store(nil)
+				dir.register.Store(nil)
 				return
 			}
 			again = watchPause
 			cached = newOffsets(access, cached)
-			dir.held.Store(dir.read(access, cached, true))
+			dir.register.Store(dir.read(access, cached, true))
 			sendFirst(first, nil)
 		})
 		sendFirst(first, err)
@@ -237,12 +237,12 @@ func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Regis
 	return r
 }
 
-// Held returns the register, or nil while the directory does not watch.
-func (dir *Directory) Held() *Register { return dir.held.Load() }
+// Register returns the register, or nil while the directory does not watch.
+func (dir *Directory) Register() *Register { return dir.register.Load() }
 
 // Current returns the current register.
 func (dir *Directory) Current(ctx context.Context) (*Register, error) {
-	if held := dir.held.Load(); held != nil {
+	if held := dir.register.Load(); held != nil {
 		return held, nil
 	}
 	ctx, cancel := dir.db.InTime(ctx)

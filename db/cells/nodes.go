@@ -300,7 +300,7 @@ func (c *Cluster) DropCell(ctx context.Context, name string) error {
 			return err
 		}
 		if conn, err := d.Connect(ctx); err == nil { // otherwise the cell's node is down, or its tables were dropped before
-			err = db.RefuseBesideInstances(ctx, conn, releaseWithin)
+			err = db.RefuseWhileInstancesRun(ctx, conn, releaseWithin)
 			_ = conn.Close(ctx)
 			if err != nil {
 				return err

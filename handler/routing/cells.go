@@ -50,7 +50,7 @@ const (
 // Open starts routing names to cells. It waits for at most startWithin until the cells that respond now are open. Close stops the
 // routing.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
-	c := &Cells{home: home.ofMany(), options: o, logLimit: pause.Seldom[string]{Every: sayEvery}, found: map[string]*Cell{},
+	c := &Cells{home: home.ofMany(), options: o, logLimit: pause.Seldom[string]{Every: sayEvery}, cells: map[string]*Cell{},
 		opening: map[string]bool{}, gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
 	opens, endOpens := context.WithCancel(ctx)
 	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // continues during shutdown, while accepted requests are answered
@@ -77,10 +77,10 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	c.loops.Go(func() { // a separate loop, because it may wait for the coordinator
 		for pause.For(running, lookEvery) == nil {
 			if err := c.seekCells(opens, &c.tries); err != nil {
-				c.say(running, "cannot list the cells; retrying", err)
+				c.logError(running, "cannot list the cells; retrying", err)
 			}
 			if err := c.settle(running); err != nil {
-				c.say(running, "cannot store which cells the apps are in; retrying", err)
+				c.logError(running, "cannot store which cells the apps are in; retrying", err)
 			}
 		}
 	})
@@ -104,16 +104,16 @@ func (c *Cells) Close() {
 		c.loops.Wait()
 		c.tries.Wait()
 	}
-	for _, cell := range c.found { // no goroutine changes found any more
+	for _, cell := range c.cells { // no goroutine changes found any more
 		if cell != nil {
-			c.done.Go(cell.Close)
+			c.closing.Go(cell.Close)
 		}
 	}
-	c.done.Wait()
+	c.closing.Wait()
 	c.home.Close()
 }
 
-func (c *Cells) say(ctx context.Context, what string, err error) {
+func (c *Cells) logError(ctx context.Context, what string, err error) {
 	if _, speak := c.logLimit.Next(what, time.Now()); speak && ctx.Err() == nil {
 		c.options.Log.Error(what, "error", err)
 	}
@@ -128,19 +128,19 @@ func (c *Cells) seekCells(ctx context.Context, tries *sync.WaitGroup) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		names = slices.Collect(maps.Keys(c.found))
+		names = slices.Collect(maps.Keys(c.cells))
 	}
-	for name, cell := range c.found {
+	for name, cell := range c.cells {
 		if !slices.Contains(names, name) {
-			delete(c.found, name)
+			delete(c.cells, name)
 			if cell != nil {
-				c.done.Go(cell.Close)
+				c.closing.Go(cell.Close)
 			}
 		}
 	}
 	for _, name := range names {
-		if cell := c.found[name]; cell == nil && !c.opening[name] {
-			c.found[name], c.opening[name] = nil, true
+		if cell := c.cells[name]; cell == nil && !c.opening[name] {
+			c.cells[name], c.opening[name] = nil, true
 			tries.Go(func() { c.open(ctx, name, len(names)) })
 		}
 	}
@@ -151,17 +151,17 @@ func (c *Cells) open(ctx context.Context, name string, all int) {
 	cell, err := c.reachAndOpen(ctx, name, all)
 	none := errors.Is(err, ErrNoCell)
 	if err != nil && !none {
-		c.say(ctx, "cannot open the cell "+name+", so requests for its apps are refused; retrying", err)
+		c.logError(ctx, "cannot open the cell "+name+", so requests for its apps are refused; retrying", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.opening, name)
 	if none {
-		delete(c.found, name)
-	} else if _, wanted := c.found[name]; wanted && err == nil {
-		c.found[name] = cell
+		delete(c.cells, name)
+	} else if _, wanted := c.cells[name]; wanted && err == nil {
+		c.cells[name] = cell
 	} else if err == nil {
-		c.done.Go(cell.Close)
+		c.closing.Go(cell.Close)
 	}
 }
 
@@ -201,26 +201,26 @@ func (cell *Cell) register() *app.Register {
 // lookAgain rebuilds the table that maps app names to cells.
 func (c *Cells) lookAgain() {
 	c.mu.Lock()
-	t := &table{cells: maps.Clone(c.found), at: map[string]*Cell{}, wrong: map[string]error{}, twice: map[string][]*Cell{}}
+	t := &table{cells: maps.Clone(c.cells), byApp: map[string]*Cell{}, faults: map[string]error{}, twice: map[string][]*Cell{}}
 	c.mu.Unlock()
 	in := map[string][]*Cell{}
 	for _, cell := range append(slices.Collect(maps.Values(t.cells)), c.home) {
 		if cell != nil {
 			for name := range cell.register().Apps {
-				t.at[name], in[name] = cell, append(in[name], cell)
+				t.byApp[name], in[name] = cell, append(in[name], cell)
 			}
 		}
 	}
 	for name, of := range c.home.register().Cells {
 		cell, is := t.cells[of]
-		if t.at[name] != nil && (cell != nil || !is) {
+		if t.byApp[name] != nil && (cell != nil || !is) {
 			continue
 		}
 		if cell != nil {
-			t.at[name] = cell
+			t.byApp[name] = cell
 		} else {
-			delete(t.at, name) // t.at may hold another app with this name: the app in the unreachable cell may still exist
-			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "app %s is in cell %s, which cannot be reached", name, of)
+			delete(t.byApp, name) // t.at may hold another app with this name: the app in the unreachable cell may still exist
+			t.faults[name] = visit.Errorf(visit.Unavailable, "app", "app %s is in cell %s, which cannot be reached", name, of)
 		}
 	}
 	for name, of := range in {
@@ -229,19 +229,19 @@ func (c *Cells) lookAgain() {
 				a := cell.register().Apps[name]
 				return a != nil && a.MovingTo != nil
 			}); from >= 0 { // the app is moving: the target cell already has it, and of[from] will soon delete it
-				t.at[name] = of[from]
+				t.byApp[name] = of[from]
 				continue
 			}
-			delete(t.at, name)
+			delete(t.byApp, name)
 			names := make([]string, len(of))
 			for i, cell := range of {
 				names[i] = cmp.Or(cell.Name, "(the coordinator's)")
 			}
 			slices.Sort(names)
 			t.twice[name] = of
-			t.wrong[name] = visit.Errorf(visit.Unavailable, "app", "app %s exists in several cells, and is not served until "+
+			t.faults[name] = visit.Errorf(visit.Unavailable, "app", "app %s exists in several cells, and is not served until "+
 				"only one of them has it: %s", name, strings.Join(names, ", "))
-			c.say(context.Background(), "several cells have an app with the same name", t.wrong[name])
+			c.logError(context.Background(), "several cells have an app with the same name", t.faults[name])
 		}
 	}
 	c.table.Store(t)
@@ -260,8 +260,8 @@ func (c *Cells) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
 	var errs []error
-	for name, cell := range t.at {
-		is := t.held(cell.Name)
+	for name, cell := range t.byApp {
+		is := t.registerOf(cell.Name)
 		if cell == c.home || is == nil || is.Apps[name] == nil {
 			continue
 		}
@@ -274,7 +274,7 @@ func (c *Cells) settle(ctx context.Context) error {
 			}
 		}
 		_, listed := t.cells[led]
-		moved := led != cell.Name && (t.held(led) != nil || !listed)
+		moved := led != cell.Name && (t.registerOf(led) != nil || !listed)
 		if moved || led == cell.Name && !home.Began[name].Equal(began) {
 			errs = append(errs, c.home.Admin.LeadName(ctx, name, led, cell.Name, &began))
 		}
@@ -282,7 +282,7 @@ func (c *Cells) settle(ctx context.Context) error {
 	now := time.Now()
 	since := map[gone]time.Time{}
 	for name, led := range home.Cells {
-		if _, listed := t.cells[led]; listed && !t.lacks(name, led) || t.at[name] != t.cells[led] || t.twice[name] != nil {
+		if _, listed := t.cells[led]; listed && !t.lacks(name, led) || t.byApp[name] != t.cells[led] || t.twice[name] != nil {
 			continue
 		}
 		is := gone{name, led}
@@ -297,8 +297,8 @@ func (c *Cells) settle(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// held returns the cell's current register, or nil if the cell is unreachable.
-func (t *table) held(cell string) *app.Register {
+// registerOf returns the cell's current register, or nil if the cell is unreachable.
+func (t *table) registerOf(cell string) *app.Register {
 	if of := t.cells[cell]; of != nil {
 		return of.Counter.Held()
 	}
@@ -309,7 +309,7 @@ func (t *table) held(cell string) *app.Register {
 // have the app. If the cell forwards the name to another cell, the same must be true for that cell.
 func (t *table) lacks(name, cell string) bool {
 	for range len(t.cells) {
-		of := t.held(cell)
+		of := t.registerOf(cell)
 		if of == nil || of.Apps[name] != nil {
 			return false
 		}

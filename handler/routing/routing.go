@@ -67,7 +67,7 @@ type Cells struct {
 	logLimit pause.Seldom[string]
 
 	mu      sync.Mutex
-	found   map[string]*Cell // by name; nil: not open yet
+	cells   map[string]*Cell // by name; nil: not open yet
 	opening map[string]bool
 	places  chan struct{} // limits how many cells are opened at once
 
@@ -75,16 +75,16 @@ type Cells struct {
 
 	nodesAway atomic.Pointer[[]string]
 
-	loops, tries, done sync.WaitGroup // background loops, attempts to open cells, and cells that are closing
-	end                context.CancelFunc
+	loops, tries, closing sync.WaitGroup // background loops, attempts to open cells, and cells that are closing
+	end                   context.CancelFunc
 }
 
 // table maps app names to cells, as of the last call of lookAgain.
 type table struct {
-	cells map[string]*Cell // by name; nil: not open yet
-	at    map[string]*Cell // by app name
-	wrong map[string]error // by app name: why the name leads to no cell
-	twice map[string][]*Cell
+	cells  map[string]*Cell // by name; nil: not open yet
+	byApp  map[string]*Cell // by app name
+	faults map[string]error // by app name: why the name leads to no cell
+	twice  map[string][]*Cell
 }
 
 // One returns the Cells of a service with a single database.
@@ -121,7 +121,7 @@ func (c *Cells) Of(name string) (*Cell, error) {
 	if t == nil {
 		return c.home, nil
 	}
-	cell, err := t.at[name], t.wrong[name]
+	cell, err := t.byApp[name], t.faults[name]
 	if only := stillThere(name, t.twice[name]); len(only) == 1 {
 		cell, err = only[0], nil
 	} else if cell == nil && err == nil {

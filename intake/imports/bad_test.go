@@ -217,13 +217,13 @@ func TestLines(t *testing.T) {
 				require.Len(t, line, n)
 				require.EqualValues(t, i+1, l.number)
 				if i > 0 && want[i-1] <= logs.LongestLine {
-					require.Equal(t, text[l.at-int64(want[i-1]+1):l.at], l.before)
+					require.Equal(t, text[l.start-int64(want[i-1]+1):l.start], l.previous)
 				}
 			}
 			_, ok := l.next()
 			require.False(t, ok)
 			require.EqualValues(t, whole, l.place)
-			require.EqualValues(t, len(text)-whole, l.rest)
+			require.EqualValues(t, len(text)-whole, l.unfinished)
 			require.NoError(t, l.fault)
 		}
 	}

@@ -31,8 +31,8 @@ type closed struct {
 
 // beginning is the part of a file that 0.2 counted.
 type beginning struct {
-	known int64          // length of the part in bytes
-	log   *ClosedLogsRow // nil: 0.2 counted no part of the file
+	recorded int64          // length of the part in bytes
+	log      *ClosedLogsRow // nil: 0.2 counted no part of the file
 }
 
 // findClosed loads the logs of 0.2. It waits for batches of 0.2 that are under way.
@@ -94,7 +94,7 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *logLi
 		after = c.until
 	}
 	switch {
-	case s.lines.at < s.old.known:
+	case s.lines.start < s.old.recorded:
 		of.recorded = true
 		return nil
 	case s.old.log != nil && !c.othersHave(s.old.log, of.hour):

@@ -22,10 +22,10 @@ import (
 // logLine is a line of a log.
 type logLine struct {
 	counter.Item
-	wrong  string // the problem of a line that cannot be read
-	source *source
-	line   int64
-	before int64 // number of earlier lines of the file that were already counted
+	problem string // the problem of a line that cannot be read
+	source  *source
+	line    int64
+	before  int64 // number of earlier lines of the file that were already counted
 
 	// number is how often the line has been in its file so far, or 0 if wrong is set.
 	hour         int32
@@ -49,7 +49,7 @@ func (r *run) count(ctx context.Context, sources []*source) error {
 	}
 	d, total := &reader{run: r}, int64(0)
 	for _, s := range sources {
-		s.queue, s.at = nil, time.Time{}
+		s.queue, s.nextTime = nil, time.Time{}
 		if err := s.findStart(r.Rules.Format); err != nil {
 			s.problem("%s", s.file.readProblem(err))
 			s.refused = true
@@ -59,7 +59,7 @@ func (r *run) count(ctx context.Context, sources []*source) error {
 		s.ended, s.lines = false, nil
 		d.timeline = append(d.timeline, s)
 	}
-	slices.SortStableFunc(d.timeline, func(a, b *source) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(d.timeline, func(a, b *source) int { return a.nextTime.Compare(b.nextTime) })
 	r.progress.Total.Store(total)
 	defer func() {
 		for _, s := range sources {
@@ -87,10 +87,10 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[logLine], err
 		switch {
 		case len(s.queue) == 0:
 			d.timeline = d.timeline[1:]
-		case s.queue[0].Of.At.After(s.at):
-			s.at = s.queue[0].Of.At
+		case s.queue[0].Of.At.After(s.nextTime):
+			s.nextTime = s.queue[0].Of.At
 			later := d.timeline[1:]
-			to, _ := slices.BinarySearchFunc(later, s.at, func(o *source, at time.Time) int { return o.at.Compare(at) })
+			to, _ := slices.BinarySearchFunc(later, s.nextTime, func(o *source, at time.Time) int { return o.nextTime.Compare(at) })
 			copy(d.timeline, later[:to])
 			d.timeline[to] = s
 		default:
@@ -150,7 +150,7 @@ func (d *reader) readLine(ctx context.Context, s *source) error {
 	}
 	d.sawLine()
 	if err != nil {
-		s.add(logLine{wrong: err.Error()})
+		s.add(logLine{problem: err.Error()})
 		return nil
 	}
 	d.summary.Formats[s.line.Format]++
@@ -171,7 +171,7 @@ func (d *reader) sawLine() {
 }
 
 func (s *source) add(of logLine) {
-	of.source, of.line, of.before = s, s.lines.number, s.before
+	of.source, of.line, of.before = s, s.lines.number, s.counted
 	s.queue = append(s.queue, feed.Entry[logLine]{Of: of})
 }
 
@@ -192,7 +192,7 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	}
 	uri, wrong := d.Rules.uriOf(l)
 	if wrong != "" {
-		s.add(logLine{wrong: wrong})
+		s.add(logLine{problem: wrong})
 		return nil
 	}
 	of := logLine{hour: l.Hour()}
@@ -205,7 +205,7 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 		d.summary.leaveOut(TooOld)
 		return nil
 	}
-	of.number = s.numbers.next(l.Time.Unix(), of.hash, s.lines.at, s.lines.number-1)
+	of.number = s.numbers.next(l.Time.Unix(), of.hash, s.lines.start, s.lines.number-1)
 	counted, before, err := d.counted.numberNow(ctx, of.hour, of.hash)
 	if err != nil {
 		err = d.retry.Do(ctx, func() (err error) { counted, before, err = d.counted.numberNow(ctx, of.hour, of.hash); return err })
@@ -214,7 +214,7 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 		return err
 	}
 	if counted >= of.number {
-		s.before++
+		s.counted++
 		d.summary.addCounted(before >= of.number)
 		return nil
 	}
@@ -291,8 +291,8 @@ func (d *reader) choose(ctx context.Context, entries []feed.Entry[logLine]) erro
 func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[logLine]) error, error) {
 	g, err := d.permit(ctx)
 	return func(ctx context.Context, e *feed.Entry[logLine]) error {
-		if e.Of.wrong != "" {
-			return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", e.Of.wrong))
+		if e.Of.problem != "" {
+			return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", e.Of.problem))
 		}
 		if e.Of.Agent == "" && g.App().Mode == app.ByBrowser {
 			return visit.Errorf(visit.Invalid, "app", "%s distinguishes visitors by address and browser, but line %d of %s has no User-Agent: "+

@@ -56,18 +56,18 @@ type Progress struct {
 // run is one import.
 type run struct {
 	Options
-	counter  *counter.Counter
-	app      *settings
-	asked    time.Time // when the settings were read
-	name     string    // the import's name in positions and read_logs
-	position *record.Position
-	pause    counter.Pause     // of retention
-	held     time.Time         // when position and pause were last renewed
-	began    [sha256.Size]byte // settings.hash when the import started to read files
-	sequence int64             // number of the last entry passed to the feed
-	counted  *counted
-	closed   *closed // logs that 0.2 counted; nil: there are none
-	servers  bool    // compare files with the lines of other named servers
+	counter      *counter.Counter
+	app          *settings
+	settingsRead time.Time // when the settings were read
+	name         string    // the import's name in positions and read_logs
+	position     *record.Position
+	pause        counter.Pause     // of retention
+	renewed      time.Time         // when position and pause were last renewed
+	began        [sha256.Size]byte // settings.hash when the import started to read files
+	sequence     int64             // number of the last entry passed to the feed
+	counted      *counted
+	closed       *closed // logs that 0.2 counted; nil: there are none
+	servers      bool    // compare files with the lines of other named servers
 
 	following bool      // all files were read once, and are now read as they grow
 	sources   []*source // all files
@@ -142,7 +142,7 @@ func (r *run) tx(ctx context.Context, f func(q *Queries) error) error {
 const refreshEvery = 10 * time.Second
 
 func (r *run) refreshed(ctx context.Context) error {
-	if time.Since(r.asked) < refreshEvery {
+	if time.Since(r.settingsRead) < refreshEvery {
 		return nil
 	}
 	return r.refresh(ctx)
@@ -164,7 +164,7 @@ func (r *run) refresh(ctx context.Context) error {
 	a := g.App()
 	begins := time.Date(int(first/10000), time.Month(first/100%100), int(first%100), 0, 0, 0, 0, a.Zone)
 	decide := fmt.Appendf(nil, "%#v", []any{r.Server, r.Rules, r.After.Unix(), a.Tz, a.Sites, a.Ignore, a.Bots, a.Visitor})
-	r.app, r.asked = &settings{g, h, begins, sha256.Sum256(decide)}, time.Now()
+	r.app, r.settingsRead = &settings{g, h, begins, sha256.Sum256(decide)}, time.Now()
 	if r.counted == nil {
 		r.counted = newCounted(g.DB(), a.ID, r.Server)
 	}
@@ -225,7 +225,7 @@ const (
 // hold renews the import's position, and pauses retention. An import that follows files does not pause retention, because its
 // visits are recent.
 func (r *run) hold(ctx context.Context) error {
-	if r.DryRun || time.Since(r.held) < cmp.Or(r.holds, holdEvery) {
+	if r.DryRun || time.Since(r.renewed) < cmp.Or(r.holds, holdEvery) {
 		return nil
 	}
 	if !r.following {
@@ -237,10 +237,10 @@ func (r *run) hold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.held.IsZero() {
+	if r.renewed.IsZero() {
 		r.position = position
 	}
-	r.held = time.Now()
+	r.renewed = time.Now()
 	return nil
 }
 
@@ -256,7 +256,7 @@ func (r *run) resume(ctx context.Context) error {
 
 // end deletes the import's position. If the deletion fails, retention deletes the position a week later.
 func (r *run) end(ctx context.Context) {
-	if r.held.IsZero() {
+	if r.renewed.IsZero() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)

@@ -15,15 +15,15 @@ const firstBuffer = 64 << 10
 
 // lines reads the complete lines of a log. Bytes after the last \n are read again when the file has grown.
 type lines struct {
-	from *bufio.Reader
-	done func() // releases the reader
+	from    *bufio.Reader
+	release func() // releases the reader
 
-	text   []byte // the last line, with its \n
-	before []byte // the line before text
-	at     int64  // offset of the last line
-	place  int64  // offset of the next line
-	number int64  // number of the last line, from 1
-	rest   int64  // number of bytes after the last line
+	text       []byte // the last line, with its \n
+	previous   []byte // the line before text
+	start      int64  // offset of the last line
+	place      int64  // offset of the next line
+	number     int64  // number of the last line, from 1
+	unfinished int64  // number of bytes after the last line
 
 	sum       xxhash.Digest // of all bytes before place
 	sumBefore xxhash.Digest // of all bytes before at
@@ -37,17 +37,17 @@ func (f *file) lines(place, number int64) (*lines, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lines{from: bufio.NewReaderSize(reader, firstBuffer), done: done, place: place, number: number}, nil
+	return &lines{from: bufio.NewReaderSize(reader, firstBuffer), release: done, place: place, number: number}, nil
 }
 
 // next returns a line without its \n, valid until the next call, or false if no complete line is left. next shortens a line
 // that is longer than logs.LongestLine. The result is still too long, so the parser refuses it.
 func (l *lines) next() ([]byte, bool) {
-	l.before, l.text, l.rest = l.text, l.before[:0], 0
+	l.previous, l.text, l.unfinished = l.text, l.previous[:0], 0
 	sum := l.sum
 	for {
 		part, err := l.from.ReadSlice('\n')
-		l.rest += int64(len(part))
+		l.unfinished += int64(len(part))
 		_, _ = sum.Write(part)
 		if len(l.text) <= logs.LongestLine {
 			l.text = append(l.text, part...)
@@ -68,9 +68,9 @@ func (l *lines) next() ([]byte, bool) {
 
 // last returns the bytes after the last \n as a line, or false if there are none.
 func (l *lines) last() ([]byte, bool) {
-	if l.rest == 0 {
+	if l.unfinished == 0 {
 		return nil, false
 	}
-	l.at, l.place, l.number, l.rest = l.place, l.place+l.rest, l.number+1, 0
+	l.start, l.place, l.number, l.unfinished = l.place, l.place+l.unfinished, l.number+1, 0
 	return bytes.TrimSuffix(l.text, []byte("\n")), true
 }

@@ -16,19 +16,19 @@ import (
 type source struct {
 	file          *file
 	place, number int64          // the end of the last complete line that was read, and its number
-	behind        []byte         // the line before place
+	lastLine      []byte         // the line before place
 	sum           *xxhash.Digest // of the bytes before place
-	known         ReadLogsGetRow // how far an earlier import has read the file
+	earlier       ReadLogsGetRow // how far an earlier import has read the file
 	headed        bool           // the file has header lines
 	numbers       numbering
 	parser        *logs.Parser
 	line          logs.Line
 
-	lines   *lines                // nil: the file is not being read
-	queue   []feed.Entry[logLine] // not passed to the feed yet
-	at      time.Time             // the time of the first line of the queue
-	ended   bool                  // the file has no further line to read now
-	checked bool                  // checkServer was called
+	lines    *lines                // nil: the file is not being read
+	queue    []feed.Entry[logLine] // not passed to the feed yet
+	nextTime time.Time             // the time of the first line of the queue
+	ended    bool                  // the file has no further line to read now
+	checked  bool                  // checkServer was called
 
 	old   *beginning // the part that 0.2 counted; nil: unknown
 	tails tails
@@ -39,7 +39,7 @@ type source struct {
 	aheadUntil time.Time // the time of the first line whose time has not come yet
 	refused    bool      // the file is not imported; Summary.Problems contains the reason
 
-	before  int64 // number of lines that were already counted
+	counted int64 // number of lines that were already counted
 	changes int   // how often new and already counted lines alternate. Used only by the goroutine that counts
 	newest  int64 // the value of before + 1 at the last new line; 0: there was no new line
 	summary *Summary
@@ -67,7 +67,7 @@ func (s *source) begin(only logs.Format, seed uint64) (err error) {
 	s.size, s.state = s.file.size(), s.file.state()
 	s.ahead, s.aheadUntil, s.ended = 0, time.Time{}, false
 	if s.place > 0 && !s.stillHasLastLine() {
-		s.place, s.number, s.behind, s.numbers, s.parser, s.old = 0, 0, nil, numbering{}, nil, nil
+		s.place, s.number, s.lastLine, s.numbers, s.parser, s.old = 0, 0, nil, numbering{}, nil, nil
 	}
 	if err := s.file.verify(); err != nil {
 		return err
@@ -79,16 +79,16 @@ func (s *source) begin(only logs.Format, seed uint64) (err error) {
 		}
 	}
 	if s.lines, err = s.file.lines(s.place, s.number); err == nil {
-		s.lines.text, s.lines.sum = slices.Clone(s.behind), *s.sum
+		s.lines.text, s.lines.sum = slices.Clone(s.lastLine), *s.sum
 	}
 	return err
 }
 
 // stillHasLastLine reports whether the last line that was read is still at its place.
 func (s *source) stillHasLastLine() bool {
-	now := make([]byte, len(s.behind))
+	now := make([]byte, len(s.lastLine))
 	_, err := s.file.handle.ReadAt(now, s.place-int64(len(now)))
-	return err == nil && bytes.Equal(now, s.behind)
+	return err == nil && bytes.Equal(now, s.lastLine)
 }
 
 // text returns the next line, or false if no line is left now.
@@ -103,9 +103,9 @@ func (s *source) text() ([]byte, bool) {
 // wait stops reading before the line that was read last, because the time of this line has not come yet.
 func (s *source) wait(following bool) {
 	s.aheadUntil, s.ahead = s.line.Time, 1
-	s.place, s.number = s.lines.at, s.lines.number-1
+	s.place, s.number = s.lines.start, s.lines.number-1
 	sum := s.lines.sumBefore // a copy, because reading the rest changes sumBefore
-	s.behind, s.sum = slices.Clone(s.lines.before), &sum
+	s.lastLine, s.sum = slices.Clone(s.lines.previous), &sum
 	if !following {
 		for _, ok := s.text(); ok; _, ok = s.text() {
 			s.ahead++
@@ -118,14 +118,14 @@ func (s *source) wait(following bool) {
 // stop stops reading at the end of the file.
 func (s *source) stop() {
 	l := s.lines
-	s.place, s.number, s.behind, s.sum = l.place, l.number, l.before, &l.sum
+	s.place, s.number, s.lastLine, s.sum = l.place, l.number, l.previous, &l.sum
 	switch {
 	case l.fault != nil:
 		s.problem("%s after line %d: the lines before that are read", s.file.readProblem(l.fault), l.number)
-	case l.rest > 0:
-		s.note("its last line, of %d bytes, is incomplete: it is read when it is complete", l.rest)
+	case l.unfinished > 0:
+		s.note("its last line, of %d bytes, is incomplete: it is read when it is complete", l.unfinished)
 	}
-	if l.fault != nil || l.rest > 0 {
+	if l.fault != nil || l.unfinished > 0 {
 		s.state = ""
 	}
 	s.end()
@@ -134,7 +134,7 @@ func (s *source) stop() {
 // end closes the reader. It clears the state if the file has changed since begin, or if the time of a line has not come yet.
 func (s *source) end() {
 	if s.lines != nil {
-		s.lines.done()
+		s.lines.release()
 	}
 	s.lines, s.ended = nil, true
 	if s.ahead > 0 || s.file.state() != s.state {
@@ -152,7 +152,7 @@ func (s *source) findStart(only logs.Format) error {
 	if err != nil {
 		return err
 	}
-	defer l.done()
+	defer l.release()
 	parser := logs.NewParser(only)
 	if s.parser != nil {
 		parser.Head = s.parser.Head
@@ -165,7 +165,7 @@ func (s *source) findStart(only logs.Format) error {
 		}
 		if !parser.Header(text) {
 			_ = parser.Parse(text, &s.line)
-			if s.at = s.line.Time; !s.at.IsZero() {
+			if s.nextTime = s.line.Time; !s.nextTime.IsZero() {
 				return nil
 			}
 		}

@@ -33,8 +33,8 @@ func (r *run) begin(ctx context.Context) error {
 		r.changed = nil
 		for _, s := range r.sources {
 			inode := s.file.inode()
-			s.known = known[inode]
-			if state := s.file.state(); state != "" && s.known.State == state && !r.Follow {
+			s.earlier = known[inode]
+			if state := s.file.state(); state != "" && s.earlier.State == state && !r.Follow {
 				continue
 			}
 			if r.changed = append(r.changed, s); inode != "" {
@@ -75,21 +75,21 @@ func (r *run) remember(ctx context.Context) error {
 // minutes of the part are not skipped, because their lines must be numbered again.
 func (s *source) skip(seed uint64) error {
 	s.sum = xxhash.NewWithSeed(seed)
-	if s.file.handle == nil || s.known.Place == 0 {
+	if s.file.handle == nil || s.earlier.Place == 0 {
 		return nil
 	}
-	part := io.NewSectionReader(s.file.handle, 0, s.known.Place)
+	part := io.NewSectionReader(s.file.handle, 0, s.earlier.Place)
 	sum := xxhash.NewWithSeed(seed)
-	n, err := io.Copy(sum, io.LimitReader(part, s.known.Start))
+	n, err := io.Copy(sum, io.LimitReader(part, s.earlier.Start))
 	if err != nil {
 		return err
 	}
 	begin := *sum
 	rest, err := io.Copy(sum, part)
-	if err != nil || n+rest < s.known.Place || int64(sum.Sum64()) != s.known.Sum { //nolint:gosec // the same bits
+	if err != nil || n+rest < s.earlier.Place || int64(sum.Sum64()) != s.earlier.Sum { //nolint:gosec // the same bits
 		return err
 	}
-	s.place, s.number, s.sum = s.known.Start, s.known.Lines, &begin
+	s.place, s.number, s.sum = s.earlier.Start, s.earlier.Lines, &begin
 	s.summary.Skipped += s.number
 	return nil
 }

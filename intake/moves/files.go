@@ -163,7 +163,7 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 	}
 	if !found {
 		return fault("%s: the zip contains none of the expected files, %s: from %s, this can be read: %s", f.Name,
-			strings.Join(h.form.files, ", "), visit.CountedBy(h.Source), h.form.what)
+			strings.Join(h.form.files, ", "), visit.CountedBy(h.Source), h.form.export)
 	}
 	return nil
 }

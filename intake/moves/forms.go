@@ -5,7 +5,7 @@ package moves
 type form struct {
 	source       string
 	files        []string // patterns for file names in a zip
-	day, at      []string // day: columns with a day; at: columns with a time, whose day depends on the app's time zone
+	day, moment  []string // day: columns with a day; at: columns with a time, whose day depends on the app's time zone
 	page         []string
 	query        string // column with the query of the page's URL
 	host         []string
@@ -17,7 +17,7 @@ type form struct {
 	splitColumns []string // a table without pages is left out if it has one of these columns, which split the numbers
 	parts        bool     // lines with the same page and day are added up
 	ragged       bool     // lines may lack the last columns
-	what         string   // the expected export, for errors
+	export       string   // the expected export, for errors
 }
 
 // lineFilter selects the lines to count. If the table has the column, only lines with one of the values in the column count.
@@ -28,27 +28,27 @@ type lineFilter struct {
 }
 
 var forms = []form{
-	{source: "goatcounter", files: []string{"*.csv"}, at: []string{"date"}, page: []string{"2path", "1path"}, visit: "session",
-		visitor: "session", parts: true, what: "its export (Settings, Export)",
+	{source: "goatcounter", files: []string{"*.csv"}, moment: []string{"date"}, page: []string{"2path", "1path"}, visit: "session",
+		visitor: "session", parts: true, export: "its export (Settings, Export)",
 		keep: []lineFilter{{"event", []string{"false", "0"}, "events"}, {"bot", []string{"0"}, "bots"}}},
-	{source: "umami", files: []string{"website_event.csv"}, at: []string{"created_at"}, page: []string{"url_path"}, query: "url_query",
+	{source: "umami", files: []string{"website_event.csv"}, moment: []string{"created_at"}, page: []string{"url_path"}, query: "url_query",
 		host: []string{"hostname"}, visit: "visit_id", visitor: "session_id", keep: []lineFilter{{"event_type", []string{"1"}, "events"}},
-		what: "its table website_event as CSV, or a zip that contains it (the export on the page of a site has no days)"},
+		export: "its table website_event as CSV, or a zip that contains it (the export on the page of a site has no days)"},
 	{source: "plausible", files: []string{"imported_visitors*.csv", "imported_pages*.csv"}, day: []string{"date"}, page: []string{"page"},
 		host: []string{"hostname"}, numbers: [4][]string{{"pageviews"}, {"visits"}, {"visitors"}}, sites: "bounces",
-		what:         "its export (Site settings, Imports & exports)",
+		export:       "its export (Site settings, Imports & exports)",
 		splitColumns: []string{"source", "browser", "country", "device", "operating_system", "entry_page", "exit_page", "name"}},
 	{source: "matomo", files: []string{"*.csv"}, day: []string{"date"}, page: []string{"metadata_url", "url"}, sites: "nb_actions",
-		splitColumns: []string{"label"}, ragged: true, what: "Actions.getPageUrls and API.get of its API, with period=day and format=CSV",
+		splitColumns: []string{"label"}, ragged: true, export: "Actions.getPageUrls and API.get of its API, with period=day and format=CSV",
 		numbers: [4][]string{{"nb_hits", "nb_pageviews"}, {"nb_visits"}, {"nb_uniq_visitors", "sum_daily_nb_uniq_visitors"}}},
 	{source: "ga4", files: []string{"*.csv"}, day: []string{"date"}, host: []string{"hostname"},
 		page: []string{"page path and screen class", "page path", "page path + query string", "page location", "pagepath"},
 		numbers: [4][]string{{"views", "screenpageviews"}, {"sessions"}, {"total users", "totalusers", "active users", "activeusers"},
 			{"new users", "newusers"}},
-		sites: "date", what: "an exploration by Date and Page path, in English, as CSV (reports have no days)",
+		sites: "date", export: "an exploration by Date and Page path, in English, as CSV (reports have no days)",
 		splitColumns: []string{"page title and screen name", "country", "browser", "session source", "device category"}},
 	{source: "csv", files: []string{"*.csv"}, day: []string{"day"}, page: []string{"page"},
-		what:    "a table whose first line names its columns: day,page, and some of page_views,visits,visitors,new",
+		export:  "a table whose first line names its columns: day,page, and some of page_views,visits,visitors,new",
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 

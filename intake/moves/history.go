@@ -203,8 +203,9 @@ func (h *History) findColumns(name string, header []string) (*places, error) {
 		}
 		return -1
 	}
-	p := &places{wide: len(header), day: find(append(f.day, f.at...)...), page: find(f.page...), query: find(f.query), host: find(f.host...),
-		visit: find(f.visit), visitor: find(f.visitor), isMoment: f.at != nil, isOfSession: f.visitor != ""}
+	p := &places{wide: len(header), day: find(append(f.day, f.moment...)...), page: find(f.page...),
+		query: find(f.query), host: find(f.host...),
+		visit: find(f.visit), visitor: find(f.visitor), isMoment: f.moment != nil, isOfSession: f.visitor != ""}
 	some := p.isOfSession
 	for i, names := range f.numbers {
 		p.numbers[i] = find(names...)
@@ -219,7 +220,7 @@ func (h *History) findColumns(name string, header []string) (*places, error) {
 		h.LeftOut["tables"]++
 		return nil, nil //nolint:nilnil // nil is documented
 	case p.day < 0:
-		missing = append(f.day, f.at...)[0]
+		missing = append(f.day, f.moment...)[0]
 	case p.page < 0 && find(f.sites) < 0:
 		missing = f.page[0]
 	case !some:
@@ -227,7 +228,8 @@ func (h *History) findColumns(name string, header []string) (*places, error) {
 	default:
 		return p, nil
 	}
-	return nil, fault("%s, line 1: column %s is missing: from %s, this can be read: %s", name, missing, visit.CountedBy(h.Source), h.form.what)
+	return nil, fault("%s, line 1: column %s is missing: from %s, this can be read: %s", name, missing,
+		visit.CountedBy(h.Source), h.form.export)
 }
 
 func (h *History) line(ctx context.Context, name string, line int, record []string, p *places, to *admin.HistoryTo) error {
@@ -350,8 +352,8 @@ func separator(from *lineLimitReader) rune {
 	return ','
 }
 
-// Said describes the result of an import in a user's language.
-func (h *History) Said(done *admin.HistoryDone, say func(key string, places ...any) string) string {
+// Describe describes the result of an import in a user's language.
+func (h *History) Describe(done *admin.HistoryDone, say func(key string, places ...any) string) string {
 	if h.Lines == 0 {
 		return describeOffsets(done.Offsets, say)
 	}

@@ -262,7 +262,7 @@ func TestBadFiles(t *testing.T) {
 	assert.Equal(t, int64(2), done.Added)
 	assert.Equal(t, "203 lines read; days per site: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
 		"unreadable lines left out: 200",
-		i.h.Said(&done, words.English().Say))
+		i.h.Describe(&done, words.English().Say))
 }
 
 // A day belongs to one import. The same source can replace it, and another source is refused.
@@ -619,7 +619,7 @@ func FuzzHistory(f *testing.F) {
 		done, err := h.Import(t.Context(), d.Admin, admin.History{App: "blog", Try: true, Offsets: true})
 		if err == nil {
 			assert.True(t, h.Lines > 0 || done.ImportID == 0)
-			_ = h.Said(&done, words.English().Say)
+			_ = h.Describe(&done, words.English().Say)
 			return
 		}
 		_, told := errors.AsType[*visit.Error](err)

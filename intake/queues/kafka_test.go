@@ -94,7 +94,7 @@ func TestRebalanceWhileATopicIsCreatedAgain(t *testing.T) {
 	assert.True(t, isTemporary(rebalance()))
 	require.NoError(t, w.broker.CreateTopic("visits", partitions, nil))
 	for range 2 {
-		require.ErrorIs(t, rebalance(), ErrAnew)
+		require.ErrorIs(t, rebalance(), ErrReopen)
 		w.send(0, visits(2, 170)...) // then it has more messages than were counted of the other
 	}
 }

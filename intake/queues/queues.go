@@ -32,7 +32,7 @@ type Message struct {
 
 // Source is a queue. One goroutine calls Read, another calls Passed.
 //
-// After an error of the kind visit.Unavailable, the caller calls the method again. After ErrAnew, the caller opens the queue
+// After an error of the kind visit.Unavailable, the caller calls the method again. After ErrReopen, the caller opens the queue
 // again. Other errors are final.
 type Source interface {
 	// Name identifies the queue. A queue that was deleted and created again has another name, if the server has ids.
@@ -93,7 +93,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options) error {
 			r.source.Close()
 			r.Metrics.leaveAll()
 		}
-		if ctx.Err() == nil && errors.Is(err, ErrAnew) {
+		if ctx.Err() == nil && errors.Is(err, ErrReopen) {
 			r.retry.Say(err)
 			err = pause.For(ctx, openedAfter)
 		}
@@ -157,6 +157,6 @@ func (r *run) Begin(ctx context.Context, queue, part string, first int64) (next 
 func (r *run) Leave(part string) { r.Metrics.leave(part) }
 
 // isTemporary reports whether a failed operation should be retried.
-func isTemporary(err error) bool { return !errors.Is(err, ErrAnew) && feed.IsAway(err) }
+func isTemporary(err error) bool { return !errors.Is(err, ErrReopen) && feed.IsAway(err) }
 
 const openedAfter = time.Second // pause before a queue is opened again

@@ -59,16 +59,16 @@ func makeTemporary(err error) error {
 	return err
 }
 
-// ErrAnew is returned by a source whose queue must be opened again, for example because the queue was deleted and then
+// ErrReopen is returned by a source whose queue must be opened again, for example because the queue was deleted and then
 // created again.
-var ErrAnew = errors.New("the queue must be opened again")
+var ErrReopen = errors.New("the queue must be opened again")
 
-// reopen wraps why in ErrAnew. It returns nil if why is nil.
+// reopen wraps why in ErrReopen. It returns nil if why is nil.
 func reopen(why error) error {
 	if why == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrAnew, why)
+	return fmt.Errorf("%w: %w", ErrReopen, why)
 }
 
 // lostMessages returns the error for a part that ends before the stored position. Reading cannot continue, because it is

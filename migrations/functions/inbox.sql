@@ -71,8 +71,8 @@ $$;
 
 COMMENT ON FUNCTION take_from_inbox(bigint[], integer[], integer[]) IS 'Takes visits out of the inbox, in the transaction that counts them: from each row those from one place to another, which is the end of the row except for the last one. The arrays are one table, in order of number. Fails with SQLSTATE FF004 unless all of the visits are there.';
 
--- after is a row number up to which all rows are counted, as the caller knows. The caller passes it because, while an old
--- snapshot exists, skipping deleted rows takes as long as reading waiting rows.
+-- The caller passes in after a row number up to which every row is counted and deleted, so that this query need not skip the
+-- deleted rows. While an old snapshot exists, skipping them takes as long as reading as many waiting rows.
 CREATE FUNCTION inbox_behind(app integer, after bigint DEFAULT 0) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
