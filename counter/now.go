@@ -79,7 +79,7 @@ func checkExtraNumbers(a *app.App, r *Request, w *subject) error {
 		return visit.Errorf(visit.Invalid, "with", "it is not possible for events: leave it out")
 	case r.With.Here && w.keyless && !a.AllowsBadges(false):
 		return visit.Errorf(visit.Forbidden, "with",
-			"with=here needs a key: send one as Authorization: Bearer …, or have the operator of app %s set --public-counts %s",
+			"\"here\" needs a key: send one as Authorization: Bearer …, or have the operator of app %s set --public-counts %s",
 			a.Name, app.PublicRead)
 	}
 	return nil

@@ -66,7 +66,7 @@ func TestCountsOfTheMoment(t *testing.T) {
 	// With public numbers, here needs the setting read, or any key.
 	a = counts("&with=here")
 	assert.Equal(t, http.StatusForbidden, a.status)
-	assert.Contains(t, a.error(t), "with: with=here needs a key")
+	assert.Contains(t, a.error(t), "with: \"here\" needs a key")
 	assert.Equal(t, http.StatusForbidden, counts("&with=today,here").status)
 	assert.Equal(t, http.StatusForbidden, many(`,"with":"here"`).status)
 	e.here(2)
