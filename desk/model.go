@@ -85,7 +85,7 @@ func (m *Model) Answers(t testing.TB) {
 			require.Equal(t, want, v.counts, "%s: the visit of %s in place %d", target, v.Visitor, i+1)
 			if v.Got > 0 {
 				require.Greater(t, v.Got, latest,
-					"%s: hot %d was answered before a visit with a lower hot began", target, v.counts.Hot)
+					"%s: a visit got hot %d before another visit began, which got a lower hot", target, v.counts.Hot)
 			}
 			latest = max(latest, v.Began) // the latest start of the visits with a lower hot
 		}

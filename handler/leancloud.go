@@ -139,8 +139,8 @@ func (p *themePage) records() error {
 	return respond(p, http.StatusOK, append(out, "]}"...))
 }
 
-// add handles a new record. A theme creates a record if it found no record for its page. If the record's time is 1, add counts
-// the first visit to the page.
+// add handles a new record. A theme creates a record if it found no record for its page. If the record's field time, which
+// is a number of visits, is 1, add counts the first visit to the page.
 func (p *themePage) add() error {
 	key, count, title, err := readRecord(p.body())
 	if err == nil && count {

@@ -132,7 +132,7 @@ func (q *question) look(k report.Report) report.Look {
 	case q.value("history") != "" && !l.History:
 		q.wrong("history", "the only possible value is yes: write it, or leave it out")
 	case l.History && len(l.Where) > 0:
-		q.wrong("history", "imported days cannot be filtered: leave out history, or where")
+		q.wrong("history", "imported days cannot be filtered: leave out the parameter history or the parameter where")
 	}
 	takes := func(name string) bool { return slices.Contains(k.Takes, name) }
 	switch {

@@ -72,9 +72,9 @@ func yearOf(day int32) visit.Range {
 	return visit.Range{From: day/10000*10000 + 101, To: day/10000*10000 + 1231}
 }
 
-// neighbor returns the view of the next range (step 1) or of the previous range (step -1). Next to a month is a month, next to
-// a year a year, and otherwise a range of equal length. found is false for all days, and if the range would start after today
-// or before year 1.
+// neighbor returns the view of the next range (step 1) or of the previous range (step -1). The neighbor of a
+// month is a month, that of a year is a year, and that of any other range has the same length. found is false if v is of all
+// days, or if the neighbor would start after today or before year 1.
 func (v view) neighbor(step int) (next view, found bool) {
 	if v.span == "all" {
 		return v, false

@@ -7,8 +7,8 @@ import (
 	"footfall/report"
 )
 
-// allTime reads the all-time totals, for the range of all days. It sets page.AllTime only if the totals include offsets
-// (numbers counted elsewhere).
+// allTime reads the all-time totals if the view is of all days. It sets page.AllTime only if the totals include offsets, which
+// are numbers counted elsewhere.
 func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error {
 	if v.span != "all" {
 		return nil

@@ -147,7 +147,7 @@ type cellMetrics struct{ d *db.DB }
 // Describe sends no descriptions: Collect creates them at each scrape.
 func (cellMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends only footfall_cell_up if the cell's state cannot be read.
+// Collect sends the cell's metrics. If the cell's state cannot be read, it sends footfall_cell_up and no other metric.
 func (m cellMetrics) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := m.d.InTime(context.Background())
 	defer cancel()

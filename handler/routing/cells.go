@@ -47,8 +47,8 @@ const (
 	sayEvery    = time.Minute
 )
 
-// Open starts routing names to cells. It waits for at most startWithin until the cells that respond now are open. Close stops the
-// routing.
+// Open starts routing names to cells. It returns when all cells that currently respond are open, or after startWithin
+// at the latest. Close stops the routing.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	c := &Cells{home: home.ofMany(), options: o, logLimit: pause.Seldom[string]{Every: sayEvery}, cells: map[string]*Cell{},
 		opening: map[string]bool{}, gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
