@@ -23,8 +23,8 @@ func readNameAndRights(ctx context.Context, q *Queries, id int32) (name, may str
 	return name, may, err
 }
 
-// recordChange runs change in the transaction of q. If change changes the account's name or rights, noting adds the rights before
-// and after to the change history.
+// recordChange runs change in the transaction of q. If change changes the account's name or rights, recordChange adds the
+// rights before and after to the change history.
 func (s *Accounts) recordChange(ctx context.Context, q *Queries, id int32, change func() error) error {
 	name, was, err := readNameAndRights(ctx, q, id)
 	if err != nil {

@@ -172,8 +172,8 @@ func (a *Admin) inErasure(ctx context.Context, name string, f func(q queries, ro
 	})
 }
 
-// inLongTx runs f for an app in a slot, in a transaction without a statement timeout. The steps in first run before the app is
-// read. inLongTx returns an error if the app is moving, or has not completely moved to this database.
+// inLongTx runs f for an app in a slot, in a transaction without a statement timeout. It runs the steps of the parameter first
+// before it reads the app. It returns an error if the app is moving, or has not completely moved to this database.
 func (a *Admin) inLongTx(ctx context.Context, name string, f func(q queries, row *db.App) error,
 	first ...func(queries, context.Context) error) error {
 	run := func(q queries) error {

@@ -48,8 +48,8 @@ type writer struct {
 	limit   int64
 	wrote   chan struct{} // signals the drainer that visits were written
 
-	// written is the number of visits that this instance has written. rest is the number of waiting visits at the last look at
-	// the table, minus written at that time. So rest plus written is about the number of waiting visits now.
+	// written is the number of visits that this instance has written. waitingOffset is the number of waiting visits at the
+	// last look at the table, minus written at that time. So waitingOffset plus written is about the number of waiting visits.
 	waitingOffset, written atomic.Int64
 	// refused contains the apps that are locked, if their waiting visits use up the share of locked apps. It is empty otherwise.
 	refused atomic.Pointer[[]int32]

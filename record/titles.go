@@ -66,7 +66,7 @@ func (v *votes) cast(by, of uint64) bool {
 }
 
 // processVote processes the title of a visit that was counted or accepted. The visitor votes for the title. If
-// most voters agree, or a trusted caller sent the title, saw notes the title to be written.
+// most voters agree, or a trusted caller sent the title, processVote notes the title to be written.
 func (t *titles) processVote(e *entry, g *generation) {
 	if e.Title == "" || g == nil || e.page.id == 0 || e.other.Page != "" || e.When == Past {
 		return

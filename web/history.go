@@ -46,7 +46,8 @@ func (d *Dashboard) firstImported(ctx context.Context, v view) (int32, error) {
 }
 
 // fillImportedOnly fills the page of a target that was not counted here by the end of the range. The page then shows only imported
-// numbers. If the target has no imported numbers either, alone only sets page.Never.
+// numbers. If the target has no imported numbers either, fillImportedOnly only
+// sets page.Never.
 func (d *Dashboard) fillImportedOnly(ctx context.Context, v view, page *targetPage) error {
 	first, err := d.firstImported(ctx, v)
 	if page.Never, page.Alone = first == 0, first > 0; page.Never {

@@ -262,7 +262,7 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 }
 
 // pointName points the app's name to the cell c.To, in the home database, which serve --cells opens first. If this database cannot be
-// opened with the current schema, lead does nothing: it assumes that no service starts from this database.
+// opened with the current schema, pointName does nothing: it assumes that no service starts from this database.
 func (c *cellMoveAppCmd) pointName(ctx context.Context, p *program) error {
 	home, err := p.openTables(ctx, p.DatabaseURL)
 	if err != nil {

@@ -158,7 +158,7 @@ func (t *parsedLine) check() {
 var flagName = regexp.MustCompile(`--[a-z0-9][a-z0-9-]*`)
 
 // nameVariables replaces each flag in text by its environment variable, if the variable set the flag. Errors from other packages start
-// with a field, and if this is the name of a flag, named adds the dashes first.
+// with a field, and if this is the name of a flag, nameVariables adds the dashes first.
 func (t *parsedLine) nameVariables(text string) string {
 	if field, _, _ := strings.Cut(text, ":"); slices.Contains(t.flags, field) {
 		text = "--" + text

@@ -187,7 +187,8 @@ func (s *source) tails02(c *closed) tails {
 	return s.tails
 }
 
-// take removes a line from the tails. It returns false if no such line is left, so 0.2 did not count this line.
+// take removes a line from the tails. It returns false if the tails no longer contain the line, which means that 0.2
+// did not count it.
 func (t tails) take(h *hashes, l *logs.Line, text []byte) bool {
 	block := blockOf(h.key, "lines")
 	if h.dayKeys != nil {

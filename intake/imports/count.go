@@ -157,7 +157,7 @@ func (d *reader) readLine(ctx context.Context, s *source) error {
 	return d.take(ctx, s, text)
 }
 
-// isAhead reports whether a line is of the near future, so that it can count later. It reads the clock only if necessary.
+// isAhead reports whether the time of a line is in the near future, so that the line has to wait. It reads the clock only if necessary.
 func (d *reader) isAhead(at time.Time) bool {
 	if at.After(d.latest) {
 		d.latest = d.app.Latest()

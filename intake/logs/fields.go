@@ -21,8 +21,8 @@ func (r *jsonReader) found(where place, name, value []byte) {
 	}
 }
 
-// foundAtTop stores a value from nginx or Traefik, or a value that Caddy writes outside the request. nginx has no fixed names.
-// So the names of its variables are accepted here, and other common names for these variables.
+// foundAtTop stores a value from nginx or Traefik, or a value that Caddy writes outside the request. nginx has no fixed names,
+// so foundAtTop accepts the names of nginx's variables and other common names for them.
 func (r *jsonReader) foundAtTop(name, value []byte) {
 	l := r.line
 	switch string(name) {

@@ -75,7 +75,7 @@ func (l *Line) HasWholeURI() bool {
 	return len(t) > 7 && (bytes.EqualFold(t[:7], []byte("http://")) || bytes.EqualFold(t[:8], []byte("https://")))
 }
 
-// Errors of lines. They are values, so that invalid lines are as fast to read as valid ones.
+// Errors of lines. They are created once and not for each line, so that invalid lines are as fast to read as valid ones.
 var (
 	errEmpty    = errors.New("it is empty")
 	errTooLong  = errors.New("it is longer than 1 MB")

@@ -48,6 +48,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) IS 'The first n visitors of a page or site on each day of a range, the last day first, as long as rows are kept: the rank as shown, the first and last day, and the day before this one (0: none, or unknown). To continue, pass the last row as after_day and after. SELECT * FROM report.who_came(''demo'', ''example.com'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) IS 'The visitors of a page or site on each day of a range, the last day first, at most n in total, as long as rows are kept: the rank as shown, the first and last day, and the day before this one (0: none, or unknown). To continue, pass the last row as after_day and after. SELECT * FROM report.who_came(''demo'', ''example.com'', 20190601, 20190630).';
 
 REVOKE ALL ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) FROM PUBLIC;
