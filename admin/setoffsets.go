@@ -143,7 +143,7 @@ func (o *Offset) check() error {
 	case o.Hot < o.UV:
 		return visit.Errorf(visit.Invalid, "hot", "%d is less than uv, %d: each visitor opened at least one page", o.Hot, o.UV)
 	case o.Hot < o.PV:
-		return visit.Errorf(visit.Invalid, "hot", "%d is less than pv, %d: hot counts all page views", o.Hot, o.PV)
+		return visit.Errorf(visit.Invalid, "hot", "%d is less than pv, %d: hot is the number of all page views, at least pv", o.Hot, o.PV)
 	case o.Hot > mostOffset:
 		return visit.Errorf(visit.Invalid, "hot", "%d is more than %d", o.Hot, int64(mostOffset))
 	}

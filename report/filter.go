@@ -177,7 +177,7 @@ func (l Look) CheckWhere() error {
 	switch {
 	case len(l.Where) == 0:
 	case site == "" || strings.Contains(site, "/") || l.Prefix != "":
-		return visit.Errorf(visit.Invalid, "where", "a filter selects visitors of a site: give site, and a page as where=page:/home")
+		return visit.Errorf(visit.Invalid, "where", "a filter needs one site: give it as site, and its page as a condition, where=page:/home")
 	case l.Before > 0:
 		return visit.Errorf(visit.Invalid, "days_before", "days cannot be compared with a filter: request the other days separately")
 	case l.Find != "" || l.After != (Cursor{}) && l.After.Day == 0:

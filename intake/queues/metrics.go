@@ -44,7 +44,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 				"than five minutes ahead.",
 		}),
 		behind: make.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "footfall_queue_behind", Help: "Messages of a part of the queue after the last counted one, when that one was received.",
+			Name: "footfall_queue_behind", Help: "Messages that a partition of the queue still had after the last counted message, when that " +
+				"message was received.",
 		}, []string{"part"}),
 	}
 	make.NewGaugeFunc(prometheus.GaugeOpts{
