@@ -11,11 +11,20 @@ import (
 	"footfall/visit/tag"
 )
 
+// header returns the first value of a header, or "". Unlike Header.Get, it does not convert name to the canonical form, which takes
+// longer than the lookup: a visit looks up fifteen headers. So name must have this form.
+func header(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
 // bearer returns the request's key. It ignores other authorization schemes, because they are not for Footfall. For example, a
 // proxy in front of the service may require a password.
 func bearer(h http.Header) string {
 	const scheme = "bearer "
-	value := h.Get(echo.HeaderAuthorization)
+	value := header(h, echo.HeaderAuthorization)
 	if len(value) < len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {
 		return ""
 	}
@@ -32,13 +41,13 @@ const hiddenOrigin = "null"
 // and no-cors requests have no Origin header. For these, the browser sends a Referer, unless the page hides its address. Over TLS
 // the browser also sends Sec-Fetch-Site, which shows whether the page has another origin than Footfall.
 func origin(h http.Header) string {
-	if value := h.Get(echo.HeaderOrigin); value != "" {
+	if value := header(h, echo.HeaderOrigin); value != "" {
 		return value
 	}
-	if referer := h.Get("Referer"); referer != "" {
+	if referer := header(h, "Referer"); referer != "" {
 		return originOf(referer)
 	}
-	switch h.Get("Sec-Fetch-Site") {
+	switch header(h, "Sec-Fetch-Site") {
 	case "cross-site", "same-site":
 		return hiddenOrigin
 	}
@@ -58,29 +67,29 @@ func originOf(address string) string {
 func readBrowserHeaders(r *http.Request) counter.Request {
 	h := r.Header
 	return counter.Request{
-		Key: bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: h.Get("Accept-Language"), Hints: hints(h),
+		Key: bearer(h), Origin: origin(h), Agent: header(h, "User-Agent"), Languages: header(h, "Accept-Language"), Hints: hints(h),
 		Prefetch: prefetches(r), DoNotTrack: optsOut(h),
 	}
 }
 
 // optsOut reports whether the browser asks not to be tracked, by Do Not Track or Global Privacy Control.
-func optsOut(h http.Header) bool { return h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1" }
+func optsOut(h http.Header) bool { return header(h, "Dnt") == "1" || header(h, "Sec-Gpc") == "1" }
 
 // hints returns the client hints, which supplement the User-Agent.
 func hints(h http.Header) tag.Hints {
-	return tag.Hints{Brands: h.Get("Sec-Ch-Ua"), Mobile: h.Get("Sec-Ch-Ua-Mobile"), Platform: h.Get("Sec-Ch-Ua-Platform")}
+	return tag.Hints{Brands: header(h, "Sec-Ch-Ua"), Mobile: header(h, "Sec-Ch-Ua-Mobile"), Platform: header(h, "Sec-Ch-Ua-Platform")}
 }
 
 // scriptOf returns the page that loads a script, or "" if the browser sends no Referer. isScript is false if the request is
 // certainly not from a <script> element.
 func scriptOf(h http.Header) (page string, isScript bool) {
-	dest := h.Get("Sec-Fetch-Dest")
-	return h.Get("Referer"), dest == "" || dest == "script"
+	dest := header(h, "Sec-Fetch-Dest")
+	return header(h, "Referer"), dest == "" || dest == "script"
 }
 
 // showsPages reports whether the client is a browser that displays pages, rather than a program.
 func showsPages(r *http.Request) bool {
-	return slices.Contains(getOnly, r.Method) && strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html")
+	return slices.Contains(getOnly, r.Method) && strings.Contains(header(r.Header, echo.HeaderAccept), "text/html")
 }
 
 // prefetches reports whether a request is not a visit: a prefetch for a possible later visit, or a HEAD request.
@@ -89,7 +98,7 @@ func prefetches(r *http.Request) bool {
 		return true
 	}
 	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard name, and older names
-		value := strings.ToLower(r.Header.Get(name))
+		value := strings.ToLower(header(r.Header, name))
 		if strings.Contains(value, "prefetch") || strings.Contains(value, "prerender") || strings.Contains(value, "preview") {
 			return true
 		}
@@ -107,7 +116,7 @@ var (
 func (s *service) letRead(c echo.Context, app string) (allowed bool) {
 	h := c.Response().Header()
 	h[echo.HeaderVary] = originVaries
-	origin := c.Request().Header.Get(echo.HeaderOrigin)
+	origin := header(c.Request().Header, echo.HeaderOrigin)
 	if origin == "" || !s.Cells.AllowsOrigin(c.Request().Context(), app, origin) {
 		return false
 	}

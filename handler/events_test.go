@@ -257,8 +257,8 @@ func TestEventsOfASite(t *testing.T) {
 		"chart?from=2019-06-28":      `"visitors":4,"new_visitors":4,"pv":4,"hot":7,"visitors_before":0,"compared":false,"notes":[]}]}`,
 		"tags?from=2019-06-29":       `{"tags":[{"value":"(none)","pv":4,"newcomers":4}],"name":"source","since":20190629}`,
 		"events?":                    `{"events":[{"event":"signup","visitors":1,"of_visitors":4}`,
-		"events?where=new":           `give site`,
-		"numbers?where=new":          `give site`,
+		"events?where=new":           `give it as site`,
+		"numbers?where=new":          `give it as site`,
 		"tags?from=7d&days_before=7": `all sites of an app together cannot be compared`,
 	} {
 		assert.Contains(t, e.get("/api/apps/demo/"+ask).body, told, ask)

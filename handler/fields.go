@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"footfall/counter"
+	"footfall/report"
 	"footfall/visit"
 	"footfall/visit/tag"
 )
@@ -40,9 +41,6 @@ var (
 
 // answerLater is the only value of answer: the response confirms that the visit is accepted, without numbers.
 const answerLater = "later"
-
-// withoutOffsets is the only value of offsets: the response has only counted numbers.
-const withoutOffsets = "no"
 
 type field struct {
 	value string
@@ -102,8 +100,8 @@ func (f *field) set(name, value string) error {
 	if name == "answer" && value != answerLater {
 		return invalid(name, "the only possible value is %s: leave it out to get numbers", answerLater)
 	}
-	if name == "offsets" && value != withoutOffsets {
-		return invalid(name, "the only possible value is %s: leave it out to include numbers from elsewhere", withoutOffsets)
+	if name == "offsets" && value != report.WithoutOffsets {
+		return invalid(name, "the only possible value is %s: leave it out to include numbers from elsewhere", report.WithoutOffsets)
 	}
 	f.value = value
 	return nil

@@ -16,6 +16,42 @@ import (
 	"footfall/report"
 )
 
+// reportFormat returns "json" or "csv": the parameter, or else the format that the Accept header prefers.
+func reportFormat(given string, h http.Header) (string, error) {
+	switch given {
+	case "json", csvFormat:
+		return given, nil
+	case "":
+	default:
+		return "", invalid("format", "%.64q is not a format: use json or csv", given)
+	}
+	accept := strings.Join(h.Values(echo.HeaderAccept), ",")
+	if preference(accept, "text", "csv") > preference(accept, "application", "json") {
+		return csvFormat, nil
+	}
+	return "json", nil
+}
+
+// preference returns the weight of a media type in an Accept header, from 0 to 1. If several entries match, the most specific
+// entry counts.
+func preference(accept, kind, subtype string) (wanted float64) {
+	closest := 0
+	for entry := range strings.SplitSeq(strings.ToLower(accept), ",") {
+		parts := strings.Split(entry, ";")
+		nearness := map[string]int{kind + "/" + subtype: 3, kind + "/*": 2, "*/*": 1}[strings.TrimSpace(parts[0])]
+		if nearness <= closest {
+			continue
+		}
+		closest, wanted = nearness, 1
+		for _, p := range parts[1:] {
+			if weight, is := strings.CutPrefix(strings.TrimSpace(p), "q="); is {
+				wanted, _ = strconv.ParseFloat(weight, 64)
+			}
+		}
+	}
+	return wanted
+}
+
 // writeReport writes a report as one body, compressed if the caller accepts gzip. If the caller already has this body, it responds
 // with 304.
 func writeReport(c echo.Context, name, format string, made *report.Rows) error {

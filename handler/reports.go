@@ -30,7 +30,7 @@ type reports struct{ *service }
 // errors in the parameters, and checks the rate limit last.
 func (r *reports) answer(c echo.Context, k report.Report) error {
 	ctx, request := c.Request().Context(), c.Request()
-	params, parseErr := readParams(request.URL.RawQuery, append([]string{"format"}, k.Takes...), k.Repeats)
+	params, parseErr := k.ParseQuery(request.URL.RawQuery, "format")
 	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), ParseErr: parseErr}
 	if ask.Key == "" && r.Dashboard {
 		reader, err := r.signedIn(c)
@@ -51,16 +51,24 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	if reading.Names {
 		c.Set(trustedKey, true)
 	}
-	q := &question{ctx: ctx, reading: reading, params: params}
-	format, reader, look := q.format(request.Header), q.reader(cell.Reports), q.look(k)
+	format, err := reportFormat(params.Get("format"), request.Header)
+	if err != nil {
+		return err
+	}
+	of := report.Subject{App: reading.App, Today: reading.Today, Target: reading.Target, Visitors: reading.Visitors}
+	look, err := k.Look(ctx, of, params)
 	switch {
-	case q.err != nil:
-		return q.err
+	case err != nil:
+		return err
 	case k.ToNamed && !reading.Names:
 		return visit.Errorf(visit.Forbidden, "key", "visitors are listed only for a key with the scope read, or for users who are signed in")
 	}
 	if err := reading.CheckRate(); err != nil {
 		return err
+	}
+	reader := cell.Reports
+	if look.Counted {
+		reader = reader.Counted()
 	}
 	return r.serve(c, k, cell, reader, look, format)
 }

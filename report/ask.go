@@ -38,6 +38,7 @@ type Look struct {
 	Where    []string // conditions for a site's visitors; empty: all visitors
 	OfSite   bool     // leave out notes that belong to all sites of the app
 	History  bool     // include days of a target that were counted elsewhere
+	Counted  bool     // leave out offsets: pass the Look to a Reader made by Reader.Counted
 
 	Targets     []string     // several targets, instead of Target
 	Prefix      string       // a prefix of the targets' URIs, instead of Target

@@ -211,7 +211,7 @@ func readRanks(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 
 func readUniques(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	u, err := from.UniquesOf(ctx, l)
-	return &Rows{Look: l, List: []Uniques{u}, One: true}, err
+	return &Rows{Look: l, Name: "uniques", List: []Uniques{u}, One: true}, err
 }
 
 func readTags(ctx context.Context, from *Reader, l Look) (*Rows, error) {

@@ -105,7 +105,7 @@ type commandLine struct {
 		Events   reportEventsCmd   `cmd:""`
 		Goals    reportGoalsCmd    `cmd:""`
 		Funnel   reportFunnelCmd   `cmd:""`
-		Panel    reportPanelCmd    `cmd:""`
+		Panel    reportPanelCmd    `cmd:"" default:"withargs"`
 		Visitors reportVisitorsCmd `cmd:""`
 		Rank     reportRankCmd     `cmd:""`
 	} `cmd:""`

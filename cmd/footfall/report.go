@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"footfall/report"
 	"footfall/report/draw"
@@ -65,8 +67,22 @@ type reportFunnelCmd struct {
 }
 
 type reportPanelCmd struct {
-	Name string `arg:"" name:"panel" enum:"numbers,chart,totals,returns,first-visits,one-page,here"`
-	siteFlags
+	Name string `arg:"" name:"panel" enum:"numbers,chart,totals,returns,first-visits,one-page,here,sites,sites-between,pages,tag-pages,uniques,who-came"`
+	reportFlags
+	rangeFlags
+	whereFlags
+	Targets      []string `arg:"" optional:"" name:"site"`
+	Prefix       string   `placeholder:"URI"`
+	Order        string   `placeholder:"NUMBER"`
+	Find         string   `placeholder:"TEXT"`
+	Tag          string   `name:"name" placeholder:"NAME"`
+	Value        string   `placeholder:"VALUE"`
+	Period       string   `placeholder:"day|week|month"`
+	DaysBefore   string   `placeholder:"N"`
+	ComparedFrom string   `placeholder:"DAY"`
+	ComparedTo   string   `placeholder:"DAY"`
+	Offsets      bool     `default:"true" negatable:""`
+	mostFlag
 }
 
 type reportVisitorsCmd struct {
@@ -83,6 +99,7 @@ type reportRankCmd struct {
 func (c *reportTopCmd) check(g globals) faults    { return c.most(c.rangeFlags.check(g), "pages") }
 func (c *reportTagsCmd) check(g globals) faults   { return c.most(c.rangeFlags.check(g), "values") }
 func (c *reportEventsCmd) check(g globals) faults { return c.most(c.rangeFlags.check(g), "events") }
+func (c *reportPanelCmd) check(g globals) faults  { return c.most(c.rangeFlags.check(g), "rows") }
 
 func (c *reportDaysCmd) check(g globals) faults {
 	f := c.rangeFlags.check(g)
@@ -107,13 +124,7 @@ func (c *reportVisitorsCmd) check(g globals) faults {
 
 func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 	return c.withApp(ctx, p, c.Site, func(a appReport) (_ report.Answer, err error) {
-		of := ""
-		if c.Site != "" {
-			if of, err = visit.ParseSite(c.Site); err != nil {
-				return nil, err
-			}
-		}
-		return a.rows(ctx, "pages", c.rangeFlags, report.Look{Target: of, By: c.By, N: c.N, Where: c.Where})
+		return a.rows(ctx, "pages", c.N, c.params(c.whereFlags, "site", c.Site, "order", c.By))
 	})
 }
 
@@ -172,47 +183,56 @@ func (c *reportPageCmd) run(ctx context.Context, p *program) error {
 
 func (c *reportTagsCmd) run(ctx context.Context, p *program) error {
 	return c.withApp(ctx, p, c.Target, func(a appReport) (report.Answer, error) {
-		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
-		if err != nil {
-			return nil, err
-		}
-		return a.rows(ctx, "tags", c.rangeFlags, report.Look{Target: target, Name: c.Name, N: c.N, Where: c.Where})
+		return a.rows(ctx, "tags", c.N, c.params(c.whereFlags, "uri", c.Target, "name", c.Name))
 	})
 }
 
 func (c *reportEventsCmd) run(ctx context.Context, p *program) error {
-	return c.print(ctx, p, "events", report.Look{N: c.N})
-}
-
-func (c *reportGoalsCmd) run(ctx context.Context, p *program) error {
-	return c.print(ctx, p, "goals", report.Look{Goal: c.Goal, Split: c.By})
-}
-
-func (c *reportFunnelCmd) run(ctx context.Context, p *program) error {
-	return c.print(ctx, p, "funnel", report.Look{Steps: c.Step})
-}
-
-func (c *reportPanelCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, c.Site, func(a appReport) (_ report.Answer, err error) {
-		kind, look := report.Named(c.Name), report.Look{Period: "day", Where: c.Where}
-		switch takes := func(name string) bool { return slices.Contains(kind.Takes, name) }; {
-		case len(c.Where) > 0 && !takes("where"):
-			return nil, visit.Errorf(visit.Invalid, "where", "%s covers all visitors and takes no filter", c.Name)
-		case c.Site != "" && takes("uri"):
-			look.Target, err = visit.ParseTarget(c.Site, a.app.KeepQuery)
-		case c.Site != "" || !kind.OfApp:
-			look.Target, err = a.site(ctx, c.Site, "name one of them")
-		}
+	return c.withApp(ctx, p, c.Site, func(a appReport) (report.Answer, error) {
+		site, err := a.site(ctx, c.Site, "name one of them")
 		if err != nil {
 			return nil, err
 		}
-		return a.rows(ctx, c.Name, c.rangeFlags, look)
+		return a.rows(ctx, "events", c.N, c.params(c.whereFlags, "site", site))
+	})
+}
+
+func (c *reportGoalsCmd) run(ctx context.Context, p *program) error {
+	return c.withApp(ctx, p, c.Site, func(a appReport) (report.Answer, error) {
+		return a.rows(ctx, "goals", 0, c.params(c.whereFlags, "site", c.Site, "goal", c.Goal, "by", c.By))
+	})
+}
+
+func (c *reportFunnelCmd) run(ctx context.Context, p *program) error {
+	return c.withApp(ctx, p, c.Site, func(a appReport) (report.Answer, error) {
+		given := c.params(c.whereFlags, "site", c.Site)
+		given["step"] = c.Step
+		return a.rows(ctx, "funnel", 0, given)
+	})
+}
+
+func (c *reportPanelCmd) run(ctx context.Context, p *program) error {
+	return c.withApp(ctx, p, strings.Join(c.Targets[:min(1, len(c.Targets))], ""), func(a appReport) (report.Answer, error) {
+		takes := report.Named(c.Name).Takes
+		given := params("prefix", c.Prefix, "order", c.Order, "find", c.Find, "name", c.Tag, "value", c.Value, "period", c.Period,
+			"days_before", c.DaysBefore, "compared_from", c.ComparedFrom, "compared_to", c.ComparedTo, "offsets", withOffsets(c.Offsets))
+		if slices.Contains(takes, "from") { // otherwise the report covers all time, and the default of --from means nothing
+			maps.Copy(given, c.params(c.whereFlags))
+		} else {
+			given["where"] = c.Where
+		}
+		named := "site"
+		if slices.Contains(takes, "uri") {
+			named = "uri" // which may also be a site
+		}
+		given[named] = c.Targets
+		return a.rows(ctx, c.Name, c.N, given)
 	})
 }
 
 func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {
-	return c.withTarget(ctx, p, func(a appReport, target string) (report.Answer, error) {
-		return a.rows(ctx, "visitors", allDays, report.Look{Target: target, Day: dayOr(c.Day, a.today), N: c.N})
+	return c.withApp(ctx, p, c.Target, func(a appReport) (report.Answer, error) {
+		return a.rows(ctx, "visitors", c.N, params("uri", c.Target, "day", c.Day, "offsets", withOffsets(c.Offsets)))
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/desk"
+	"footfall/report"
 	"footfall/report/draw"
 	"footfall/visit"
 )
@@ -122,6 +123,35 @@ demo, hhui.top/index: first_visits
 RANK  FIRST DAY   IS ROUND
    2  2019-06-29  true
    1  2019-06-29  true
+`},
+		{"uniques of pages that start alike", "panel uniques --prefix=http://hhui.top/ --from=20190629 --to=20190702", `
+demo: uniques
+
+UNIQUES  EXACT  STANDARD ERROR  ERASED
+      3  true   0                    0
+`},
+		{"the pages in order of page views", "pages hhui.top --order=hot --from=20190629 --to=20190702 -n 1 --ascii", `
+demo, hhui.top: top pages by hot, from 2019-06-29 to 2019-07-02
+
+#  PAGE           PV  NEW  UNIQUES  HOT
+1  hhui.top/home   4    3        3    5 ####################
+`},
+		{"the sites of the app", "sites-between --from=20190629 --to=20190702 --csv", `
+site,today,uniques,new_visitors,pv,hot,uniques_before,last_30_days,uniques_compared,first_day
+hhui.top,0,3,3,5,8,0,"[0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0]",3,20190629
+`},
+		{"totals of the sites", "sites --csv", `
+site,pv,uv,hot,since,shown
+hhui.top,5,3,8,2019-06-29T00:00:00Z,hhui.top
+`},
+		{"the pages of visitors without a source", "panel tag-pages hhui.top --value=(none) --from=20190629 --to=20190702", `
+demo, hhui.top: nothing was counted
+`},
+		{"the visitors in a range", "panel who-came hhui.top --from=20190630 --to=20190702 -n 1", `
+demo, hhui.top: visitors
+
+DAY         VISITOR      RANK  FIRST DAY   PREVIOUS DAY  LAST DAY
+2019-07-02  192.168.0.1     1  2019-06-29  2019-06-29    2019-07-02
 `},
 		{"sources of a page", "tags hhui.top/home --from=20190630 --to=20190702 --ascii", `
 demo: hhui.top/home by source, from 2019-06-30 to 2019-07-02
@@ -267,6 +297,16 @@ func reportsAsJSON(t *testing.T, url string) {
 		"erased": 0.}, page.Uniques[0])
 }
 
+// The name of each report of the API is also a command.
+func TestEachReportHasACommand(t *testing.T) {
+	t.Parallel()
+	for _, k := range report.Reports {
+		if k.Name != "ranks" { // report rank
+			well(t, "report", k.Name, "--help")
+		}
+	}
+}
+
 // Reports refuse invalid requests, and requests that they cannot answer.
 func TestReportsThatCannotBe(t *testing.T) {
 	t.Parallel()
@@ -280,7 +320,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"top --from=20190631 --to=soon", 2, []string{`--from: "20190631" is not a day`, `--to: "soon" is not a day`}},
 		{"top --from=0d", 2, []string{`--from: "0d" is not a day`}},
 		{"top --from=20190702 --to=20190701", 2, []string{"--from: 20190702 is after the last day"}},
-		{"panel here example.com --where=new", 2, []string{"--where: here covers all visitors and takes no filter"}},
+		{"panel here example.com --where=new", 2, []string{"--where: the report here does not take it"}},
 		{"panel one-page", 2, []string{"app demo has several sites: name one of them: example.com, hhui.top"}},
 		{"panel events", 2, []string{`numbers`, `here`, `events`}},
 		{"top -n 0", 2, []string{"-n: 0 pages"}},

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -37,8 +39,6 @@ type rangeFlags struct {
 	From string `default:"30d" placeholder:"DAY"`
 	To   string `placeholder:"DAY"`
 }
-
-var allDays = rangeFlags{From: "all"}
 
 // check finds the faults of --from and --to that do not depend on the app's current day.
 func (f *rangeFlags) check(g globals) faults {
@@ -130,17 +130,58 @@ func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a appRe
 	})
 }
 
-// rows reads the report of this name for the app and a range of days.
-func (a appReport) rows(ctx context.Context, name string, days rangeFlags, look report.Look) (report.Answer, error) {
-	var err error
-	if look.In, err = visit.ParseRange(days.From, days.To, a.today); err != nil {
+// params returns parameters of a report, from pairs of a name and a value. It leaves out empty values.
+func params(pairs ...string) url.Values {
+	given := url.Values{}
+	for pair := range slices.Chunk(pairs, 2) {
+		if pair[1] != "" {
+			given.Set(pair[0], pair[1])
+		}
+	}
+	return given
+}
+
+// params returns the range, the conditions, and further parameters of a report.
+func (f rangeFlags) params(conditions whereFlags, pairs ...string) url.Values {
+	given := params(append(pairs, "from", f.From, "to", f.To)...)
+	given["where"] = conditions.Where
+	return given
+}
+
+func withOffsets(wanted bool) string {
+	if wanted {
+		return ""
+	}
+	return report.WithoutOffsets
+}
+
+// rows reads the report of this name. If the report has a maximum number of rows, it is n; 0: all.
+func (a appReport) rows(ctx context.Context, name string, n int, given url.Values) (report.Answer, error) {
+	k := report.Named(name)
+	for _, param := range slices.Sorted(maps.Keys(given)) {
+		if len(given[param]) > 0 && !slices.Contains(k.Takes, param) {
+			return nil, visit.Errorf(visit.Invalid, strings.ReplaceAll(param, "_", "-"), "the report %s does not take it", name)
+		}
+	}
+	given, err := k.ParseQuery(given.Encode())
+	if err != nil {
 		return nil, err
 	}
-	look.App, look.Today = a.app.Name, a.today
-	if err := look.CheckWhere(); err != nil {
+	look, err := k.Look(ctx, report.Subject{
+		App: a.app.Name, Today: a.today,
+		Target:      func(text string) (string, error) { return visit.ParseTarget(text, a.app.KeepQuery) },
+		DefaultSite: func(ctx context.Context) (string, error) { return a.site(ctx, "", "name one of them") },
+	}, given)
+	if err != nil {
 		return nil, err
 	}
-	return report.Named(name).Read(ctx, a.Reader, look)
+	if slices.Contains(k.Takes, "limit") {
+		look.N = n
+	}
+	if look.Counted {
+		a.Reader = a.Counted()
+	}
+	return k.Read(ctx, a.Reader, look)
 }
 
 // site returns the site in named, or else the app's only site, or "" if nothing was counted yet. If the app has several
@@ -170,17 +211,6 @@ func (a appReport) site(ctx context.Context, named, do string) (string, error) {
 	}
 	return "", visit.Errorf(visit.Invalid, "uri", "app %s has several sites: %s: %s",
 		a.app.Name, do, strings.Join(names, ", "))
-}
-
-// print reads the report of this name for a site, and prints the report.
-func (c *siteFlags) print(ctx context.Context, p *program, name string, look report.Look) error {
-	return c.withApp(ctx, p, c.Site, func(a appReport) (_ report.Answer, err error) {
-		if look.Target, err = a.site(ctx, c.Site, "name one of them"); err != nil {
-			return nil, err
-		}
-		look.Where = c.Where
-		return a.rows(ctx, name, c.rangeFlags, look)
-	})
 }
 
 // dayOr parses a day that check has already validated. It returns today if text is empty.

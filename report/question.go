@@ -1,10 +1,9 @@
-package handler
+package report
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -12,18 +11,18 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/labstack/echo/v4"
-
-	"footfall/counter"
-	"footfall/report"
 	"footfall/visit"
 	"footfall/visit/tag"
 )
 
-// readParams parses a query and rejects parameters that the report does not take. Ignoring a misspelt parameter would change the
-// report. readParams returns the first error.
-func readParams(query string, takes, repeats []string) (url.Values, error) {
-	given := url.Values{}
+// WithoutOffsets is the only value of the parameter offsets: the numbers leave out offsets.
+const WithoutOffsets = "no"
+
+// ParseQuery parses the query of a URL and rejects parameters that neither the report takes nor others names. Ignoring a
+// misspelt parameter would change the report. ParseQuery returns the
+// first error.
+func (k Report) ParseQuery(query string, others ...string) (url.Values, error) {
+	given, takes := url.Values{}, slices.Concat(others, k.Takes)
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
@@ -33,30 +32,40 @@ func readParams(query string, takes, repeats []string) (url.Values, error) {
 		written, value, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(written)
 		if err != nil || !slices.Contains(takes, name) {
-			return nil, invalid(fmt.Sprintf("%.64q", written), "it is not a parameter of this report: use %s", strings.Join(takes, ", "))
+			return nil, visit.Errorf(visit.Invalid, fmt.Sprintf("%.64q", written),
+				"it is not a parameter of this report: use %s", strings.Join(takes, ", "))
 		}
 		value, err = url.QueryUnescape(value)
 		switch {
 		case err != nil:
-			return nil, invalid(name, "it has a %% that is not followed by two hexadecimal digits: write %% as %%25")
+			return nil, visit.Errorf(visit.Invalid, name, "it has a %% that is not followed by two hexadecimal digits: write %% as %%25")
 		case value == "":
-			return nil, invalid(name, "it is empty: give it a value, or leave it out")
+			return nil, visit.Errorf(visit.Invalid, name, "it is empty: give it a value, or leave it out")
 		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-			return nil, invalid(name, "it is not text: write it in UTF-8, without NUL")
-		case len(given[name]) > 0 && !slices.Contains(repeats, name):
-			return nil, invalid(name, "it is given twice: give it once")
+			return nil, visit.Errorf(visit.Invalid, name, "it is not text: write it in UTF-8, without NUL")
+		case len(given[name]) > 0 && !slices.Contains(k.Repeats, name):
+			return nil, visit.Errorf(visit.Invalid, name, "it is given twice: give it once")
 		}
 		given[name] = append(given[name], value)
 	}
 	return given, nil
 }
 
-// question is an authorized request for a report. Its methods read parameters.
+// Subject is the app of a requested report.
+type Subject struct {
+	App         string
+	Today       int32                                                               // in the app's time zone
+	Target      func(text string) (string, error)                                   // parses the address of a page or a site
+	Visitors    func(ctx context.Context, ip, visitor string) ([]netip.Addr, error) // returns the addresses that may store a visitor
+	DefaultSite func(ctx context.Context) (string, error)                           // the site if the caller names none; nil: none
+}
+
+// question is a request for a report. Its methods read parameters.
 type question struct {
-	ctx     context.Context
-	reading *counter.Reading
-	params  url.Values
-	err     error // the first error; see fail
+	ctx    context.Context
+	of     Subject
+	params url.Values
+	err    error // the first error; see fail
 }
 
 func (q *question) fail(err error) {
@@ -66,64 +75,22 @@ func (q *question) fail(err error) {
 }
 
 func (q *question) wrong(name, format string, args ...any) {
-	q.fail(invalid(name, format, args...))
+	q.fail(visit.Errorf(visit.Invalid, name, format, args...))
 }
 
 func (q *question) value(name string) string { return q.params.Get(name) }
 
-// format returns "json" or "csv": the parameter, or else the format that the Accept header prefers.
-func (q *question) format(h http.Header) string {
-	switch format := q.value("format"); format {
-	case "json", "csv":
-		return format
-	case "":
-	default:
-		q.wrong("format", "%.64q is not a format: use json or csv", format)
-	}
-	accept := strings.Join(h.Values(echo.HeaderAccept), ",")
-	if preference(accept, "text", "csv") > preference(accept, "application", "json") {
-		return "csv"
-	}
-	return "json"
+// Look returns the parameters of a report as a Look. Parameters that the report does not take must have been rejected, as by
+// ParseQuery. Look returns the first error.
+func (k Report) Look(ctx context.Context, of Subject, params url.Values) (Look, error) {
+	q := &question{ctx: ctx, of: of, params: params}
+	l := q.look(k)
+	return l, q.err
 }
 
-// preference returns the weight of a media type in an Accept header, from 0 to 1. If several entries match, the most specific
-// entry counts.
-func preference(accept, kind, subtype string) (wanted float64) {
-	closest := 0
-	for entry := range strings.SplitSeq(strings.ToLower(accept), ",") {
-		parts := strings.Split(entry, ";")
-		nearness := map[string]int{kind + "/" + subtype: 3, kind + "/*": 2, "*/*": 1}[strings.TrimSpace(parts[0])]
-		if nearness <= closest {
-			continue
-		}
-		closest, wanted = nearness, 1
-		for _, p := range parts[1:] {
-			if weight, is := strings.CutPrefix(strings.TrimSpace(p), "q="); is {
-				wanted, _ = strconv.ParseFloat(weight, 64)
-			}
-		}
-	}
-	return wanted
-}
-
-// reader returns the Reader for the request: all or, if the request has offsets=no, a Reader without offsets.
-func (q *question) reader(all *report.Reader) *report.Reader {
-	switch q.value("offsets") {
-	case "":
-		return all
-	case withoutOffsets:
-	default:
-		q.wrong("offsets", "the only possible value is %s: leave it out to include numbers from elsewhere", withoutOffsets)
-	}
-	return all.Counted()
-}
-
-// look returns the parameters of the report. A parameter that the report does not take is empty here, because readParams has
-// rejected it.
-func (q *question) look(k report.Report) report.Look {
-	l := report.Look{
-		App: q.reading.App, Today: q.reading.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Day: q.day("day"),
+func (q *question) look(k Report) Look {
+	l := Look{
+		App: q.of.App, Today: q.of.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Day: q.day("day"),
 		Where: q.params["where"], Goal: q.value("goal"), Split: q.value("by"), Steps: q.params["step"],
 		By: q.choice("order", "pv", "uv", "hot", "uri"), Period: q.choice("period", "day", "week", "month"),
 		Name: cmp.Or(q.value("name"), tag.Names[0]), Value: q.value("value"), Before: q.number("days_before", mostBefore),
@@ -166,6 +133,9 @@ func (q *question) look(k report.Report) report.Look {
 			q.wrong("after", "it is given together with limit=all: leave one of them out")
 		}
 	}
+	if l.Counted = q.value("offsets") == WithoutOffsets; q.value("offsets") != "" && !l.Counted {
+		q.wrong("offsets", "the only possible value is %s: leave it out to include numbers from elsewhere", WithoutOffsets)
+	}
 	l.Compared = q.compared(l)
 	l.Day = cmp.Or(l.Day, l.Today)
 	if !takes("limit") || k.Name == "goals" && q.value("limit") == "" {
@@ -179,7 +149,7 @@ func (q *question) look(k report.Report) report.Look {
 
 // compared returns the part of the date range l.In that is compared with earlier days. If l.Before is 0, nothing is compared, and
 // the result is empty.
-func (q *question) compared(l report.Look) visit.Range {
+func (q *question) compared(l Look) visit.Range {
 	for _, name := range []string{"compared_from", "compared_to"} {
 		if l.Before == 0 && q.value(name) != "" {
 			q.wrong(name, "it is given without days_before: add days_before, or leave it out")
@@ -246,7 +216,7 @@ func (q *question) days() visit.Range {
 	if q.value("from")+q.value("to") == "" {
 		return visit.AllDays
 	}
-	in, err := visit.ParseRange(cmp.Or(q.value("from"), "all"), q.value("to"), q.reading.Today)
+	in, err := visit.ParseRange(cmp.Or(q.value("from"), "all"), q.value("to"), q.of.Today)
 	q.fail(err)
 	return in
 }
@@ -257,7 +227,7 @@ func (q *question) day(name string) int32 {
 	if text == "" {
 		return 0
 	}
-	day, err := visit.ParseDay(text, q.reading.Today)
+	day, err := visit.ParseDay(text, q.of.Today)
 	if err != nil {
 		q.fail(visit.InField(name, err))
 	}
@@ -279,7 +249,7 @@ func (q *question) targets() (targets []string) {
 	for _, named := range []struct {
 		values []string
 		read   func(string) (string, error)
-	}{{q.params["uri"], q.reading.Target}, {q.params["site"], visit.ParseSite}} {
+	}{{q.params["uri"], q.of.Target}, {q.params["site"], visit.ParseSite}} {
 		for _, value := range named.values {
 			target, err := named.read(value)
 			q.fail(err)
@@ -294,6 +264,10 @@ func (q *question) targets() (targets []string) {
 func (q *question) target(uri bool) string {
 	uris, sites := len(q.params["uri"]), len(q.params["site"])
 	switch {
+	case uris+sites == 0 && q.of.DefaultSite != nil:
+		site, err := q.of.DefaultSite(q.ctx)
+		q.fail(err)
+		return site
 	case uris+sites == 0 && !uri:
 		q.wrong("site", "it is missing: give a host")
 	case uris+sites == 0:
@@ -317,7 +291,7 @@ func (q *question) prefix() string {
 		q.wrong("prefix", "it has a query or a fragment: end it in the path, as in https://example.com/blog/")
 		return ""
 	}
-	page, err := q.reading.Target(text)
+	page, err := q.of.Target(text)
 	if err != nil {
 		q.fail(visit.InField("prefix", err))
 	} else if !strings.Contains(page, "/") {
@@ -326,7 +300,7 @@ func (q *question) prefix() string {
 	return page
 }
 
-func (q *question) checkGroup(l report.Look) {
+func (q *question) checkGroup(l Look) {
 	switch {
 	case l.Prefix != "" && len(l.Targets) > 0:
 		q.wrong("prefix", "it is given together with uri or site: use one of them")
@@ -364,7 +338,7 @@ func (q *question) visitors() []netip.Addr {
 	if q.err != nil {
 		return nil
 	}
-	who, err := q.reading.Visitors(q.ctx, q.value("ip"), q.value("visitor"))
+	who, err := q.of.Visitors(q.ctx, q.value("ip"), q.value("visitor"))
 	q.fail(err)
 	return who
 }
