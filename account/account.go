@@ -1,5 +1,5 @@
-// Package account manages the accounts that sign in to the dashboard, and their rights: to look at apps, to change them, or,
-// as owners, everything. It stores passwords, sessions and links.
+// Package account manages the accounts that sign in to the dashboard, and their rights: to view apps, to change apps, or, for
+// owners, to do everything. It stores passwords, sessions, and the links with which users choose a password.
 //
 // All state is in tables, so a change applies to every instance at once.
 package account
@@ -17,22 +17,22 @@ import (
 	"footfall/visit"
 )
 
-// Lifetimes.
+// Lifetimes of sessions and links.
 const (
-	SessionFor = 30 * 24 * time.Hour // of a browser's session
-	LinkFor    = 7 * 24 * time.Hour  // of a link to an account
+	SessionFor = 30 * 24 * time.Hour // lifetime of a browser's session
+	LinkFor    = 7 * 24 * time.Hour  // lifetime of a link for choosing a password
 )
 
-// Account is a signed-in account. A nil Account is not signed in and has no rights.
+// Account is a signed-in account. A nil *Account means that the browser is not signed in, and has no rights.
 type Account struct {
 	ID      int32
 	Name    string
 	Owner   bool
-	Session int32 // the browser's session; 0: a proxy sends the name with each request
-	// Language is the account's language for pages; "": the browser's.
+	Session int32 // ID of the browser's session; 0: none, because a proxy sends the account's name with each request
+	// Language is the account's language for pages; "" means the browser's language.
 	Language string
 
-	looks, changes []string // app names
+	looks, changes []string // names of the apps that the account may view, and change
 }
 
 // MayLook reports whether the account may see an app.
@@ -51,11 +51,11 @@ func (a *Account) IsOwner() bool { return a != nil && a.Owner }
 // Accounts manages the accounts of a database. It is safe for concurrent use.
 type Accounts struct {
 	db        *db.DB
-	hashSlots chan struct{}                          // limits concurrent hashing of passwords
-	reserved  chan struct{}                          // limits the same for known browsers
-	hash      func(password, salt []byte) (h []byte) // hashOfPassword, except in tests
-	author    string                                 // author of changes
-	deviceKey []byte                                 // signs the cookies of known browsers, together with the account's password
+	hashSlots chan struct{}                          // limits concurrent hashing of passwords, because a hash takes much memory
+	reserved  chan struct{}                          // the separate limit for browsers that have signed in before (see ForDevice)
+	hash      func(password, salt []byte) (h []byte) // hashes a password: hashOfPassword, except in tests
+	author    string                                 // author in the change history, such as "shell"
+	deviceKey []byte                                 // signs the cookies that identify browsers that have signed in before
 }
 
 // Open returns the accounts of a database.
@@ -65,7 +65,7 @@ func Open(d *db.DB) *Accounts {
 }
 
 // read runs f on a connection outside a transaction, within the time limit of one statement. f may also write, in single
-// statements. f may run twice (see db.DB.Read).
+// statements. f runs a second time if the connection was dead (see db.DB.Read).
 func read[T any](ctx context.Context, s *Accounts, f func(q *Queries) (T, error)) (found T, err error) {
 	ctx, cancel := s.db.InTime(ctx)
 	defer cancel()
@@ -82,8 +82,8 @@ func (s *Accounts) inTx(ctx context.Context, f func(q *Queries) error) error {
 	return callerError(s.db.InTx(ctx, func(shared *db.Queries) error { return f(New(shared.Tx())) }))
 }
 
-// callerError returns nil, a visit.Error and db.ErrNoRows unchanged. It wraps other errors in a visit.Error: the database does not
-// answer.
+// callerError returns nil, a visit.Error and db.ErrNoRows unchanged. Any other error means that the database does not respond, so
+// callerError wraps it with visit.Unanswered.
 func callerError(err error) error {
 	if _, is := errors.AsType[*visit.Error](err); is || err == nil || errors.Is(err, db.ErrNoRows) {
 		return err
@@ -96,7 +96,7 @@ func newToken() (token string, hash []byte) { return newTokenOf(sha256.Size) }
 
 func newTokenOf(bytes int) (token string, hash []byte) {
 	random := make([]byte, bytes)
-	_, _ = rand.Read(random) // never fails: it would end the process
+	_, _ = rand.Read(random) // returns no error: a failure ends the process
 	token = base64.RawURLEncoding.EncodeToString(random)
 	return token, hashOf(token)
 }
@@ -106,8 +106,8 @@ func hashOf(token string) []byte {
 	return hash[:]
 }
 
-// expiryBound returns the time before now by a lifetime. A session, link or cookie with this lifetime has expired if it was created
-// earlier.
+// expiryBound returns the current time minus a lifetime. A session, link or cookie with this lifetime has expired if it was created
+// before the returned time.
 func expiryBound(long time.Duration) time.Time { return time.Now().Add(-long) }
 
 // Any reports whether an account exists.
@@ -115,7 +115,7 @@ func (s *Accounts) Any(ctx context.Context) (bool, error) {
 	return read(ctx, s, func(q *Queries) (bool, error) { return q.AccountsAny(ctx) })
 }
 
-// Of returns the account of a session, or nil if the session does not exist or has expired.
+// Of returns the account of the session with this token, or nil if the session does not exist or has expired.
 func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 	if session == "" {
 		return nil, nil
@@ -130,8 +130,8 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 		looks: row.Looks, changes: row.Changes}, err
 }
 
-// Named returns the account with a name that a trusted proxy has sent. If no account has this name, Named adds one without
-// apps. But if there is no account at all, Named adds none and returns nil.
+// Named returns the account with a name that a trusted proxy has sent. If no account has this name, Named adds an account that
+// may view no apps. But if the service has no account at all, Named adds none and returns nil.
 func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err error) {
 	shown, folded, err := readName(name)
 	if err != nil {
@@ -181,14 +181,15 @@ func (s *Accounts) check(ctx context.Context, name, password string) (row Accoun
 	return row, err
 }
 
-// IsFormerSession reports whether Footfall 0.2.0 created a session. The cookies of these sessions have the same name over
-// http and https. Their tokens are one byte shorter than the tokens that signIn creates. The last of these sessions expires
-// SessionFor after the update.
+// IsFormerSession reports whether a session was created by Footfall 0.2.0, whose tokens are one byte shorter than those of
+// signIn. The cookies of these sessions have the same name over http and https. The last of these sessions expires SessionFor
+// after the update from 0.2.0.
 func IsFormerSession(session string) bool {
 	return len(session) == base64.RawURLEncoding.EncodedLen(sha256.Size)
 }
 
-// signIn creates a session. It returns errWrong if password is no longer the stored password of the account.
+// signIn creates a session. password is the stored hash that the user's password matched. If the account now has another hash,
+// signIn returns errWrong.
 func signIn(ctx context.Context, q *Queries, account int32, password, browser string) (session string, err error) {
 	session, hash := newTokenOf(sha256.Size + 1)
 	added, err := q.SessionAdd(ctx, SessionAddParams{Account: account, Password: password, Hash: hash, Browser: browser,
@@ -199,10 +200,12 @@ func signIn(ctx context.Context, q *Queries, account int32, password, browser st
 	return session, err
 }
 
-// errNotYours is returned if the account's old password is wrong, or has just been changed.
+// errNotYours is returned if a user who changes the password enters a wrong old password, or if another request has just changed
+// the password.
 var errNotYours = visit.Errorf(visit.Forbidden, "old", "this is not your password")
 
-// SetPassword replaces an account's password. It ends all sessions of the account and returns a new session for the browser.
+// SetPassword replaces an account's password. It ends all sessions of the account, and returns the token of a new session for
+// the user's browser.
 func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browser string) (session string, err error) {
 	row, err := s.check(ctx, a.Name, old)
 	if errors.Is(err, errWrong) {
@@ -221,8 +224,8 @@ func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browse
 	return session, err
 }
 
-// setPassword sets an account's password, and its name if it has none. It ends the sessions and the link of the account, and
-// creates a session for the browser.
+// setPassword sets an account's password, and also its name if the account has none. It ends all sessions of the account,
+// deletes its link, and creates a session for the user's browser.
 func setPassword(ctx context.Context, q *Queries, p AccountSetPasswordParams, browser string) (session string, err error) {
 	set, err := q.AccountSetPassword(ctx, p)
 	switch {
@@ -254,19 +257,19 @@ func (s *Accounts) Sessions(ctx context.Context, account int32) ([]Session, erro
 	})
 }
 
-// EndSession ends an account's session. It succeeds if the session has already ended.
+// EndSession ends an account's session. It also succeeds if the session has already ended.
 func (s *Accounts) EndSession(ctx context.Context, account, session int32) error {
 	return s.inTx(ctx, func(q *Queries) error { return q.SessionEnd(ctx, account, session) })
 }
 
-// SetLanguage sets the language of an account's pages; "": the browser's. The change history does not record this change.
+// SetLanguage sets the language of an account's pages; "" means the browser's language. The change history does not record this.
 func (s *Accounts) SetLanguage(ctx context.Context, account int32, language string) error {
 	return s.inTx(ctx, func(q *Queries) error {
 		return q.AccountSetLanguage(ctx, language, account)
 	})
 }
 
-// EndSessions ends all sessions of an account except the session but; 0: no exception.
+// EndSessions ends all sessions of an account, except the session whose ID is but (0: no exception).
 func (s *Accounts) EndSessions(ctx context.Context, account, but int32) error {
 	return s.inTx(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, account, but) })
 }

@@ -50,8 +50,8 @@ SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
 FROM added AS a
 `
 
-// Adds an account without apps for a user signed in by a proxy, and records it in the log of changes.
-// Does nothing if there is no account yet, or if an account already has this name.
+// Adds an account without apps for a user whom a proxy has signed in. Records this in the change
+// history. Does nothing if there is no account yet, or if an account already has this name.
 func (q *Queries) AccountAddNamed(ctx context.Context, name string, folded string) error {
 	_, err := q.db.Exec(ctx, accountAddNamed, name, folded)
 	return err
@@ -125,7 +125,7 @@ type AccountNamedRow struct {
 	Changes  []string
 }
 
-// The account with this name. @folded is the folded form of the name, which is used for comparisons.
+// Returns the account with this name. @folded is the name in the form for comparisons.
 func (q *Queries) AccountNamed(ctx context.Context, folded string) (AccountNamedRow, error) {
 	row := q.db.QueryRow(ctx, accountNamed, folded)
 	var i AccountNamedRow
@@ -167,8 +167,8 @@ type AccountOfSessionRow struct {
 	Changes  []string
 }
 
-// The account of a session, and the apps that the account may view and change. No row if the session
-// has ended or expired. Updates the session's time of last use about once a minute.
+// Returns the account of a session, and the apps that the account may view and change. No row if the
+// session has ended or expired. Updates the session's time of last use at most once a minute.
 func (q *Queries) AccountOfSession(ctx context.Context, hash []byte, since time.Time) (AccountOfSessionRow, error) {
 	row := q.db.QueryRow(ctx, accountOfSession, hash, since)
 	var i AccountOfSessionRow
@@ -201,7 +201,7 @@ type AccountSaidRow struct {
 	May  string
 }
 
-// An account as it appears in the log of changes: its name and its rights. No row if the account does
+// Returns an account's name and rights as texts for the change history. No row if the account does
 // not exist.
 func (q *Queries) AccountSaid(ctx context.Context, id int32) ([]AccountSaidRow, error) {
 	rows, err := q.db.Query(ctx, accountSaid, id)
@@ -241,7 +241,7 @@ SET owner = $1
 WHERE id = $2
 `
 
-// Sets whether an account is an owner's or a member's account.
+// Makes an account an owner, or removes this right from it.
 func (q *Queries) AccountSetOwner(ctx context.Context, owner bool, iD int32) error {
 	_, err := q.db.Exec(ctx, accountSetOwner, owner, iD)
 	return err
@@ -264,8 +264,8 @@ type AccountSetPasswordParams struct {
 	Was      *string
 }
 
-// Sets the password of an account. Also sets the account's name if the account has none. No row if
-// the account does not exist, or if @was is not null and is not the account's password.
+// Sets the hash of an account's password. Also sets the account's name if the account has none. No
+// row if the account does not exist, or if @was is not null and is not the account's current hash.
 func (q *Queries) AccountSetPassword(ctx context.Context, arg AccountSetPasswordParams) (int64, error) {
 	result, err := q.db.Exec(ctx, accountSetPassword,
 		arg.Password,
@@ -285,8 +285,9 @@ const accountsAny = `-- name: AccountsAny :one
 SELECT EXISTS (SELECT FROM accounts)
 `
 
-// Accounts: the users who may sign in, their rights, sessions and links.
-// Whether there is any account, including invited ones.
+// Accounts of the users who may sign in, with their rights, sessions and links.
+// Returns whether any account exists. Accounts of invited users who have not signed in yet count,
+// too.
 func (q *Queries) AccountsAny(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, accountsAny)
 	var exists bool
@@ -316,8 +317,8 @@ type AccountsListRow struct {
 	Changes     []string
 }
 
-// All accounts, owners first, in order of name. used_at is the last use of the account's stored
-// sessions, or 1970 if there are none.
+// Lists all accounts, owners first, in order of name. used_at is the last use of any session of the
+// account, or 1970 if it has no session.
 func (q *Queries) AccountsList(ctx context.Context) ([]AccountsListRow, error) {
 	rows, err := q.db.Query(ctx, accountsList)
 	if err != nil {
@@ -362,9 +363,9 @@ type AccountsLockOwnersRow struct {
 	SignsIn bool
 }
 
-// Locks the owners until the transaction ends, and returns whether each can sign in, with a password
-// or through a proxy. An owner with a link but without a password has not opened the link yet, and
-// cannot sign in.
+// Locks the owners' accounts until the transaction ends. Returns for each whether it can sign in,
+// with a password or through a proxy. An owner with a link but without a password has not used the
+// link yet, and cannot sign in.
 func (q *Queries) AccountsLockOwners(ctx context.Context) ([]AccountsLockOwnersRow, error) {
 	rows, err := q.db.Query(ctx, accountsLockOwners)
 	if err != nil {
@@ -409,8 +410,8 @@ type LinkGetRow struct {
 	Name    string
 }
 
-// The account that a valid link belongs to, and the account's name. The account is 0 for a link that
-// creates the first account.
+// Returns the account that a valid link belongs to, and the account's name. For a link that creates
+// the first account, account is 0.
 func (q *Queries) LinkGet(ctx context.Context, hash []byte, since time.Time) (LinkGetRow, error) {
 	row := q.db.QueryRow(ctx, linkGet, hash, since)
 	var i LinkGetRow
@@ -427,8 +428,8 @@ FOR KEY SHARE
 ON CONFLICT (account_id) DO UPDATE SET hash = excluded.hash, created_at = now()
 `
 
-// Adds the link with which an account sets its password, and replaces the previous one. No row if the
-// account does not exist.
+// Adds a link with which a user chooses an account's password. It replaces the account's previous
+// link. No row if the account does not exist.
 func (q *Queries) LinkSet(ctx context.Context, hash []byte, account int32) (int64, error) {
 	result, err := q.db.Exec(ctx, linkSet, hash, account)
 	if err != nil {
@@ -445,7 +446,7 @@ WHERE hash = $1
 RETURNING account_id::integer
 `
 
-// Deletes a link of an account, because a link works only once. No row if the link is not valid.
+// Uses up an account's link by deleting it: a link works only once. No row if the link is not valid.
 func (q *Queries) LinkTake(ctx context.Context, hash []byte, since time.Time) (int32, error) {
 	row := q.db.QueryRow(ctx, linkTake, hash, since)
 	var account_id int32
@@ -465,8 +466,8 @@ type PasswordOfSessionRow struct {
 	Password string
 }
 
-// The account of a session, and the stored hash of the account's password. No row if the session has
-// ended.
+// Returns the account of a session, and the stored hash of the account's password. No row if the
+// session has ended.
 func (q *Queries) PasswordOfSession(ctx context.Context, hash []byte) (PasswordOfSessionRow, error) {
 	row := q.db.QueryRow(ctx, passwordOfSession, hash)
 	var i PasswordOfSessionRow
@@ -494,8 +495,8 @@ type SessionAddParams struct {
 	Since    time.Time
 }
 
-// Adds the session of a browser to an account. No row if @password is no longer the account's
-// password. Also deletes the expired sessions of all accounts.
+// Adds the session of a browser to an account. No row if @password is no longer the stored hash of
+// the account's password. Also deletes the expired sessions of all accounts.
 func (q *Queries) SessionAdd(ctx context.Context, arg SessionAddParams) (int64, error) {
 	result, err := q.db.Exec(ctx, sessionAdd,
 		arg.Hash,
@@ -528,7 +529,7 @@ WHERE account_id = $1
   AND id <> $2
 `
 
-// Ends all sessions of an account except the session @but (0: no exception).
+// Ends all sessions of an account except the one with the id @but. If @but is 0, ends all of them.
 func (q *Queries) SessionsEnd(ctx context.Context, account int32, but int32) error {
 	_, err := q.db.Exec(ctx, sessionsEnd, account, but)
 	return err
@@ -549,7 +550,7 @@ type SessionsOfRow struct {
 	Browser   string
 }
 
-// The sessions of an account that have not expired, the last used first.
+// Lists the sessions of an account that have not expired, the last used first.
 func (q *Queries) SessionsOf(ctx context.Context, account int32, since time.Time) ([]SessionsOfRow, error) {
 	rows, err := q.db.Query(ctx, sessionsOf, account, since)
 	if err != nil {
@@ -581,7 +582,7 @@ SELECT $1::bytea
 WHERE NOT EXISTS (SELECT FROM accounts)
 `
 
-// Adds a link that creates the first account. No row if there is an account.
+// Adds a link that creates the first account. No row if an account already exists.
 func (q *Queries) StartAdd(ctx context.Context, hash []byte) (int64, error) {
 	result, err := q.db.Exec(ctx, startAdd, hash)
 	if err != nil {
@@ -596,8 +597,8 @@ WHERE account_id IS NULL
 RETURNING hash
 `
 
-// Deletes all links that create the first account, and returns their hashes. If two calls run at the
-// same time, the second one waits for the first, and gets no row.
+// Deletes all links that create the first account, and returns their hashes. If two transactions do
+// this at the same time, the second one waits for the first, and gets no row.
 func (q *Queries) StartsTake(ctx context.Context) ([][]byte, error) {
 	rows, err := q.db.Query(ctx, startsTake)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"footfall/db"
 )
 
-// As returns a copy of s for changes by an account or a key. The change history names who as the author of these changes.
+// As returns a copy of s for changes by an account or a key. who is the author of these changes in the change history.
 func (s *Accounts) As(who string) *Accounts {
 	as := *s
 	as.author = who
@@ -23,8 +23,8 @@ func readNameAndRights(ctx context.Context, q *Queries, id int32) (name, may str
 	return name, may, err
 }
 
-// recordChange runs change in the transaction of q. If change changes the account's name or rights, recordChange adds the
-// rights before and after to the change history.
+// recordChange runs the function change in the transaction of q. If the account's name or rights are then different,
+// recordChange adds the name and rights before and after to the change history.
 func (s *Accounts) recordChange(ctx context.Context, q *Queries, id int32, change func() error) error {
 	name, was, err := readNameAndRights(ctx, q, id)
 	if err != nil {
@@ -46,8 +46,8 @@ func (s *Accounts) recordChange(ctx context.Context, q *Queries, id int32, chang
 	return db.New(q.db).Note(ctx, s.author, "", "account", side(name, was), side(now, is))
 }
 
-// note adds an entry about an account to the change history. got is the text, such as "another password"; if it is "", the
-// text is the account's rights. who is the author; if it is "", the author is the account itself.
+// note adds an entry about an account to the change history. got is the text of the entry, such as "another password"; if got is
+// "", the text is the account's rights. who is the author; if who is "", the author is the account itself.
 func note(ctx context.Context, q *Queries, who string, id int32, got string) error {
 	name, may, err := readNameAndRights(ctx, q, id)
 	if err != nil {

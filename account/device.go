@@ -14,31 +14,32 @@ import (
 	"footfall/db"
 )
 
-// DeviceFor is how long the cookie of a known browser is valid. A browser counts as known after its first sign-in to an
-// account. Known browsers have their own limit of attempts and their own place for hashing. Strangers who guess passwords
-// therefore do not lock out users who have signed in before. The cookie grants nothing else: the password is still required.
+// DeviceFor is the lifetime of a known browser's cookie. A known browser is one that has signed in to the account before.
+// Password attempts of known browsers have their own limits. So attackers who guess passwords in other browsers do not lock out
+// the users of known browsers. The cookie does not replace the password.
 const DeviceFor = 365 * 24 * time.Hour
 
-// SignDevices returns a copy of s that signs the cookies of known browsers with key. All instances have the same key.
+// SignDevices returns a copy of s that signs the cookies of known browsers (see DeviceFor) with key. All instances use the same
+// key.
 func (s *Accounts) SignDevices(key []byte) *Accounts {
 	signing := *s
 	signing.deviceKey = key
 	return &signing
 }
 
-// ForDevice returns a copy of s for a known browser. The password checks of this copy do not wait for the checks of
-// strangers.
+// ForDevice returns a copy of s for a known browser (see DeviceFor). The password checks of this copy do not wait for the checks
+// of unknown browsers.
 func (s *Accounts) ForDevice() *Accounts {
 	known := *s
 	known.hashSlots = s.reserved
 	return &known
 }
 
-// NewDevice returns the account of a new session, and the cookie that makes the session's browser a known browser.
+// NewDevice returns the account of a new session, and the cookie that identifies the session's browser in later sign-ins.
 func (s *Accounts) NewDevice(ctx context.Context, session string) (account int32, cookie string, err error) {
 	row, err := read(ctx, s, func(q *Queries) (PasswordOfSessionRow, error) { return q.PasswordOfSession(ctx, hashOf(session)) })
 	if errors.Is(err, db.ErrNoRows) {
-		err = errWrong // a new password has just ended the session
+		err = errWrong // a change of the password has just ended the session
 	}
 	if err != nil {
 		return 0, "", err
@@ -48,9 +49,9 @@ func (s *Accounts) NewDevice(ctx context.Context, session string) (account int32
 	return row.ID, signed + "." + s.signDevice(row.ID, row.Password, signed), nil
 }
 
-// Device returns the ID of a known browser, from the browser's cookie for the account with this name. It returns "" if the
-// cookie is missing or has expired, or if the password has changed since the cookie was signed. It also returns "" if no
-// account has the name.
+// Device returns the ID of a browser that has signed in before, from the browser's cookie for the account with this name. It
+// returns "" if the cookie is missing or has expired, or if the password has changed since the cookie was signed. It also returns
+// "" if no account has the name.
 func (s *Accounts) Device(ctx context.Context, name string, cookieFor func(account int32) string) (device string, err error) {
 	_, folded, err := readName(name)
 	if err != nil {
@@ -74,10 +75,10 @@ func (s *Accounts) Device(ctx context.Context, name string, cookieFor func(accou
 	return cookie[:at], nil
 }
 
-// signDevice returns the signature of a cookie. The stored password is part of the signed text, so that a new password
-// revokes earlier cookies.
+// signDevice returns the signature of a cookie. The password's hash is part of the signed text, so that a new password
+// invalidates earlier cookies.
 func (s *Accounts) signDevice(account int32, password, signed string) string {
 	mac := hmac.New(sha256.New, s.deviceKey)
-	fmt.Fprintf(mac, "%d %s %s", account, signed, password) // unambiguous: only the password could contain a blank
+	fmt.Fprintf(mac, "%d %s %s", account, signed, password) // unambiguous, because only the last part could contain a blank
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

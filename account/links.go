@@ -24,13 +24,13 @@ func (s *Accounts) NewStart(ctx context.Context) (token string, err error) {
 	return token, err
 }
 
-// Link is a valid link, with which a user chooses a password.
+// Link is a valid link with which a user chooses a password.
 type Link struct {
 	First bool   // the link creates the first account
-	Name  string // of the account; "": the user chooses it, too
+	Name  string // the account's name; "": the user also chooses a name
 }
 
-// Link returns the link of a token, or a visit.NotFound error.
+// Link returns the link with this token, or an error of the kind visit.NotFound.
 func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
 	row, err := read(ctx, s, func(q *Queries) (LinkGetRow, error) {
 		return q.LinkGet(ctx, hashOf(token), expiryBound(LinkFor))
@@ -41,7 +41,8 @@ func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
 	return Link{row.Account == 0, row.Name}, err
 }
 
-// Follow uses a link: it sets the account's password, and its name if it has none. It returns a session for the browser.
+// Follow uses a link: it sets the account's password, and also its name if the account has none. It returns the token of a session
+// for the user's browser.
 func (s *Accounts) Follow(ctx context.Context, token, name, password, browser string) (session string, err error) {
 	link, err := s.Link(ctx, token)
 	if err != nil {
@@ -74,7 +75,7 @@ func (s *Accounts) Follow(ctx context.Context, token, name, password, browser st
 		session, err = setPassword(ctx, q, set, browser)
 		return err
 	})
-	if db.FaultOf(errors.Unwrap(err)) == db.FaultData { // the index on names: another account has this name
+	if db.FaultOf(errors.Unwrap(err)) == db.FaultData { // violates the unique index on names: another account has this name
 		err = taken(name)
 	}
 	return session, err
@@ -84,7 +85,7 @@ func taken(name string) error {
 	return visit.Errorf(visit.Invalid, "name", "%.100q already belongs to another account: choose another name", name)
 }
 
-// begin creates the first account, an owner, and deletes all links for a first account.
+// begin creates the first account, which is an owner. It also deletes all links that create a first account.
 func begin(ctx context.Context, q *Queries, hash []byte, p AccountSetPasswordParams, browser string) (session string, err error) {
 	starts, err := q.StartsTake(ctx)
 	if err != nil {

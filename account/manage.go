@@ -12,7 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// Right is a right to an app.
+// Right is what an account may do with an app.
 type Right string
 
 // The rights.
@@ -22,7 +22,7 @@ const (
 	None   Right = "none"
 )
 
-// Rights are changes to an account's rights. A nil field changes nothing.
+// Rights are changes to an account's rights. A nil Owner, and an app that is missing in Apps, mean that the right stays unchanged.
 type Rights struct {
 	Owner *bool
 	Apps  map[string]Right
@@ -31,15 +31,15 @@ type Rights struct {
 // Entry is an account in the list of accounts.
 type Entry struct {
 	ID        int32
-	Name      string // "": the account's link was not used yet
+	Name      string // "": not chosen yet, because nobody has used the account's link
 	Owner     bool
-	Used      *time.Time // nil: never, or only through a proxy
-	LinkUntil *time.Time // nil: the account has no link
-	Password  bool       // the account has a password
+	Used      *time.Time // last use of a session; nil: the account has no session
+	LinkUntil *time.Time // when the account's link expires; nil: it has no link
+	Password  bool       // whether the account has a password
 	Apps      map[string]Right
 }
 
-// With returns the apps to which the account has one of the rights.
+// With returns the names of the apps for which the account has one of these rights.
 func (e *Entry) With(rights ...Right) []string {
 	names := []string{}
 	for name, has := range e.Apps {
@@ -74,7 +74,7 @@ func (s *Accounts) List(ctx context.Context) (all []Entry, err error) {
 	return all, err
 }
 
-// Find returns an account by its name or ID.
+// Find returns the account with this name, or with this ID (such as "7" or "#7").
 func (s *Accounts) Find(ctx context.Context, name string) (Entry, error) {
 	all, err := s.List(ctx)
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *Accounts) Find(ctx context.Context, name string) (Entry, error) {
 	return all[at], nil
 }
 
-// Add adds an account and returns the token of its link, with which a user chooses the password. If name is "", the user also
-// chooses the name.
+// Add adds an account. It returns the account's ID, and the token of a link with which a user chooses the password. If name is
+// "", the user also chooses the name.
 func (s *Accounts) Add(ctx context.Context, name string, r Rights) (id int32, token string, err error) {
 	p := AccountAddParams{}
 	if name != "" {
@@ -166,7 +166,7 @@ func setRights(ctx context.Context, q *Queries, id int32, r Rights) error {
 	return nil
 }
 
-// checkOwners returns an error if an account is an owner and no other owner can sign in.
+// checkOwners returns an error if an account is an owner, and no other owner can sign in.
 func checkOwners(ctx context.Context, q *Queries, but int32) error {
 	owners, err := q.AccountsLockOwners(ctx)
 	isOwner, others := false, false
@@ -190,7 +190,8 @@ func (s *Accounts) Remove(ctx context.Context, id int32) error {
 	})
 }
 
-// NewLink creates a link to choose an account's password and returns its token. It replaces the account's previous link.
+// NewLink creates a link for choosing an account's password, and returns the link's token. The account's previous link no longer
+// works.
 func (s *Accounts) NewLink(ctx context.Context, id int32) (token string, err error) {
 	token, hash := newToken()
 	return token, s.inTx(ctx, func(q *Queries) error {

@@ -10,12 +10,12 @@ import (
 	"footfall/visit"
 )
 
-const longestName = 100 // characters; the table has the same limit
+const longestName = 100 // characters; the table accounts has the same limit
 
-// readName parses an account's name: one or more words, or an email address. folded is the form for comparisons, without case
-// and variants of letters. readName rejects names that could be mistaken for another name. These contain invisible
-// characters, characters that change the direction of text, or letters of several scripts, such as a Cyrillic а in a Latin
-// name.
+// readName parses an account's name: one or more words, or an email address. shown is the form for display. folded is the form for
+// comparisons, in which upper case and variants of letters do not differ. readName rejects names that could be mistaken for another
+// name. Such names contain invisible characters, characters that change the direction of text, or letters of several scripts, such
+// as a Cyrillic а in a Latin name.
 func readName(typed string) (shown, folded string, err error) {
 	shown, err = precis.Nickname.String(typed)
 	if err == nil {
@@ -38,7 +38,7 @@ func readName(typed string) (shown, folded string, err error) {
 	return shown, folded, nil
 }
 
-// Folded returns a name's form for comparisons. Invalid names are returned unchanged.
+// Folded returns a name in the form for comparisons (see readName). It returns an invalid name unchanged.
 func Folded(typed string) string {
 	if _, folded, err := readName(typed); err == nil {
 		return folded

@@ -18,7 +18,7 @@ import (
 	"footfall/visit"
 )
 
-// Passwords are hashed by argon2id with 19 MiB, the minimum in OWASP's list, and with more passes than OWASP recommends. A
+// Passwords are hashed by argon2id with 19 MiB, the minimum in OWASP's list, and with more passes than OWASP recommends. Hashing a
 // password takes about 65 ms of one core (BenchmarkPassword).
 const (
 	hashMemory   = 19 << 10 // KiB
@@ -26,13 +26,13 @@ const (
 	hashLanes    = 1
 	hashBytes    = 32
 	saltBytes    = 16
-	hashesAtOnce = 1                // concurrent hashes for strangers, and as many for known browsers; leaves resources for counting
-	waitForPlace = 10 * time.Second // time limit of the wait for a free place
+	hashesAtOnce = 1                // concurrent hashes for known browsers, and as many for others; leaves resources for counting
+	waitForPlace = 10 * time.Second // time limit of the wait for a hashing slot
 )
 
 const (
-	leastPassword   = 10   // characters
-	longestPassword = 1000 // bytes
+	leastPassword   = 10   // minimum length in characters
+	longestPassword = 1000 // maximum length in bytes
 	mostCommon      = 10_000
 )
 
@@ -42,13 +42,13 @@ func hashOfPassword(password, salt []byte) []byte {
 
 var base = base64.RawStdEncoding
 
-// encode formats a hash for storage, with all of its parameters.
+// encode formats a password's hash for storage. The text includes all parameters of the hash function.
 func encode(salt, hash []byte) string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, hashMemory, hashPasses, hashLanes,
 		base.EncodeToString(salt), base.EncodeToString(hash))
 }
 
-// hashed calls f, which hashes a password. Hashing takes much memory, so s.places limits the number of concurrent calls.
+// hashed calls f, which hashes a password. Hashing takes much memory, so s.hashSlots limits the number of concurrent calls.
 // Further calls wait, and fail after waitForPlace.
 func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) {
 	wait, cancel := context.WithTimeout(ctx, waitForPlace)
@@ -63,16 +63,16 @@ func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) 
 }
 
 // checkPassword reports whether a password matches the stored hash. If stored is "", no password matches, but the call takes
-// the same time.
+// the same time, so that it does not reveal whether the account exists.
 func (s *Accounts) checkPassword(ctx context.Context, stored, password string) (bool, error) {
 	typed, err := precis.OpaqueString.String(password)
 	if err != nil || len(password) > longestPassword {
-		typed, stored = "", "" // never valid
+		typed, stored = "", "" // newPassword accepts no such password, so no stored hash matches
 	}
 	var version, memory, passes, lanes int
 	rest := ""
 	if stored == "" {
-		stored = encode(make([]byte, saltBytes), make([]byte, hashBytes)) // matches no password
+		stored = encode(make([]byte, saltBytes), make([]byte, hashBytes)) // a hash that matches no password
 	}
 	_, err = fmt.Sscanf(stored, "$argon2id$v=%d$m=%d,t=%d,p=%d$%s", &version, &memory, &passes, &lanes, &rest)
 	saltText, hashText, _ := strings.Cut(rest, "$")
@@ -108,12 +108,12 @@ func (s *Accounts) newPassword(ctx context.Context, name, password string) (stor
 		return "", visit.Errorf(visit.Invalid, "password", "it is your name, which attackers try first: choose another password")
 	}
 	salt := make([]byte, saltBytes)
-	_, _ = rand.Read(salt) // never fails: it would end the process
+	_, _ = rand.Read(salt) // returns no error: a failure ends the process
 	hash, err := s.hashed(ctx, func() []byte { return s.hash([]byte(typed), salt) })
 	return encode(salt, hash), err
 }
 
-// common returns the most common passwords that have the minimum length, in lower case.
+// common returns the most common passwords, in lower case. It leaves out passwords that are shorter than the minimum length.
 var common = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, password := range frequency.FrequencyLists["passwords"][:mostCommon] {

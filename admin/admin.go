@@ -1,5 +1,6 @@
-// Package admin has the operator's actions. They manage apps, keys, links, notes and webhooks, set offsets (numbers from other
-// counters), and import history. They also move and delete apps, delete pages, and show or erase visitors.
+// Package admin implements the commands of operators. They manage apps, keys, links, notes and webhooks, set offsets (numbers
+// counted by other tools), and import daily numbers from other tools. They also move and delete apps, delete pages, and show
+// or erase visitors.
 package admin
 
 import (
@@ -17,28 +18,30 @@ import (
 	"footfall/visit"
 )
 
-// Admin changes apps, keys and other data of operators. When a method returns nil, every running instance has applied the
-// change. db.ErrInstancesBehind means that the change is stored, but some instance has not confirmed it yet.
+// Admin changes apps and the data that operators manage, such as keys. When a method returns nil, every running instance of
+// the service has applied the change. db.ErrInstancesBehind means that the change is stored, but some instance has not
+// confirmed it yet.
 type Admin struct {
 	db     *db.DB
 	secret app.Secret
-	author string    // author of the changes
-	listed Listed    // nil: any site may be listed
+	author string    // recorded in the change history as the author of each change
+	listed Listed    // checks each site that is added to an app; nil: any site may be added
 	tests  *sync.Map // names of apps whose webhook is being tested
 	slots  *Slots
-	inSlot bool // this Admin has a slot, so transactions use connections for long work
+	inSlot bool // this Admin has a slot (see Slots), so its transactions use the connections for long work
 }
 
-// Listed reports whether a site is in the list of an app that the caller may not change.
+// Listed reports whether a site is in the list of sites of an app that the caller may not change.
 type Listed func(ctx context.Context, site string) (bool, error)
 
-// NewAdmin returns an Admin. The secret is required for apps with hashed visitors.
+// NewAdmin returns an Admin. secret is the secret of the service: the key for hashing visitors and signing webhook calls. It
+// may be empty.
 func NewAdmin(d *db.DB, secret app.Secret) *Admin {
 	return &Admin{db: d, secret: secret, author: Shell, tests: &sync.Map{}, slots: NewSlots(context.Background())}
 }
 
-// instancesWithin limits how long a change waits for other instances. It is longer than the server needs to detect that an
-// instance has disappeared (db.Options.DeadAfter).
+// instancesWithin limits how long a change waits until other instances have applied it. It is longer than the database server
+// needs to detect that an instance has disappeared (db.Options.DeadAfter).
 const instancesWithin = 15 * time.Second
 
 // AddApp adds an app.
@@ -46,7 +49,8 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 	if err := app.CheckName(name); err != nil {
 		return err
 	}
-	if s.Access != nil && *s.Access == app.AccessOpen && s.PublicCounts == nil { // an open app shows its numbers by default
+	// By default, everyone may read the numbers of an app with open access.
+	if s.Access != nil && *s.Access == app.AccessOpen && s.PublicCounts == nil {
 		read := app.PublicRead
 		s.PublicCounts = &read
 	}
@@ -72,13 +76,13 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		if err := q.noteAdded(ctx, &was, &row); err != nil {
 			return err
 		}
-		return setApp(ctx, q, &row, &row) // the same row twice: noteAdded has already recorded the settings
+		return setApp(ctx, q, &row, &row) // pass the same row twice, so that setApp records no changes: noteAdded has done this
 	})
 	return a.waitForChange(ctx, "add app "+name, err)
 }
 
-// SetApp changes an app's settings. If s turns filters off, SetApp deletes the tags in the app's visit rows. If s turns titles
-// off, SetApp deletes the titles of the app's pages.
+// SetApp changes an app's settings. If the new settings turn filters off, SetApp deletes the tags in the app's visit rows. If
+// they turn titles off, SetApp deletes the titles of the app's pages.
 func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	var set db.App
 	err := a.change(ctx, "set app ", name, func(q queries, row *db.App) error {
@@ -93,10 +97,13 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		if err := checkCounted(ctx, q, &was, row); err != nil {
 			return err
 		}
-		if err := refuseOldInstances(ctx, q, &was, row); err != nil { // locks batches before the inbox, like BatchBegin and InboxPut
+		// Lock the table batches before the inbox, because transactions that write to the inbox take these locks in the same
+		// order.
+		if err := refuseOldInstances(ctx, q, &was, row); err != nil {
 			return err
 		}
-		// Lock the inbox and check again. In the meantime, an instance may have added visits with the old settings.
+		// Lock the inbox, which stores visits that are counted later, and check again. Since the first check, an instance may
+		// have added visits with the old settings.
 		if was.CountsBy() != row.CountsBy() {
 			if err := q.InboxHold(ctx); err != nil {
 				return err
@@ -105,7 +112,8 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 				return err
 			}
 		}
-		// Refuse batches that instances have built with the old setting: they could write tags.
+		// Make the database refuse batches of visits that instances have built with the old setting, because they could still
+		// write tags.
 		if was.Filters != row.Filters {
 			if err := q.BasisRaise(ctx); err != nil {
 				return err
@@ -122,9 +130,9 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	return cmp.Or(a.deleteUnkept(ctx, name, s, &set), err)
 }
 
-// checkCounted rejects a new time zone, visitor mode or IPv6 prefix if the app has already counted or accepted visits. It
-// returns errHashes if the change only replaces addresses by hashes. It also rejects a new time zone if the app has imported
-// history.
+// checkCounted rejects a new time zone, IPv6 prefix, or method of identifying visitors if the app has already counted or
+// accepted visits. It returns errHashes if the change only replaces addresses by hashes. It also rejects a new time zone if
+// the app has imported history.
 func checkCounted(ctx context.Context, q queries, was, row *db.App) error {
 	if was.CountsBy() == row.CountsBy() {
 		return nil
@@ -206,8 +214,8 @@ func (a *Admin) Instances(ctx context.Context) (all []db.StatusInstancesRow, err
 }
 
 // App returns the app called name, with the columns that reports need. If name is "" and there is only one app, App returns
-// this app. If there are several apps, App returns the only app that lists site. If no app lists site, App returns the only
-// app that counts site.
+// this app. If there are several apps, App returns the only app that has site in its list of sites. If no app lists site, App
+// returns the only app that counts visits to site. It fails if this does not select exactly one app.
 func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 	apps, err := a.appsToRead(ctx)
 	if err != nil {
@@ -273,7 +281,7 @@ func namesOf(apps []db.App) string {
 type queries struct {
 	*Queries
 	*shared
-	author string // author of the changes
+	author string // recorded in the change history as the author of each change
 }
 
 type shared = db.Queries
@@ -289,7 +297,7 @@ func (a *Admin) inTx(ctx context.Context, f func(q queries) error) error {
 // listing is a query that returns an app's rows of one kind, such as keys.
 type listing[Row any] func(q queries, ctx context.Context, app int32) ([]Row, error)
 
-// list runs query for the app called name. what is the word for the rows in error messages.
+// list runs query for the app called name. The parameter what is the word for the rows in error messages.
 func list[Row any](ctx context.Context, a *Admin, what, name string, query listing[Row]) (rows []Row, err error) {
 	err = a.read(ctx, name, func(q queries, row *db.App) (err error) { rows, err = query(q, ctx, row.ID); return err })
 	return rows, wrap("list the "+what+" of app "+name, err)
@@ -307,9 +315,9 @@ func (a *Admin) Lines(ctx context.Context, name string) ([]OfApp[LinesListRow], 
 	return listEach(ctx, a, "counted lines", name, queries.LinesList)
 }
 
-// ForgetLines deletes the records of log lines that were counted, so that these lines can be counted again. It returns the
-// number of lines. It selects the lines of a server whose own date is between from and to. If server is nil, it selects the
-// lines of all servers.
+// ForgetLines forgets that lines of access logs were counted, so that they can be counted again. It selects the lines of one
+// web server, or of all servers if server is nil, whose own dates are between the days from and to. It returns the number of
+// lines.
 func (a *Admin) ForgetLines(ctx context.Context, name string, server *string, from, to int32) (forgotten int64, err error) {
 	err = a.withApp(ctx, name, func(q queries, row *db.App) error {
 		p := LinesForgetParams{AppID: row.ID, Server: server, FromHour: hourOf(from), ToHour: hourOf(to) + 23}
@@ -371,7 +379,7 @@ func requireRow(changed int64, err error, field, says string, args ...any) error
 	return err
 }
 
-// replaceNoRows returns means if err is ErrNoRows, and err otherwise.
+// replaceNoRows replaces ErrNoRows by the error in the parameter means. It returns other errors unchanged.
 func replaceNoRows(err error, means error) error {
 	if errors.Is(err, db.ErrNoRows) {
 		return means
@@ -379,8 +387,8 @@ func replaceNoRows(err error, means error) error {
 	return err
 }
 
-// wrap adds the action to err, unless err is a *visit.Error, whose text is for callers. It also replaces errors about invalid
-// text and missing rights by a *visit.Error.
+// wrap adds the action to err, unless err is a *visit.Error, whose text is shown to users. It also replaces errors about
+// invalid text and missing rights by a *visit.Error.
 func wrap(doing string, err error) error {
 	var verr *visit.Error
 	switch {

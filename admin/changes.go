@@ -14,7 +14,7 @@ import (
 // Shell is the author of changes on the command line.
 const Shell = "shell"
 
-// As returns an Admin whose changes are recorded under who, the name of an account or a key.
+// As returns an Admin that records its changes under the author who, which is the name of an account or a key.
 func (a *Admin) As(who string) *Admin {
 	as := *a
 	as.author = who
@@ -28,7 +28,7 @@ func (a *Admin) Unless(listed Listed) *Admin {
 	return &bound
 }
 
-// Who returns the author of the changes.
+// Who returns the author under which this Admin records its changes.
 func (a *Admin) Who() string { return a.author }
 
 // note adds an entry to the change history, in the transaction of the change.
@@ -49,8 +49,8 @@ func (q queries) noteSettings(ctx context.Context, was, is *db.App) error {
 	return nil
 }
 
-// noteAdded adds one entry for a new app to the change history. The entry lists the settings that differ from the table's
-// defaults, and always the settings that determine how visits are counted. It lists no old values, because a new app has none.
+// noteAdded adds one entry for a new app to the change history. The entry lists every setting that differs from the table's
+// default, and always access, tz, public-counts and visitor. It lists no old values, because a new app has none.
 func (q queries) noteAdded(ctx context.Context, defaults, is *db.App) error {
 	var settings []string
 	for _, s := range app.AllSettings {

@@ -38,11 +38,11 @@ type ChangesListRow struct {
 	IsNow string
 }
 
-// The log of changes.
-// The last changes of an app, the latest first. If app is null: the changes of all apps, and those that
-// concern no app. began is the time when the app was added, and excludes the changes of an earlier app with
-// the same name. A loaded or moved app keeps its original time, which may be before the deletion of the
-// earlier app. So changes up to that deletion are excluded as well.
+// The history of changes that operators have made.
+// The last changes of an app, the latest first. If app is null: the changes of all apps, and those that concern no
+// app. began is the time when the app was added, and excludes the changes of an earlier app with the same name. A
+// loaded or moved app keeps its original time of creation, which may be before the deletion of the earlier app. So
+// changes up to that deletion are excluded as well.
 func (q *Queries) ChangesList(ctx context.Context, arg ChangesListParams) ([]ChangesListRow, error) {
 	rows, err := q.db.Query(ctx, ChangesList, arg.App, arg.Began, arg.Most)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"footfall/db"
 )
 
-// DeleteApp deletes an app with everything that was counted or accepted for it.
+// DeleteApp deletes an app with all its data, including visits that were accepted but are not counted yet.
 func (a *Admin) DeleteApp(ctx context.Context, name string) error {
 	err := a.RunErasing(ctx, name, func(ctx context.Context, a *Admin) error { return a.deleteApp(ctx, name) })
 	return a.waitForChange(ctx, "delete app "+name, err)
@@ -18,8 +18,9 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 		if err := q.requireArrived(ctx, row); err != nil {
 			return err
 		}
-		// As in SetApp, lock the inbox before the epoch of apps is raised (AppClose), so that no two commands wait for each other.
-		// An instance that waits to write visits to the inbox then finds the app closed.
+		// Lock the inbox before AppClose raises the epoch (version number) of apps. SetApp takes these two locks in the same
+		// order, so that the two commands cannot deadlock. An instance that waits to write visits to the inbox then finds the
+		// app closed.
 		if err := q.InboxHold(ctx); err != nil {
 			return err
 		}
@@ -28,11 +29,11 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 		}
 		return q.AppClose(ctx, row.ID)
 	})
-	if err != nil && !errors.Is(err, errBeingDeleted) { // complete the deletion that an interrupted command has begun
+	if err != nil && !errors.Is(err, errBeingDeleted) { // errBeingDeleted: an earlier command was interrupted, so complete its deletion
 		return err
 	}
-	// Wait until no instance counts for the app. Then the steps below delay no visits. If an instance does not respond in time,
-	// continue: the locks of AppRestDelete wait for the instance's batches.
+	// Wait until no instance counts for the app, so that the steps below delay no visits. If an instance does not respond in
+	// time, continue: AppRestDelete takes locks that wait for this instance's batches.
 	if err := a.db.WaitForInstances(ctx, instancesWithin); err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}

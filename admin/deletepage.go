@@ -11,16 +11,17 @@ import (
 
 // Page is a page of an app, with its numbers.
 type Page struct {
-	Site, URI string // in the form of reports
+	Site, URI string // written as in reports, such as example.com and example.com/about
 	PV, UV    int64
 	Hot       int64
 
-	Counted bool    // has visits
-	Offset  *Offset // nil: none
-	History int64   // imported days
+	Counted bool    // Footfall has counted visits to the page
+	Offset  *Offset // numbers that are added to the counted numbers; nil: none
+	History int64   // number of days with numbers imported from another tool
 }
 
-// FindPage returns a page. typed is the page's URI, or the page in the form of reports, such as example.com/about.
+// FindPage returns the page that a user typed. typed is the page's URI, or the page as written in reports, such as
+// example.com/about.
 func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err error) {
 	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
 		if page.Site, page.URI, err = typedPage(row, typed); err != nil {
@@ -44,7 +45,7 @@ func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err
 	return page, wrap("find a page of app "+app, err)
 }
 
-// typedPage parses typed (see FindPage), and returns the page and its site.
+// typedPage parses the page that a user typed (see FindPage), and returns the page and its site.
 func typedPage(app *db.App, typed string) (site, page string, err error) {
 	page, err = visit.ParseTarget(typed, app.KeepQuery)
 	if err != nil {
@@ -64,9 +65,10 @@ func noPage(app, uri string) error {
 	return visit.Errorf(visit.NotFound, "uri", "app %s has no page %s", app, visit.Shown(uri))
 }
 
-// DeletePage moves all numbers of a page to the page (deleted) of its site, and deletes the page's webhooks, offset and
-// imported history. It also works for a page that has only an offset or history. Later visits to the page's URI are counted
-// from 1 again. DeletePage first counts the visits that wait in the inbox. typed is as for FindPage.
+// DeletePage moves all numbers of a page to the page (deleted) of its site, which collects the numbers of deleted pages. It
+// deletes the page's webhooks, offset and imported history. It also works for a page that has only an offset or history. Later
+// visits to the page's URI are counted from 1 again. DeletePage first counts the visits that wait in the inbox. typed is the
+// page, as for FindPage.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	err := a.RunErasing(ctx, app, func(ctx context.Context, a *Admin) error {
 		if _, err := a.CountAccepted(ctx, app); err != nil {
@@ -96,7 +98,7 @@ func hidePage(ctx context.Context, q queries, row *db.App, typed string) error {
 	if err != nil {
 		return err
 	}
-	if err := q.note(ctx, row.Name, "page", visit.Shown(uri), "deleted"); err != nil { // rolled back if the page does not exist
+	if err := q.note(ctx, row.Name, "page", visit.Shown(uri), "deleted"); err != nil { // this entry is rolled back if there is no page
 		return err
 	}
 	hidden, err := q.PageHide(ctx, PageHideParams{AppID: row.ID, Site: site, Uri: uri})

@@ -15,14 +15,14 @@ import (
 
 // Visitor is the stored data about a visitor of an app.
 type Visitor struct {
-	StoredAs []netip.Addr // addresses or hashes; for a person, the hashes of all ids
-	Person   netip.Addr   // the id among StoredAs that represents the person; invalid: no person
-	Tags     []string     // of the person
+	StoredAs []netip.Addr // the visitor's stored addresses or hashes; for a person with several ids, the hashes of all ids
+	Person   netip.Addr   // the id in StoredAs that represents the person; invalid: the visitor belongs to no person
+	Tags     []string     // tags that are stored with the person
 	Targets  []VisitorTargetsRow
 }
 
-// ShowVisitor returns the stored data about a visitor. visitor is an address or, if the app uses ids, an id. Any id of a
-// person selects all ids of that person.
+// ShowVisitor returns the stored data about a visitor. visitor is an address or, if the app identifies visitors by ids, an id.
+// Any id of a person selects all ids of that person.
 func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Visitor, err error) {
 	err = a.RunLong(ctx, app, func(ctx context.Context, a *Admin) error {
 		return a.withVisitor(ctx, app, visitor, func(q queries, row *db.App, v Visitor) (err error) {
@@ -34,23 +34,24 @@ func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Vis
 	return found, wrap("show a visitor of app "+app, err)
 }
 
-// searchedAtOnce is the approximate number of targets that one transaction of an erasure searches. It is limited because the
-// transaction locks each site where it finds the visitor. A site and its pages are always searched in the same transaction.
+// searchedAtOnce is the approximate number of pages and sites that one transaction of an erasure searches. It is limited
+// because the transaction locks each site where it finds the visitor. A site and its pages are always searched in the same
+// transaction.
 const searchedAtOnce = 5000
 
-// Erased has the number of targets from which a visitor was erased, and the number of erased ids.
+// Erased has the number of pages and sites from which a visitor was erased, and the number of erased ids.
 type Erased struct {
 	Targets int64
-	IDs     int // of the person
+	IDs     int // number of erased ids of the person
 }
 
 // EraseVisitor removes a visitor's addresses, or all ids of a person, from everything stored for an app. All sums and the
-// ranks of other visitors stay. An erased visitor who visits again is a new visitor.
+// ranks of other visitors stay the same. An erased visitor who visits again is a new visitor.
 //
 // EraseVisitor first counts the visits that wait in the inbox. A visit that arrives during the erasure may stay stored, for
-// its page and its site. The visitor is erased site by site, and the ids of a person are deleted last. So after an error,
-// another call finds the remaining sites by the same ids. EraseVisitor also deletes the app's rejected messages, because their
-// visitors are not recorded.
+// its page and its site. The visitor is erased site by site, and the ids of a person are deleted last. So after an error, a
+// second call finds the remaining sites by the same ids. EraseVisitor also deletes the app's rejected messages from queues,
+// because it is not recorded which visitors they are about.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased Erased, err error) {
 	err = a.RunErasing(ctx, app, func(ctx context.Context, a *Admin) error {
 		_, err := a.CountAccepted(ctx, app)
@@ -103,8 +104,8 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 		erased.IDs = len(now)
 		return q.PeopleErase(ctx, row.ID, of.StoredAs)
 	}
-	// The people are locked before inLongTx checks whether the app is moving. A move first marks the app as moving, and then
-	// waits for this lock once (Moving.copy).
+	// Lock the app's people before inLongTx checks whether the app is moving. A move first marks the app as moving, and then
+	// waits for this lock (Moving.copy). So either inLongTx finds the mark, or the move copies the people after this erasure.
 	lock := func(q queries, ctx context.Context) error {
 		row, err := findApp(ctx, q, app)
 		if err != nil {
@@ -116,8 +117,8 @@ func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Er
 	return linked, err
 }
 
-// withVisitor runs f for a visitor, without the visitor's targets. It reads all people of the app to find all ids of a person.
-// Because this takes long, withVisitor does not block other erasures.
+// withVisitor looks up how a visitor is stored, and passes the result to f without the field Targets. To find all ids of a
+// person, it reads all people of the app. Because this takes long, withVisitor does not block other erasures.
 func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(queries, *db.App, Visitor) error) error {
 	return a.inLongTx(ctx, name, func(q queries, row *db.App) (err error) {
 		var v Visitor
@@ -172,8 +173,8 @@ func (a *Admin) inErasure(ctx context.Context, name string, f func(q queries, ro
 	})
 }
 
-// inLongTx runs f for an app in a slot, in a transaction without a statement timeout. It runs the steps of the parameter first
-// before it reads the app. It returns an error if the app is moving, or has not completely moved to this database.
+// inLongTx runs f for an app in a slot, in a transaction without a statement timeout. Before it reads the app, it runs the
+// functions in first. It returns an error if the app is moving, or has not completely moved to this database.
 func (a *Admin) inLongTx(ctx context.Context, name string, f func(q queries, row *db.App) error,
 	first ...func(queries, context.Context) error) error {
 	run := func(q queries) error {
@@ -198,7 +199,7 @@ func (a *Admin) inLongTx(ctx context.Context, name string, f func(q queries, row
 }
 
 // CountAccepted counts the visits of an app that wait in the inbox, and returns their number. An erasure or deletion calls it
-// first, so that no visit in the inbox is counted for a target after the target's deletion. Counting also deletes the visits'
+// first, so that no visit in the inbox is counted for a page that has been deleted since. Counting also deletes the visits'
 // rows in the inbox, which contain addresses.
 func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, err error) {
 	var id int32
@@ -222,10 +223,10 @@ func (a *Admin) countInbox(ctx context.Context, app int32) (visits int64, err er
 	return inbox.Settle(ctx, a.db, r, app, inbox.Options{})
 }
 
-// StoredAs returns the addresses under which an app may have stored a visitor. typed is an address, an id, or a hash as in
-// reports, which is an address in fd00::/8. An id that looks like a hash needs the prefix id:. If the key of hashes changes
-// daily, StoredAs returns an address for each day whose key still exists, the latest day first. If the app distinguishes
-// browsers, it returns an address for each possible browser.
+// StoredAs returns the addresses under which an app may have stored a visitor. typed is an address, an id, or a hash as shown
+// in reports. A hash is written as an IPv6 address in fd00::/8. An id that looks like a hash needs the prefix id:. If the key
+// of hashes changes daily, StoredAs returns an address for each day whose key still exists, the latest day first. If the app
+// distinguishes browsers, it returns an address for each possible browser.
 func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []netip.Addr, err error) {
 	if stored, err := netip.ParseAddr(typed); err == nil && visit.IsHash(stored) {
 		return []netip.Addr{stored}, nil
@@ -238,7 +239,7 @@ func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []
 	return ips, wrap("find a visitor of app "+row.Name, err)
 }
 
-// storedAs is StoredAs for an address, or for an id without the prefix.
+// storedAs implements StoredAs for an address, or for an id without the prefix id:.
 func (a *Admin) storedAs(ctx context.Context, q queries, row *db.App, visitor string) (ips []netip.Addr, err error) {
 	of, err := app.New(*row, a.secret)
 	if err != nil {
@@ -255,7 +256,7 @@ func (a *Admin) storedAs(ctx context.Context, q queries, row *db.App, visitor st
 	if err != nil {
 		return nil, err
 	}
-	days := []DayKey{{}} // a single empty key, unless the app uses a key for each day
+	days := []DayKey{{}} // one empty key, unless the app hashes visitors with a different key on each day
 	if of.Mode == app.ByDay {
 		if days, err = q.DayKeysList(ctx); err != nil {
 			return nil, err

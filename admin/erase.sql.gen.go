@@ -26,7 +26,7 @@ const AppCountersTake = `-- name: AppCountersTake :exec
 SELECT take_counters($1)
 `
 
-// Locks the counters of all targets of an app.
+// Locks the counters of all pages and sites of an app.
 func (q *Queries) AppCountersTake(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppCountersTake, appID)
 	return err
@@ -36,8 +36,8 @@ const AppDaysHold = `-- name: AppDaysHold :exec
 SELECT hold_app_days($1::integer)
 `
 
-// Blocks visits of past days to an app until the transaction ends. Only these visits can count on a
-// day before the last counted day of their site.
+// Makes visits of past days (late visits) to an app wait until the transaction ends. In the meantime, no visit can
+// count on a day before the last counted day of its site.
 func (q *Queries) AppDaysHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppDaysHold, appID)
 	return err
@@ -97,7 +97,7 @@ type AppSitesRow struct {
 	Targets int64
 }
 
-// The sites of an app, each with the number of its targets including itself.
+// The sites of an app, each with the number of its pages plus one for the site itself.
 func (q *Queries) AppSites(ctx context.Context, appID int32) ([]AppSitesRow, error) {
 	rows, err := q.db.Query(ctx, AppSites, appID)
 	if err != nil {
@@ -124,7 +124,7 @@ FROM day_keys
 ORDER BY day_id
 `
 
-// The keys of all days that still have one.
+// The keys for hashing visitors, of all days whose key is not deleted yet.
 func (q *Queries) DayKeysList(ctx context.Context) ([]DayKey, error) {
 	rows, err := q.db.Query(ctx, DayKeysList)
 	if err != nil {
@@ -155,10 +155,10 @@ FOR UPDATE
 
 // Erasing visitors, pages and apps. Commands that erase take turns (EraseTurn), so that two of them
 // cannot deadlock.
-// Waits for other erasures, and blocks later ones until this transaction ends. Every erasure also
-// updates this row later. Without this statement, an erasure would wait for the row while it already
-// holds locks on sites. This is a separate statement after EraseBegin, so that EraseBegin's settings
-// apply while it waits.
+// Locks the row of erasures in epochs: waits for other erasures, and blocks later ones until this transaction ends.
+// Every erasure updates this row at some point. Without this statement, it would wait for the row while it already
+// holds locks on sites. This is a separate statement after EraseBegin, so that the settings of EraseBegin apply while
+// it waits.
 func (q *Queries) EraseTurn(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, EraseTurn)
 	return err
@@ -196,7 +196,7 @@ const PeopleErase = `-- name: PeopleErase :exec
 SELECT erase_people($1, $2::inet[])
 `
 
-// Deletes the rows of these ids in people, and the rows that lead to these ids.
+// Deletes the rows of these ids in people, and the rows that link other ids to these ids.
 func (q *Queries) PeopleErase(ctx context.Context, appID int32, ids []netip.Addr) error {
 	_, err := q.db.Exec(ctx, PeopleErase, appID, ids)
 	return err
@@ -210,10 +210,10 @@ WHERE p.app_id = $1
   AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id)
 `
 
-// Returns the given ids that have rows in people, and the ids that a row links with a given id, in
-// either direction. A row of the previous period is ignored if its id has a row in the present
-// period. The caller repeats the query with the returned ids until no id is new. Then it has all ids
-// of the persons. Reads all people of the app.
+// Finds ids that belong to the same persons. The table people has links from ids to other ids. Returns the given ids
+// that have rows in people, and the ids that a row links with a given id, in either direction. A row of the previous
+// period is ignored if its id has a row in the present period. The caller repeats the query with the returned ids
+// until no id is new. Then it has all ids of the persons. Reads all people of the app.
 func (q *Queries) PersonIDs(ctx context.Context, appID int32, ids []netip.Addr) ([]netip.Addr, error) {
 	rows, err := q.db.Query(ctx, PersonIDs, appID, ids)
 	if err != nil {
@@ -247,8 +247,9 @@ type PersonTagsRow struct {
 	Tags   []string
 }
 
-// The ids to which an id of an app leads, step by step. The last id is the person. Returns all
-// stored tags of each id, including tags that the app does not count.
+// Follows the links from an id of a visitor to the person, with a row for each step. The id in the last row
+// represents the person. Also returns all stored tags of the id where a step starts, including tags that the app does
+// not count.
 func (q *Queries) PersonTags(ctx context.Context, appID int32, iD netip.Addr) ([]PersonTagsRow, error) {
 	rows, err := q.db.Query(ctx, PersonTags, appID, iD)
 	if err != nil {
@@ -358,8 +359,8 @@ type VisitorEraseParams struct {
 	Ips   []netip.Addr
 }
 
-// Removes a visitor's addresses from some sites and their pages. Returns the number of deleted rows
-// of visitors, which is one for each target and address.
+// Removes a visitor's addresses from some sites and their pages. Returns the number of deleted rows of visitors:
+// there is one for each address at each page or site.
 func (q *Queries) VisitorErase(ctx context.Context, arg VisitorEraseParams) (int64, error) {
 	row := q.db.QueryRow(ctx, VisitorErase, arg.AppID, arg.Sites, arg.Ips)
 	var targets int64
@@ -389,9 +390,9 @@ type VisitorTargetsRow struct {
 	LastDay  int32
 }
 
-// The targets of an app where a visitor was counted under any of these addresses. Each row has the
-// visitor's rank, first day and last day at the target. Looks up one target at a time by the key,
-// because a join would read the visitors of all apps.
+// The pages and sites of an app where a visitor was counted under any of these addresses. Each row has the visitor's
+// rank, first day and last day there. Looks up one page or site at a time by the key, because a join would read the
+// visitors of all apps.
 func (q *Queries) VisitorTargets(ctx context.Context, ips []netip.Addr, appID int32) ([]VisitorTargetsRow, error) {
 	rows, err := q.db.Query(ctx, VisitorTargets, ips, appID)
 	if err != nil {

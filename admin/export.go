@@ -27,9 +27,9 @@ type Manifest struct {
 	Format     int       `json:"format"`
 	App        string    `json:"app"`
 	ExportedAt time.Time `json:"exported_at"`
-	Visitors   bool      `json:"visitors"` // includes visitors
+	Visitors   bool      `json:"visitors"` // whether the export contains the visitors
 	Kept       []int32   `json:"kept"`     // days that have visit rows
-	Closed     []int32   `json:"closed"`   // completed days with final sums
+	Closed     []int32   `json:"closed"`   // closed days: days that have ended, with their final sums
 	Files      []Taken   `json:"files"`
 }
 
@@ -41,13 +41,13 @@ type Taken struct {
 }
 
 const (
-	exportFormat = 1 // incremented if older versions must not ignore a new file or column
+	exportFormat = 1 // must be incremented when older versions of Footfall must not ignore a new file or column
 	manifestFile = "manifest.json"
 	exportMemory = "64MB"
 )
 
-// ExportApp writes all data of an app to a zip of CSV files, as of one moment. Counting continues. An export with visitors
-// contains keyed hashes of their addresses. Only such an export can be loaded again.
+// ExportApp writes all data of an app to a zip of CSV files, as of one moment. Counting continues in the meantime. An export
+// with visitors contains keyed hashes of their addresses. Only an export with visitors can be loaded again.
 func (a *Admin) ExportApp(ctx context.Context, name string, visitors bool, w io.Writer) (m *Manifest, err error) {
 	err = a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error {
 		snapshots, err := a.db.OpenSnapshots(ctx, exportMemory)
@@ -141,7 +141,7 @@ type export struct {
 	Manifest
 	q    queries
 	zip  *zip.Writer
-	hash rewrite // hashes addresses; nil: not needed
+	hash rewrite // replaces visitors' addresses by hashes; nil: the export contains no addresses
 }
 
 func (e *export) create(name string) (io.Writer, error) {
@@ -170,8 +170,8 @@ func (e *export) write(ctx context.Context, part TakeoutPartsRow) error {
 // Tx returns the transaction of the queries.
 func (q queries) Tx() db.Tx { return q.shared.Tx() }
 
-// passTagNews passes the tags in tag_news, which are not yet added to tag_days, to the view takeout_tag_days. They are the
-// tags of all apps: the export selects the rows of its app.
+// passTagNews passes recently counted tags to the view takeout_tag_days. They are still in the table tag_news, and are not yet
+// added to tag_days. passTagNews passes the tags of all apps, because the export selects the rows of its app from the view.
 func passTagNews(ctx context.Context, q queries) error {
 	brought, err := q.TagNewsAll(ctx)
 	if err != nil {
@@ -198,8 +198,8 @@ func passTagNews(ctx context.Context, q queries) error {
 	return q.TakeoutNews(ctx, string(text))
 }
 
-// newAddressHasher returns a function that hashes the visitors' addresses during an export, in the same way as for an app with
-// hashed visitors.
+// newAddressHasher returns a function that hashes the visitors' addresses during an export, in the same way as for an app that
+// stores hashes.
 func (a *Admin) newAddressHasher(ctx context.Context, q queries, row db.App) (rewrite, error) {
 	if len(a.secret) == 0 {
 		return nil, visit.Errorf(visit.Invalid, "secret-file", "an export has keyed hashes of visitors instead of their addresses: "+
@@ -215,7 +215,7 @@ func (a *Admin) newAddressHasher(ctx context.Context, q queries, row db.App) (re
 		if err != nil {
 			return nil, err
 		}
-		if ip != app.BadgeVisitor { // BadgeVisitor is the one visitor of all badges, and not an address
+		if ip != app.BadgeVisitor { // BadgeVisitor is not an address: it is the one visitor for all visits that badges count
 			ip, _ = hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
 		}
 		return ip.AppendTo(to), nil

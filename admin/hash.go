@@ -14,27 +14,28 @@ import (
 	"footfall/visit/tag"
 )
 
-// errHashes stops a change of settings that requires hashing the visitors' addresses.
+// errHashes stops a change of settings that requires hashing the visitors' addresses first. SetApp then calls hashVisitors.
 var errHashes = errors.New("the visitors' addresses must be hashed")
 
-// errHashed stops hashing for an app that no longer has addresses.
+// errHashed stops hashVisitors if another command has already hashed the app's addresses.
 var errHashed = errors.New("another command has hashed the visitors' addresses")
 
 // hashedAtOnce is the number of addresses in one query.
 const hashedAtOnce = 50_000
 
-// hashVisitors changes the settings of an app that identifies visitors by address, so that the app identifies them by hash. It
-// replaces all addresses in the app's rows and in the inbox by hashes. It first stops counting for the app, so that its locks
-// delay no other app. Until it returns, the app's visits get status 503. After an error, everything is unchanged. If the
-// command is killed, instances count for the app again after the time limit in AppHold.
+// hashVisitors changes an app so that it identifies visitors by hash instead of by address. It replaces all addresses in the
+// app's rows and in the inbox by hashes. It first stops counting for the app, so that its locks delay no other app. Until it
+// returns, the app's visits get status 503. After an error, everything is unchanged. If the command is killed, instances count
+// for the app again after the time limit in AppHold.
 func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) error {
 	var before, held *time.Time
 	err := a.change(ctx, "pause counting for app ", name, func(q queries, row *db.App) (err error) {
-		before = row.HeldUntil // set by another command
+		before = row.HeldUntil // until when another command has stopped counting for the app
 		held, err = q.AppHold(ctx, row.ID)
 		return err
 	})
-	if err == nil || errors.Is(err, db.ErrInstancesBehind) { // the locks in hashInTx wait for an instance that is behind
+	// An instance that is behind may still count for the app, but hashInTx takes locks that wait for it.
+	if err == nil || errors.Is(err, db.ErrInstancesBehind) {
 		err = a.inErasure(ctx, name, func(q queries, row *db.App) error { return a.hashInTx(ctx, q, row.ID, name, s) })
 	}
 	if err == nil {
@@ -43,7 +44,8 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 	letGo := func(q queries, row *db.App) error {
 		return q.AppLetGo(context.WithoutCancel(ctx), AppLetGoParams{ID: row.ID, Held: held, Before: before})
 	}
-	// The first error is returned, so an error of this change is ignored. If the change fails, the hold expires.
+	// Ignore an error of this change, because the caller gets the first error. Even if this change fails, counting resumes
+	// when the time limit of AppHold has passed.
 	_ = a.change(context.WithoutCancel(ctx), "resume counting for app ", name, letGo)
 	if errors.Is(err, errHashed) { // another command hashed the addresses while this command waited
 		return a.SetApp(ctx, name, s)
@@ -51,17 +53,18 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 	return wrap("hash the addresses of app "+name, err)
 }
 
-// hashInTx hashes the addresses in a transaction. The lock on the app's row prevents new pages, and the locks on all page
-// counters prevent counting.
+// hashInTx hashes the addresses in a transaction. Its lock on the app's row keeps other transactions from creating pages. Its
+// locks on the counters of all pages keep them from counting.
 func (a *Admin) hashInTx(ctx context.Context, q queries, id int32, name string, s app.Settings) error {
 	was, err := q.AppLock(ctx, name)
 	if err != nil {
 		return err
 	}
-	if was.Visitor != app.ByAddress { // another command has already replaced the addresses by hashes
+	if was.Visitor != app.ByAddress { // another command has already hashed the addresses
 		return errHashed
 	}
-	if held, err := q.AppIsHeld(ctx, id); err != nil || !held { // without the hold, visits of other apps would wait for the locks
+	// If instances count for the app again, visits of other apps would wait for the locks below.
+	if held, err := q.AppIsHeld(ctx, id); err != nil || !held {
 		return cmp.Or[error](err, visit.Errorf(visit.Unavailable, "", "app %s was busy with other deletions for too long: try again", name))
 	}
 	set := was
@@ -77,7 +80,7 @@ func (a *Admin) hashInTx(ctx context.Context, q queries, id int32, name string, 
 	}
 	hash := func(ips []netip.Addr) []netip.Addr {
 		for i, ip := range ips {
-			if ip != app.BadgeVisitor { // BadgeVisitor is the one visitor of all badges, and not an address
+			if ip != app.BadgeVisitor { // BadgeVisitor is not an address: it is the one visitor for all visits that badges count
 				ips[i], _ = hashed.VisitorByAddress(a.secret, ip, tag.Agent{}, nil)
 			}
 		}
@@ -109,7 +112,8 @@ func hashWaiting(ctx context.Context, q queries, id int32, visitor string, hash 
 	return err
 }
 
-// hashCounted hashes the addresses in counted rows. It returns the first day whose sketches contain hashes.
+// hashCounted hashes the addresses in counted rows. It returns the first day whose sketches (which estimate the number of
+// distinct visitors) were made from hashes.
 func hashCounted(ctx context.Context, q queries, id int32, hash func([]netip.Addr) []netip.Addr) (from int32, err error) {
 	all, err := q.AddressesList(ctx, id)
 	for after := int64(0); after < all && err == nil; after += hashedAtOnce {

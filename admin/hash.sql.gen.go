@@ -56,8 +56,8 @@ SET held_until  = NULL,
 WHERE id = $2
 `
 
-// Ends the hold of an app whose hashes are stored. hashed_from is the first day whose sketches were made from
-// hashes. The sketches of earlier days were made from addresses.
+// Ends the pause of counting for an app whose hashes are stored. hashed_from is the first day whose sketches (for
+// estimating unique visitors) were made from hashes. The sketches of earlier days were made from addresses.
 func (q *Queries) AppHashed(ctx context.Context, hashedFrom int32, iD int32) error {
 	_, err := q.db.Exec(ctx, AppHashed, hashedFrom, iD)
 	return err
@@ -110,8 +110,9 @@ type AppLetGoParams struct {
 	Held   *time.Time
 }
 
-// Ends this command's hold of an app. @before is the end of an earlier hold by another command, which applies again
-// (null: instances count again immediately). Changes nothing if another command has held the app in the meantime.
+// Ends the pause of counting for an app (held_until) that this command has set. @before is the end of an earlier
+// pause by another command, which applies again (null: instances count again immediately). Changes nothing if another
+// command has set a pause in the meantime.
 func (q *Queries) AppLetGo(ctx context.Context, arg AppLetGoParams) error {
 	_, err := q.db.Exec(ctx, AppLetGo, arg.Before, arg.ID, arg.Held)
 	return err
@@ -121,7 +122,8 @@ const HashesNote = `-- name: HashesNote :exec
 SELECT note_hashes($1::inet[], $2::inet[])
 `
 
-// Stores the hashes of addresses for VisitorsHash. The arrays are the columns of one table.
+// Stores the hashes of addresses for VisitorsHash. The arrays are the two columns of a table: each address and its
+// hash.
 func (q *Queries) HashesNote(ctx context.Context, ips []netip.Addr, hashes []netip.Addr) error {
 	_, err := q.db.Exec(ctx, HashesNote, ips, hashes)
 	return err

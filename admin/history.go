@@ -17,21 +17,21 @@ import (
 // History is an import of daily numbers from another analytics service.
 type History struct {
 	App, Source string
-	Site        string   // site of pages without a host; "": the only site that the app lists
+	Site        string   // site of pages that are listed without a host; "": the only site that the app lists
 	Files       []string // file names
-	AreParts    bool     // lines with the same page and day are added up, also their visits and visitors
-	Offsets     bool     // adds the imported days to the offsets of their pages and sites
+	AreParts    bool     // lines with the same page and day are parts of one number, so their visits and visitors are added up, too
+	Offsets     bool     // the imported days are also added to the offsets of their pages and sites
 	Try         bool
 }
 
-// Unknown is a number that the source does not contain.
+// Unknown represents a number that the source does not contain.
 const Unknown = -1
 
 // Told is a line of an import: the numbers for a page or a site on a day, or one page view.
 type Told struct {
-	Host, Page                       string // Host "": the import's site; Page: a path or a URI, or "" for the whole site
+	Host, Page                       string // Host "": the site of the import; Page: a path or a URI, or "" for the whole site
 	Day                              int32
-	PageViews, Visits, Visitors, New int64 // or Unknown
+	PageViews, Visits, Visitors, New int64 // each may be Unknown
 	ByVisit, ByVisitor               int64 // hashes that identify the visit and the visitor of a page view; 0: unknown
 }
 
@@ -39,8 +39,8 @@ type Told struct {
 type HistoryDone struct {
 	HistoryPutRow
 	First   []HistoryFirstRow
-	Offsets *OffsetsDone    // numbers of changed offsets; nil: no offset contains history
-	Totals  []OffsetsPutRow // the first changed offsets
+	Offsets *OffsetsDone    // how many offsets were changed; nil: no offset contains history
+	Totals  []OffsetsPutRow // the first changed offsets, with their numbers
 }
 
 // HistoryTo receives the lines of an import.
@@ -49,21 +49,21 @@ type HistoryTo struct {
 	app      *db.App
 	zone     *time.Location
 	site     string
-	onlySite bool // reject lines of other sites than site
+	onlySite bool // reject lines about any other site than site
 	today    int32
 	lines    HistoryReadParams
 	targets  map[[2]string]visit.Target
 }
 
-// historyAtOnce is the number of lines in one query, mostTargets the number of cached pages.
+// historyAtOnce is the number of lines in one query. mostTargets is the maximum number of cached pages.
 const (
 	historyAtOnce = 5000
 	mostTargets   = 10000
 )
 
-// ImportHistory imports all lines that read adds. If read or another step fails, it imports nothing. It replaces the days that
-// a site already has from the same source. It fails if a site has any of the days from another source. If h.Try is true, it
-// changes nothing.
+// ImportHistory imports all lines that the function read adds. If read or another step fails, it imports nothing. It replaces
+// the days that a site already has from the same source. It fails if a site has any of the days from another source. If h.Try
+// is true, it changes nothing.
 func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *HistoryTo) error) (done HistoryDone, err error) {
 	var totals bool
 	err = a.inLongTx(ctx, h.App, func(q queries, row *db.App) error {
@@ -161,8 +161,8 @@ func notCounted(row *db.App, site string) error {
 }
 
 // lockForHistory locks an app whose history is about to change, and returns the app's row. wanted means that the new history
-// is also added to offsets. totals is true if offsets of the app contain history, or will contain history. Then the lock is
-// AppLock, as for every change of offsets. Otherwise AppShare is enough.
+// is also added to offsets. totals is true if offsets of the app contain history now, or will contain it. Then the lock is
+// AppLock, as for every change of offsets. Otherwise the weaker lock AppShare is enough.
 func (q queries) lockForHistory(ctx context.Context, row *db.App, wanted bool) (now *db.App, totals bool, err error) {
 	before, err := q.HistoryInTotals(ctx, row.ID)
 	lock := queries.AppShare
@@ -185,7 +185,7 @@ func (q queries) lockForHistory(ctx context.Context, row *db.App, wanted bool) (
 // Day returns the day of a moment in the app's time zone.
 func (to *HistoryTo) Day(at time.Time) int32 { return visit.DayOf(at, to.zone) }
 
-// Add adds a line. A *visit.Error means that the line is wrong. Any other error ends the import.
+// Add adds a line to the import. It returns a *visit.Error if the line is invalid. After any other error, the import must end.
 func (to *HistoryTo) Add(ctx context.Context, t *Told) error {
 	const firstDay = 19910101 // before the first web page
 	switch {
@@ -246,7 +246,7 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 	default:
 		target, err = visit.Normalize("http://"+cmp.Or(host, to.site)+page, to.app.KeepQuery)
 	}
-	// An error about a page must not name a field, because the caller has no field for a page.
+	// An error about a page must not name a field, because the caller's input has no field for a page.
 	if err != nil && page != "" {
 		err = visit.InField("", err)
 	}

@@ -57,8 +57,8 @@ const HistoryInTotals = `-- name: HistoryInTotals :one
 SELECT EXISTS (SELECT FROM offsets AS o WHERE o.app_id = $1 AND o.history_hot > 0) AS is
 `
 
-// Whether offsets of an app contain history. Reads only offsets, because the tables of history may be
-// read only after the app is locked.
+// Whether offsets of an app contain history (imported numbers). Reads only offsets, because the tables of history may
+// be read only after the app is locked.
 func (q *Queries) HistoryInTotals(ctx context.Context, appID int32) (bool, error) {
 	row := q.db.QueryRow(ctx, HistoryInTotals, appID)
 	var is bool
@@ -286,7 +286,7 @@ FROM apps
 WHERE id = $1
 `
 
-// The current day of an app.
+// The current day in the time zone of an app.
 func (q *Queries) HistoryToday(ctx context.Context, appID int32) (int32, error) {
 	row := q.db.QueryRow(ctx, HistoryToday, appID)
 	var today int32

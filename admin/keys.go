@@ -13,8 +13,9 @@ import (
 	"footfall/visit"
 )
 
-// AddKey adds a key with the scopes in with for the app called of. If of is "", the key can change all apps. AddKey returns
-// the key, even if the error is ErrInstancesBehind. The key cannot be read again, because only its hash is stored.
+// AddKey adds an API key for the app called of. The scopes in with are the rights of the key. If of is "", the key can change
+// all apps. AddKey returns the key, even if the error is ErrInstancesBehind. The key cannot be read again, because only its
+// hash is stored.
 func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key string, err error) {
 	if len(with) == 0 {
 		return "", visit.Errorf(visit.Invalid, "scope", "it is missing: name the key's permissions: %s", scopeNames())
@@ -106,12 +107,13 @@ func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
 }
 
 const (
-	shareDays     = 90   // default lifetime of a link
+	shareDays     = 90   // default lifetime of a link, in days
 	mostShareDays = 1826 // five years; the table shares checks this limit, too
 )
 
-// AddShare adds a link that shows an app or, if site is not "", one site of it. The link is valid until a day, or for shareDays
-// if until is "". AddShare returns the link's secret part and its last day, even if the error is ErrInstancesBehind.
+// AddShare adds a link that shows an app or, if site is not "", one site of it. until is the last day on which the link is
+// valid. If until is "", the link is valid for shareDays. AddShare returns the link's secret part and its last day, even if
+// the error is ErrInstancesBehind.
 func (a *Admin) AddShare(ctx context.Context, of, site, until string) (token string, lastDay int32, err error) {
 	name, token := app.NewLink()
 	hash := app.HashOf(token)

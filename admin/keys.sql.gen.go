@@ -51,8 +51,8 @@ WHERE k.hash = $1
   AND k.revoked_at IS NULL
 `
 
-// The name of a key for all apps. No row if it does not exist or is revoked. Updates the time of last
-// use once a minute.
+// The name of a key for all apps. No row if the key does not exist or is revoked. Updates the time of last use at
+// most once a minute.
 func (q *Queries) AdminKeyUse(ctx context.Context, hash []byte) (string, error) {
 	row := q.db.QueryRow(ctx, AdminKeyUse, hash)
 	var name string
@@ -74,7 +74,7 @@ type AdminKeysListRow struct {
 	RevokedAt *time.Time
 }
 
-// The keys for all apps, including revoked ones, oldest first.
+// The keys for all apps, including revoked keys, oldest first.
 func (q *Queries) AdminKeysList(ctx context.Context) ([]AdminKeysListRow, error) {
 	rows, err := q.db.Query(ctx, AdminKeysList)
 	if err != nil {
@@ -158,7 +158,7 @@ type KeysListRow struct {
 }
 
 // Keys, and links that show an app or one of its sites, for operators.
-// The keys of an app, revoked ones included, oldest first.
+// The keys of an app, including revoked keys, oldest first.
 func (q *Queries) KeysList(ctx context.Context, appID int32) ([]KeysListRow, error) {
 	rows, err := q.db.Query(ctx, KeysList, appID)
 	if err != nil {
@@ -242,7 +242,7 @@ type SharesListRow struct {
 	RevokedAt *time.Time
 }
 
-// The links of an app, including revoked and expired ones, oldest first.
+// The links that show an app or one of its sites, including revoked and expired links, oldest first.
 func (q *Queries) SharesList(ctx context.Context, appID int32) ([]SharesListRow, error) {
 	rows, err := q.db.Query(ctx, SharesList, appID)
 	if err != nil {

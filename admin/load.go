@@ -26,11 +26,12 @@ import (
 const (
 	longestManifest     = 16 << 20
 	mostPacked          = 200     // maximum ratio of unpacked size to zip size
-	alwaysAcceptedBytes = 1 << 30 // unpacked bytes that are accepted at any ratio
+	alwaysAcceptedBytes = 1 << 30 // an export that unpacks to at most this many bytes is accepted at any ratio
 )
 
 // LoadApp adds an app from an export with visitors. as is the name of the new app, or "" for the name in the export. The app
-// has the same numbers as in the export. unable is the reason why this instance cannot count for the app, or nil.
+// has the same numbers as in the export. unable is the reason why this instance cannot count visits for the app, or nil if it
+// can.
 func (a *Admin) LoadApp(ctx context.Context, from io.ReaderAt, size int64, as string) (m *Manifest, unable, err error) {
 	m, files, err := openExport(from, size)
 	if err != nil {
@@ -110,7 +111,8 @@ func openExport(from io.ReaderAt, size int64) (m *Manifest, files map[string]*zi
 	return m, files, nil
 }
 
-// prepareDays creates the partitions for the days in m.Kept. It closes the days in m.Closed that have ended here.
+// prepareDays creates the partitions for the days in m.Kept. It closes the days in m.Closed that have ended by this database's
+// clock.
 func (a *Admin) prepareDays(ctx context.Context, m *Manifest) error {
 	for _, days := range [][]int32{m.Closed, m.Kept} {
 		for _, day := range days {
@@ -171,14 +173,14 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 	return q.note(ctx, m.App, "app", "", "loaded from an export")
 }
 
-// loader copies the rows of an app from an export or from another database. The app's targets and tags get new IDs.
+// loader copies the rows of an app from an export or from another database. The app's pages, sites and tags get new IDs.
 type loader struct {
 	q             queries
 	untrusted     bool // the rows are from a file that anyone can change, so pages and sites are checked
 	numbered      bool
 	targets, tags idMap
-	app           int32 // new id of a moved app; exports have no column app_id
-	logs          idMap // log files of a moved app
+	app           int32 // new id of a moved app; not used for an export, which has no column app_id
+	logs          idMap // new ids of the log files of a moved app
 }
 
 // file copies the rows of a file in the zip. It returns an error if the file does not match the manifest.
@@ -202,8 +204,8 @@ func (l *loader) file(ctx context.Context, part TakeoutPartsRow, was Taken, pack
 	return nil
 }
 
-// part copies the rows of a takeout_… view or, during a move, of a table. An export from an older Footfall may have fewer
-// columns.
+// part copies the rows of one file of an export or, during a move, of one table. An export from an older Footfall may have
+// fewer columns.
 func (l *loader) part(ctx context.Context, part TakeoutPartsRow, from io.Reader) (rows int64, err error) {
 	if !l.numbered && !slices.Contains(leadingFiles, part.Name) {
 		if err := l.number(ctx); err != nil {
@@ -236,7 +238,8 @@ func (l *loader) part(ctx context.Context, part TakeoutPartsRow, from io.Reader)
 	if bad := <-read; bad != nil && !errors.Is(bad, io.ErrClosedPipe) {
 		err = visit.Errorf(visit.Invalid, "", "%s.csv: %v", part.Name, bad)
 	}
-	// Allocate the lists at once. Growing the lists of many targets would need several times the memory.
+	// Allocate the lists at once. There may be many pages and sites, and growing the lists would need several times the
+	// memory.
 	if part.Name == "targets" && err == nil {
 		l.targets = idMap{old: make([]int64, 0, rows), is: make([]int64, 0, rows), sites: make([]int64, 0, rows)}
 	}
@@ -246,7 +249,7 @@ func (l *loader) part(ctx context.Context, part TakeoutPartsRow, from io.Reader)
 // leadingFiles lists the files that are copied first, because the other files refer to the IDs in these files.
 var leadingFiles = []string{"app", "targets", "tags"}
 
-// portionOfNumbers is the number of rows in one query: there may be many targets.
+// portionOfNumbers is the maximum number of rows in one query. There may be too many pages and sites to read them at once.
 const portionOfNumbers = 20_000
 
 func (l *loader) number(ctx context.Context) error {
@@ -319,11 +322,11 @@ func checkTarget(to, field []byte) ([]byte, error) {
 	return append(append(append(to, '"'), field...), '"'), nil // quoted, because a URI may contain commas
 }
 
-// idMap maps the IDs in old, which are sorted, to the new IDs at the same places in is. For targets, sites has the new IDs
-// of their sites (0: the target is a site).
+// idMap maps the IDs in old, which are sorted, to the new IDs at the same places in is. For pages and sites, the list sites
+// has the new ID of each page's site, or 0 for a site.
 type idMap struct {
 	old, is, sites []int64
-	last           int // index of the last lookup
+	last           int // index in old of the ID that was looked up last
 }
 
 func (n *idMap) rewrite(to, field []byte) ([]byte, error) {
@@ -341,7 +344,7 @@ func (n *idMap) rewrite(to, field []byte) ([]byte, error) {
 	return strconv.AppendInt(to, n.is[n.last], 10), nil
 }
 
-// rewriteSet rewrites a set of IDs like {1,2}. An empty field stays empty.
+// rewriteSet replaces the IDs in a set like {1,2} by the new IDs. An empty field stays empty.
 func (n *idMap) rewriteSet(to, field []byte) (_ []byte, err error) {
 	list, is := bytes.CutPrefix(field, []byte("{"))
 	if !is {

@@ -21,8 +21,8 @@ type LinesForgetParams struct {
 	ToHour   int32
 }
 
-// Forgets which lines of some hours were counted, for one server, or for all servers if server is null. Returns
-// the number of forgotten lines.
+// Forgets which lines of access logs were counted in some hours, for one web server, or for all if server is null.
+// Returns the number of forgotten lines.
 func (q *Queries) LinesForget(ctx context.Context, arg LinesForgetParams) (int64, error) {
 	row := q.db.QueryRow(ctx, LinesForget,
 		arg.AppID,

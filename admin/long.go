@@ -20,7 +20,7 @@ const (
 // (db.DB.InLongTx). A task that waits for a slot holds no connection.
 type Slots struct {
 	until context.Context //nolint:containedctx // cancels all long work
-	rooms sync.Map        // a channel for each room
+	rooms sync.Map        // a channel for each room, with a place for each task that may run at the same time
 }
 
 // room identifies a limit: for one app (db and app), for the erasing tasks of a database (only db), or for the process (the
@@ -45,8 +45,8 @@ func (a *Admin) RunLong(ctx context.Context, app string, f func(ctx context.Cont
 	return a.runIn(ctx, f, room{a.db, app}, room{})
 }
 
-// RunErasing is RunLong for work that takes the database's turn for erasures (EraseTurn). Work that waits for this turn holds
-// a connection. So only one task per process and database may wait for the turn.
+// RunErasing is like RunLong, but for work that calls EraseTurn, which lets only one erasure at a time run in a database. Work
+// that waits there occupies a connection. So in each process, only one task per database may wait.
 func (a *Admin) RunErasing(ctx context.Context, app string, f func(ctx context.Context, a *Admin) error) error {
 	return a.runIn(ctx, f, room{a.db, app}, room{db: a.db}, room{})
 }
@@ -83,7 +83,8 @@ func (a *Admin) runIn(ctx context.Context, f func(ctx context.Context, a *Admin)
 	return a.slots.explain(f(ctx, &in))
 }
 
-// explain replaces the error of work that the shutdown has cancelled. ErrInstancesBehind stays.
+// explain replaces the error of work that was cancelled because the service shuts down. ErrInstancesBehind stays, because it
+// means that the change is already stored.
 func (s *Slots) explain(err error) error {
 	if err != nil && s.until.Err() != nil && !IsBehind(err) {
 		return visit.Errorf(visit.Unavailable, "", "the service is shutting down").Because(err)

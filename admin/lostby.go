@@ -9,8 +9,8 @@ import (
 	"footfall/visit"
 )
 
-// LostBy describes the data that would be lost if an app had new settings. Usually no data would be lost. LostBy returns an
-// error if the settings are invalid (app.Settings.Apply).
+// LostBy describes the data that an app would lose if its settings were changed to s. The result is empty if no data would be
+// lost, which is the usual case. LostBy returns an error if the settings are invalid (app.Settings.Apply).
 func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost []visit.Text, err error) {
 	row, err := a.AppNamed(ctx, name)
 	if err != nil {
@@ -40,8 +40,9 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	return lost, nil
 }
 
-// deleteUnkept deletes data that an app's new settings no longer keep. It fails while the app is moving, because the data that is
-// left would move along. The operator must then set the settings again in the database to which the app has moved.
+// deleteUnkept deletes tags and titles that an app's new settings no longer keep. It fails while the app is moving to another
+// database, because data that is not deleted yet would be moved, too. After the move, the operator must change the settings
+// again.
 func (a *Admin) deleteUnkept(ctx context.Context, name string, s app.Settings, set *db.App) (err error) {
 	if s.Filters != nil && !set.Filters {
 		err = wrap("empty the tags of visits of app "+name, a.RunLong(ctx, name, func(ctx context.Context, a *Admin) error {
@@ -55,7 +56,7 @@ func (a *Admin) deleteUnkept(ctx context.Context, name string, s app.Settings, s
 	return err
 }
 
-// emptiedAtOnce is the number of rows in one transaction, small enough to hardly delay visits.
+// emptiedAtOnce is the number of rows that one transaction changes. With so few rows, the transaction hardly delays visits.
 const emptiedAtOnce = 5000
 
 // emptyTags deletes the tags in all visit rows of an app.

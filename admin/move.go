@@ -12,14 +12,15 @@ import (
 	"footfall/visit"
 )
 
-// Moving moves an app from the database of From to the database of To, which belongs to the cell Cell.
+// Moving moves an app from the database of From to the database of To. A cell is a database with all data of some apps: Cell
+// is the cell of To.
 type Moving struct {
 	Name, Cell string
 	From, To   *Admin
-	Lead       func(ctx context.Context) error // points the app's name to the cell, after the app has arrived
+	Lead       func(ctx context.Context) error // makes the app's name lead to the cell, after the app has arrived there
 	At         func(step string)               // optional; called before each step
 
-	Refused time.Duration // how long nothing was counted for the app; 0: this call did not stop counting
+	Refused time.Duration // result: how long no visits were counted for the app; 0: this call did not stop counting
 	began   time.Time
 }
 
@@ -62,10 +63,10 @@ func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) e
 	return nil
 }
 
-// MoveApp moves an app. In the meantime the app's visits wait in the inbox. They are counted in To. Each step is atomic. After
-// an error, MoveApp can be called again and continues after the last completed step. If two commands move the same app, one of
-// them fails, at the latest at a step that the other command has completed. If an error occurs before the app has arrived in
-// To, the app stays in From.
+// MoveApp moves an app. In the meantime, the app's visits wait in the inbox, and are counted in To after the move. Each step
+// is atomic. After an error, MoveApp can be called again, and continues after the last completed step. If two commands move
+// the same app, one of them fails, at the latest at a step that the other command has completed. If an error occurs before the
+// app has arrived in To, the app stays in From.
 func (m *Moving) MoveApp(ctx context.Context) error {
 	return wrap("move app "+m.Name, m.From.RunLong(ctx, m.Name, func(ctx context.Context, from *Admin) error {
 		return m.To.RunLong(ctx, m.Name, func(ctx context.Context, to *Admin) error {
@@ -172,7 +173,8 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	m.reportStep("hold")
 	m.began = time.Now()
 	err := m.From.waitForChange(ctx, "pause counting", m.From.inTx(ctx, func(q queries) error {
-		// After this transaction, no older batch commits (BasisRaise), and no new batch has pages of the app (AppCountsBy).
+		// After this transaction, a batch of visits that was built earlier cannot commit (BasisRaise), and new batches contain
+		// no pages of the app (AppCountsBy).
 		if err := errors.Join(q.BasisRaise(ctx), m.lock(ctx, q, row, false)); err != nil {
 			return err
 		}
@@ -206,7 +208,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 	return errors.Join(err, m.From.waitForChange(ctx, "undo the move", failed))
 }
 
-// check returns an error if the app cannot move now, or if its data cannot be in the cell.
+// check returns an error if the app cannot move now, or if the cell cannot store its data.
 func (m *Moving) check(ctx context.Context, row *db.App) error {
 	var numbers MoveNumbersRow
 	err := m.From.db.Read(ctx, func(q *db.Queries) (err error) { numbers, err = New(q.Tx()).MoveNumbers(ctx, row.ID); return err })
@@ -233,7 +235,8 @@ func (m *Moving) check(ctx context.Context, row *db.App) error {
 
 // copy copies all data of the app in one transaction, while nothing is counted for the app.
 func (m *Moving) copy(ctx context.Context, row *db.App) error {
-	// Wait for transactions that write or erase people of the app. Later transactions find that the app is moving.
+	// Wait for transactions that write or erase people (linked ids of visitors) of the app. Later transactions find that the
+	// app is moving.
 	err := m.From.inTx(ctx, func(q queries) error { return errors.Join(q.EraseBegin(ctx), q.PeopleLock(ctx, row.ID)) })
 	if err != nil {
 		return err
@@ -253,7 +256,7 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 		if err := m.lock(ctx, locked, row, true); err != nil {
 			return err
 		}
-		if _, err := m.findArrived(ctx, row); !errors.Is(err, db.ErrNoRows) { // if nil, another command has copied the app in the meantime
+		if _, err := m.findArrived(ctx, row); !errors.Is(err, db.ErrNoRows) { // nil: another command has copied the app in the meantime
 			return err
 		}
 		if err := errors.Join(locked.QueuesHold(ctx, row.ID), locked.AppCountersTake(ctx, row.ID)); err != nil {
@@ -361,8 +364,8 @@ func (m *Moving) forget(ctx context.Context, row *db.App) error {
 	}))
 }
 
-// end is the last step of a move: it clears moving_to in the app's row in From. As long as moving_to is set, a repeated
-// command finds From by this row.
+// end is the last step of a move: it clears moving_to in the app's row in From. If a move is interrupted before that, the next
+// command for this move recognizes the database From by moving_to.
 func (m *Moving) end(ctx context.Context, row *db.App) error {
 	m.reportStep("end")
 	return m.From.inTx(ctx, func(q queries) error { return q.MoveEnd(ctx, row.ID) })

@@ -36,8 +36,8 @@ ON CONFLICT (day_id) DO UPDATE
     SET key = excluded.key
 `
 
-// Sets the key for hashing visitors of a day. The caller has checked that no other app in this database uses
-// keys of days (MoveDailyBeside).
+// Sets the key for hashing visitors of a day. The caller has checked with MoveDailyBeside that no other app in this
+// database uses such keys.
 func (q *Queries) DayKeyPut(ctx context.Context, day int32, key []byte) error {
 	_, err := q.db.Exec(ctx, DayKeyPut, day, key)
 	return err
@@ -48,7 +48,7 @@ SELECT nextval('logs_id_seq')::bigint AS id
 FROM generate_series(1, $1::integer)
 `
 
-// New ids for a number of logs.
+// Allocates @logs new ids for logs.
 func (q *Queries) LogNumbers(ctx context.Context, logs int32) ([]int64, error) {
 	rows, err := q.db.Query(ctx, LogNumbers, logs)
 	if err != nil {
@@ -107,7 +107,7 @@ type MoveBlockedParams struct {
 	Webhooks []int32
 }
 
-// The reason why an app cannot move here; ” if it can.
+// The reason why an app cannot move to this database; ” if it can.
 func (q *Queries) MoveBlocked(ctx context.Context, arg MoveBlockedParams) (string, error) {
 	row := q.db.QueryRow(ctx, MoveBlocked,
 		arg.Name,
@@ -129,7 +129,8 @@ WHERE p.app_id = $1
   AND p.source = 'calls of key ' || k.name
 `
 
-// Replaces the name of a key in the positions of calls by the key's id in this database.
+// Replaces the name of a key by the key's id in this database. Rows of positions about calls that send visits contain
+// this name after they are copied (see MoveTables).
 func (q *Queries) MoveCalls(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, MoveCalls, appID)
 	return err
@@ -139,7 +140,7 @@ const MoveDailyBeside = `-- name: MoveDailyBeside :one
 SELECT EXISTS (SELECT FROM apps AS a WHERE a.id <> $1 AND a.cell IS NULL AND a.visitor = 'daily')::boolean AS beside
 `
 
-// Whether an app in this database other than the app @id uses keys of days.
+// Whether any app in this database, except the app @id, hashes visitors with a different key for each day.
 func (q *Queries) MoveDailyBeside(ctx context.Context, id int32) (bool, error) {
 	row := q.db.QueryRow(ctx, MoveDailyBeside, id)
 	var beside bool
@@ -154,8 +155,7 @@ SET moving_to = NULL,
 WHERE id = $1
 `
 
-// Completes the move of an app to a cell: in this database, only the app's name and the rights of accounts
-// remain.
+// Completes the move of an app to a cell. In this database, only the app's name and the rights of accounts remain.
 func (q *Queries) MoveEnd(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, MoveEnd, id)
 	return err
@@ -227,8 +227,8 @@ WITH stub AS (
 SELECT coalesce((SELECT s.id FROM stub AS s), 0)::integer AS id
 `
 
-// Renames the row that remains of an app that was in this database before, so that the app's name is free.
-// Accounts still have rights to this row. Returns the id of the row, or 0 if there is none.
+// If the app was in this database before, a row with its name still exists, to which accounts have rights. Renames
+// this row, so that the name is free. Returns the id of the row, or 0 if there is none.
 func (q *Queries) MoveStub(ctx context.Context, name string) (int32, error) {
 	row := q.db.QueryRow(ctx, MoveStub, name)
 	var id int32
@@ -295,10 +295,10 @@ type MoveTablesRow struct {
 }
 
 // The tables in @names, which an export leaves out, and for each a COPY statement that reads the rows of an app.
-// numbered is true if the rows get new ids when they are written. Webhooks keep their ids, because their calls
-// are signed with these ids. Logs get new ids from LogNumbers, because other rows refer to the ids of logs. In
-// the positions of calls, the name of the key replaces the key's id. MoveCalls then replaces the name by the new
-// id.
+// numbered is true if the rows get new ids when they are written. Webhooks keep their ids, because their calls are
+// signed with these ids. Logs get new ids from LogNumbers, because other rows refer to the ids of logs. The table
+// positions stores the id of a key for calls that send visits. The COPY statement replaces this id by the key's name,
+// and MoveCalls then replaces the name by the new id.
 func (q *Queries) MoveTables(ctx context.Context, appID int32, names []string) ([]MoveTablesRow, error) {
 	rows, err := q.db.Query(ctx, MoveTables, appID, names)
 	if err != nil {
@@ -332,7 +332,7 @@ WHERE id = $1
   AND moving_to = $2
 `
 
-// Cancels the move of an app, unless the app has left, or is moving to another cell.
+// Cancels the move of an app, unless the app has already left this database, or is moving to another cell.
 func (q *Queries) MoveTakeBack(ctx context.Context, iD int32, cell *string) error {
 	_, err := q.db.Exec(ctx, MoveTakeBack, iD, cell)
 	return err
@@ -342,8 +342,8 @@ const MoveWaits = `-- name: MoveWaits :exec
 SELECT set_config('idle_in_transaction_session_timeout', '0', true)
 `
 
-// Allows this transaction, started by EraseBegin, to be idle while the other database is read or written.
-// EraseBegin's network settings still detect a vanished client.
+// Allows this transaction to be idle for any time while the other database is read or written. The transaction
+// started with EraseBegin, whose network settings still detect a vanished client.
 func (q *Queries) MoveWaits(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, MoveWaits)
 	return err
@@ -376,7 +376,8 @@ type MovedHereRow struct {
 	Next int64
 }
 
-// The app that arrived from another database, and up to which row its inbox in that database has been copied.
+// The app that arrived from another database, with the number of the last row of its inbox there that has been
+// copied.
 func (q *Queries) MovedHere(ctx context.Context, name string, part string) (MovedHereRow, error) {
 	row := q.db.QueryRow(ctx, MovedHere, name, part)
 	var i MovedHereRow
@@ -413,8 +414,8 @@ type MovedUpToParams struct {
 	Was   int64
 }
 
-// Records up to which row the inbox in the other database has been copied. No row if another command has
-// recorded a later row in the meantime.
+// Records the number of the last copied row of the app's inbox in the other database. No row is changed if another
+// command has recorded a later row in the meantime.
 func (q *Queries) MovedUpTo(ctx context.Context, arg MovedUpToParams) (int64, error) {
 	result, err := q.db.Exec(ctx, MovedUpTo,
 		arg.Next,
@@ -444,7 +445,7 @@ FROM inbox
 WHERE app_id = $1
 `
 
-// The last row of the inbox that waits for an app; 0: there is none.
+// The number of the last row of the inbox that waits for an app; 0: there is none.
 func (q *Queries) WaitingLast(ctx context.Context, appID int32) (int64, error) {
 	row := q.db.QueryRow(ctx, WaitingLast, appID)
 	var number int64
@@ -456,7 +457,7 @@ const WebhooksGoOn = `-- name: WebhooksGoOn :exec
 SELECT setval('webhooks_id_seq', greatest((SELECT max(w.id) FROM webhooks AS w), nextval('webhooks_id_seq')))
 `
 
-// Makes new webhooks get ids greater than all existing ones.
+// Makes new webhooks get ids greater than all existing ids of webhooks.
 func (q *Queries) WebhooksGoOn(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, WebhooksGoOn)
 	return err

@@ -16,7 +16,7 @@ import (
 var unexportedTables = []string{"keys", "shares", "webhooks", "page_tallies", "visit_ids", "positions", "refused", "logs", "log_samples",
 	"log_lines", "log_hours", "counted_lines", "read_logs"}
 
-// put copies the app from the transaction of from to the transaction of q.
+// put copies the app's data. It reads in the transaction of from, and writes in the transaction of q.
 func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	if err := errors.Join(q.EraseBegin(ctx), q.MoveWaits(ctx), q.LoadBegin(ctx)); err != nil {
 		return err
@@ -29,7 +29,9 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	if err != nil {
 		return err
 	}
-	if err := q.EraseTurn(ctx); err != nil { // like AppLoad, before the epoch of apps is raised (MoveStub)
+	// Take this lock before MoveStub raises the epoch (version number) of apps, in the same order as all transactions that
+	// erase.
+	if err := q.EraseTurn(ctx); err != nil {
 		return err
 	}
 	stub, err := q.MoveStub(ctx, m.Name)
@@ -48,8 +50,8 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 		return err
 	}
 	if row.Visitor == app.ByDay {
-		// Check this again, because an app may have been added in To since m.check ran. From now on, new apps with --visitor daily
-		// wait for this transaction.
+		// Check again that no other app in To uses daily keys, because an app may have been added there since m.check ran.
+		// From now on, new apps with --visitor daily wait for this transaction.
 		beside, err := q.MoveDailyBeside(ctx, come.ID)
 		if err != nil {
 			return err
@@ -105,7 +107,7 @@ func (l *loader) private(ctx context.Context, from queries, id int32) error {
 	return err
 }
 
-// carry copies the app's rows of a table.
+// carry copies the app's rows of a table. If t.Numbered is true, the rows get new ids.
 func (l *loader) carry(ctx context.Context, from db.Tx, t MoveTablesRow) error {
 	part := TakeoutPartsRow{Name: t.Name, Columns: t.Columns, Reading: t.Reading}
 	if !t.Numbered {
@@ -120,7 +122,7 @@ func (l *loader) carry(ctx context.Context, from db.Tx, t MoveTablesRow) error {
 	return l.q.CarryEnd(ctx, t.Name, t.Columns)
 }
 
-// copyRows copies rows from one database to the other.
+// copyRows copies the rows of a table from one database to the other.
 func (l *loader) copyRows(ctx context.Context, from db.Tx, part TakeoutPartsRow) error {
 	r, w := io.Pipe()
 	read := make(chan error, 1)

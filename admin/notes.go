@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	mostNotes     = 1_000    // of an app
-	longestNote   = 200      // characters; the table notes checks this limit, too
-	firstDayNoted = 19910101 // before any web page
+	mostNotes     = 1_000    // maximum number of notes of an app
+	longestNote   = 200      // maximum number of characters; the table notes checks this limit, too
+	firstDayNoted = 19910101 // earlier than the first web page
 	lastDayNoted  = 29991231
 )
 

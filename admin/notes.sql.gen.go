@@ -28,7 +28,7 @@ type NoteAddParams struct {
 	Most  int64
 }
 
-// Notes: texts of users about days.
+// Notes: short texts of users about a day, which charts show.
 // Adds a note and returns its id. No row if the app has the maximum number of notes, or does not
 // exist any more.
 func (q *Queries) NoteAdd(ctx context.Context, arg NoteAddParams) (int32, error) {

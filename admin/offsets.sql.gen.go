@@ -15,7 +15,7 @@ WHERE app_id = $1
   AND key = page_key($2)
 `
 
-// Deletes the offset of a target. Only called if the target has an offset, because every instance reads all offsets
+// Deletes the offset of a page or site. Only called if there is an offset, because every instance reads all offsets
 // again after a deletion.
 func (q *Queries) OffsetDelete(ctx context.Context, appID int32, uri string) error {
 	_, err := q.db.Exec(ctx, OffsetDelete, appID, uri)
@@ -40,8 +40,8 @@ type OffsetGetRow struct {
 	Removed    bool
 }
 
-// The offset of a target. A removed offset is included if its row is kept for the numbers that were already
-// reported with it. No row if the target never had one.
+// The offset of a page or site. The row of a removed offset is kept if visitors have already been shown ranks that
+// include the offset. No row if there never was an offset.
 func (q *Queries) OffsetGet(ctx context.Context, appID int32, uri string) (OffsetGetRow, error) {
 	row := q.db.QueryRow(ctx, OffsetGet, appID, uri)
 	var i OffsetGetRow
@@ -77,8 +77,9 @@ type OffsetsListRow struct {
 	HistoryUv  int64
 }
 
-// Offsets, for operators.
-// The offsets of an app, in order of uri, and the part of each that is from history. Removed offsets are left out.
+// Offsets: numbers counted by another tool, which are added to the numbers counted here.
+// The offsets of an app, in order of uri, and the part of each offset that is from imported history. Removed offsets
+// are left out.
 func (q *Queries) OffsetsList(ctx context.Context, appID int32) ([]OffsetsListRow, error) {
 	rows, err := q.db.Query(ctx, OffsetsList, appID)
 	if err != nil {
@@ -144,10 +145,10 @@ type OffsetsPutRow struct {
 	Same    int64
 }
 
-// Sets the manual part of the given offsets, or removes it if by_hand is false. With of_history, also sets the part
-// from history for all targets. Returns how many offsets are new, changed and unchanged, and lists at most 20 of
-// them. New and changed ones are first, then sites before pages, then the largest changes. The arrays are the
-// columns of one table.
+// Sets the part of the given offsets that is set by hand, or removes this part if by_hand is false. With of_history,
+// also sets the part from imported history for all pages and sites. Returns how many offsets are new, changed and
+// unchanged, and lists at most 20 of them. New and changed offsets are first, then sites before pages, then the
+// largest changes. The arrays are the columns of one table, with a row for each offset.
 func (q *Queries) OffsetsPut(ctx context.Context, arg OffsetsPutParams) ([]OffsetsPutRow, error) {
 	rows, err := q.db.Query(ctx, OffsetsPut,
 		arg.AppID,

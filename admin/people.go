@@ -7,7 +7,7 @@ import (
 	"footfall/db"
 )
 
-// PutPeople returns a function that links ids of an app's visitors to persons, as app.App.PutPeople does.
+// PutPeople returns a function that links ids of an app's visitors to persons, like app.App.PutPeople.
 func (a *Admin) PutPeople(ctx context.Context, name string) (put func(context.Context, []app.Link, map[int]string) ([]string, error),
 	err error) {
 	var of *app.App

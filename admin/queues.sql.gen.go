@@ -14,7 +14,7 @@ const QueuesHold = `-- name: QueuesHold :exec
 SELECT hold_queues($1)
 `
 
-// Waits for running batches of an app's queues, and blocks later ones until the transaction ends.
+// Waits for running batches of visits from an app's queues, and blocks later ones until the transaction ends.
 func (q *Queries) QueuesHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, QueuesHold, appID)
 	return err
@@ -46,8 +46,8 @@ type QueuesListRow struct {
 }
 
 // Queues of an app: how far they were counted, and their deletion with the app.
-// How far each part of an app's queues was counted, and how many refused messages of this part are
-// stored.
+// How far each part of an app's queues was counted, and how many of its messages were refused and are stored. A part
+// is, for example, a partition of a Kafka topic.
 func (q *Queries) QueuesList(ctx context.Context, appID int32) ([]QueuesListRow, error) {
 	rows, err := q.db.Query(ctx, QueuesList, appID)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // rewriting is a writer that changes fields of a CSV stream in PostgreSQL's format. It keeps the header line.
 type rewriting struct {
 	target  io.Writer
-	fields  []rewrite // by column; nil or missing: unchanged
-	lines   int64     // lines written
+	fields  []rewrite // functions that change the fields, by column; nil or missing: the fields stay unchanged
+	lines   int64     // number of lines written so far
 	partial []byte    // the start of an incomplete line
 	out     []byte
 }
@@ -18,7 +18,7 @@ type rewriting struct {
 // rewrite appends the new value of a field to a buffer, and returns the buffer.
 type rewrite func(to, field []byte) ([]byte, error)
 
-// longestLine is larger than any row.
+// longestLine is a length in bytes that no valid line reaches.
 const longestLine = 16 << 20
 
 func (r *rewriting) Write(text []byte) (int, error) {

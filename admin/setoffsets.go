@@ -12,23 +12,23 @@ import (
 	"footfall/visit"
 )
 
-// Offset has numbers of a page or a site from another counter.
+// Offset has numbers of a page or a site that another tool has counted, and that are added to the numbers counted here.
 type Offset struct {
-	URI         string // as typed by a user; in lists, in the form of reports
+	URI         string // as typed by a user; in lists of offsets, as written in reports
 	Hot, PV, UV int64
 	History     [3]int64 // the parts of Hot, PV and UV from imports
 
-	Line  int    // in the source file; 0: none
-	Add   bool   // adds to earlier entries for the same page or site
+	Line  int    // line number in the source file; 0: none
+	Add   bool   // the numbers are added to those of earlier entries for the same page or site
 	Fault string // syntax error; "": none
 }
 
-// OffsetsDone is how many offsets were added, changed, or already the same.
+// OffsetsDone has the numbers of offsets that were added, changed, or already the same.
 type OffsetsDone struct {
 	Added, Changed, Same int64
 }
 
-// mostFaults is the maximum number of errors to return.
+// mostFaults is the maximum number of errors that checkOffsets returns.
 const mostFaults = 100
 
 // errTried rolls back a dry run.
@@ -40,9 +40,10 @@ func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try b
 	return done, err
 }
 
-// PutOffsets sets offsets of pages and sites by hand. They replace the offsets that were set by hand before, and are added to
-// the offsets from imports. If an offset is invalid, PutOffsets sets no offset, and the error contains the faults of all
-// offsets. first contains at most 20 of the changed offsets. If try is true, PutOffsets changes nothing.
+// PutOffsets sets offsets of pages and sites by hand, on behalf of an operator. They replace the offsets that were set by hand
+// before, and are added to the offsets from imports. If an offset is invalid, PutOffsets sets no offset, and the error
+// contains the faults of all offsets. first contains at most 20 of the changed offsets. If try is true, PutOffsets changes
+// nothing.
 func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try bool) (
 	done OffsetsDone, first []OffsetsPutRow, err error,
 ) {
@@ -63,8 +64,8 @@ func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try b
 }
 
 // putOffsets stores checked offsets or, if p.OfHistory is true, the parts of offsets that are from imports. It adds an entry
-// to the change history. The entry of a single offset has its numbers. Otherwise the entry has the numbers of added and
-// changed offsets.
+// to the change history. For a single offset, the entry contains the offset's numbers. Otherwise it shows how many offsets
+// were added and changed.
 func (q queries) putOffsets(ctx context.Context, app string, p OffsetsPutParams) (done OffsetsDone, first []OffsetsPutRow, err error) {
 	first, err = q.OffsetsPut(ctx, p)
 	if db.Violates(err, "offsets_hot_is_exact") {
@@ -92,7 +93,7 @@ func (o *Offset) historyText() string {
 func checkOffsets(app *db.App, list []Offset) (p OffsetsPutParams, err error) {
 	var faults []error
 	p.AppID, p.ByHand = app.ID, true
-	places := make(map[string]int, len(list)) // by target: the index in p.Uris
+	places := make(map[string]int, len(list)) // maps each page or site to its index in p.Uris
 	var lines []int
 	for i := range list {
 		o := &list[i]
@@ -128,7 +129,7 @@ func checkOffsets(app *db.App, list []Offset) (p OffsetsPutParams, err error) {
 	return p, visit.Join(faults...)
 }
 
-// mostOffset is the largest number that the table accepts.
+// mostOffset is the largest number that the table of offsets accepts.
 const mostOffset = 1_000_000_000_000_000
 
 func (o *Offset) check() error {
@@ -178,7 +179,7 @@ func (a *Admin) Offsets(ctx context.Context, app string) (offsets []Offset, err 
 	return offsets, err
 }
 
-// ByHand returns the part of an offset that was set by hand.
+// ByHand returns the part of an offset that was set by hand, without the part from imports.
 func (o *Offset) ByHand() Offset {
 	return Offset{URI: o.URI, Hot: max(o.Hot-o.History[0], 0), PV: max(o.PV-o.History[1], 0), UV: max(o.UV-o.History[2], 0)}
 }
@@ -211,8 +212,8 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 	return removed, err
 }
 
-// offsetOf returns the offset of a target, or nil. is reports whether the target has a row in offsets: the row of a removed
-// offset may still exist.
+// offsetOf returns the offset of a page or site, or nil. is reports whether a row exists in the table offsets. The row of a
+// removed offset may still exist.
 func offsetOf(ctx context.Context, q queries, app int32, target string) (offset *Offset, is bool, err error) {
 	o, err := q.OffsetGet(ctx, app, target)
 	switch {
@@ -224,7 +225,7 @@ func offsetOf(ctx context.Context, q queries, app int32, target string) (offset 
 	return &Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv, History: [3]int64{o.HistoryHot, o.HistoryPv, o.HistoryUv}}, true, nil
 }
 
-// removeOffset deletes the row of a deleted target in offsets. It returns the offset, or nil if there was no offset.
+// removeOffset deletes the row of a deleted page in the table offsets. It returns the offset, or nil if there was no offset.
 func removeOffset(ctx context.Context, q queries, app int32, target string) (*Offset, error) {
 	o, is, err := offsetOf(ctx, q, app, target)
 	if err != nil || !is {

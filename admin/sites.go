@@ -22,8 +22,8 @@ func (a *Admin) AddSites(ctx context.Context, name string, sites []string) (list
 	})
 }
 
-// RemoveSites removes sites from an app's list. Their numbers stay. It returns the new list, even if the error is
-// ErrInstancesBehind.
+// RemoveSites removes sites from an app's list. The numbers counted for these sites stay. It returns the new list, even if the
+// error is ErrInstancesBehind.
 func (a *Admin) RemoveSites(ctx context.Context, name string, sites []string) (listed []string, err error) {
 	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
 		for _, site := range given {
@@ -42,7 +42,7 @@ func (a *Admin) RemoveSites(ctx context.Context, name string, sites []string) (l
 	})
 }
 
-// changeSites parses sites, and replaces the app's list of sites by the result of list.
+// changeSites parses sites, passes them to the function list, and replaces the app's list of sites by the result.
 func (a *Admin) changeSites(ctx context.Context, name string, sites []string, list func(row *db.App, given []string) ([]string, error),
 ) (listed []string, err error) {
 	err = a.change(ctx, "change the sites of app ", name, func(q queries, row *db.App) error {
@@ -66,8 +66,8 @@ func (a *Admin) changeSites(ctx context.Context, name string, sites []string, li
 	return listed, err
 }
 
-// checkDropped rejects a new list that leaves out sites of the old list. An operator may write a new list only to add a site,
-// and would notice late that the other sites are not counted any longer.
+// checkDropped rejects a new list that leaves out sites of the old list. An operator who only wants to add a site may write a
+// list with just this site. The operator would notice late that the other sites are no longer counted.
 func checkDropped(was, row *db.App) error {
 	if len(row.Sites) == 0 { // the app counts any site
 		return nil
@@ -82,8 +82,8 @@ func checkDropped(was, row *db.App) error {
 		"app site remove %[1]s removes some", row.Name, strings.Join(ShownSites(dropped), ", "))
 }
 
-// checkListed rejects new sites for which a.listed returns true. The error does not name the app that lists the site, because
-// the caller may not know that app.
+// checkListed rejects new sites for which a.listed returns true. The error does not name the other app, because the caller may
+// have no right to see it.
 func (a *Admin) checkListed(ctx context.Context, was, row *db.App) error {
 	for _, site := range row.Sites {
 		if a.listed == nil || slices.Contains(was.Sites, site) {

@@ -89,9 +89,9 @@ FROM (
 ) AS c
 `
 
-// The COPY statement for a file of an export with these columns. It writes to the temporary table
-// that begin_load() has created for the file. If there is no such table, it writes directly to the
-// final table. A file without a takeout_ view has the name and columns of its table.
+// The COPY statement that writes a file of an export with these columns. It writes to the temporary table that
+// begin_load() has created for the file. If there is no such table, it writes directly to the final table. A file
+// without a takeout_ view, as during a move, has the name and columns of its table.
 func (q *Queries) LoadCopy(ctx context.Context, name string, columns []string) (string, error) {
 	row := q.db.QueryRow(ctx, LoadCopy, name, columns)
 	var writing string
@@ -103,7 +103,7 @@ const LoadNumber = `-- name: LoadNumber :exec
 SELECT number_load()
 `
 
-// Assigns ids of this database to the copied targets and tags.
+// Assigns new ids to the copied pages, sites and tags.
 func (q *Queries) LoadNumber(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, LoadNumber)
 	return err
@@ -126,8 +126,8 @@ type LoadedNumbersRow struct {
 	Site int64
 }
 
-// The ids that targets or tags have in the files of an export, in order, and their ids in this
-// database. For targets, also the site's id in this database (0: the target is a site).
+// The ids of pages and sites, or of tags, in the files of an export, in order, and their new ids in this database.
+// For a page, site is the new id of its site (0: the row is a site).
 func (q *Queries) LoadedNumbers(ctx context.Context, arg LoadedNumbersParams) ([]LoadedNumbersRow, error) {
 	rows, err := q.db.Query(ctx, LoadedNumbers, arg.Tags, arg.After, arg.Portion)
 	if err != nil {
@@ -153,7 +153,7 @@ SELECT verdicts, tags
 FROM tag_news
 `
 
-// The rows of committed batches that are not in tag_days yet, of all apps.
+// The tags of recently counted visits of all apps, which are not in tag_days yet.
 func (q *Queries) TagNewsAll(ctx context.Context) ([]TagNews, error) {
 	rows, err := q.db.Query(ctx, TagNewsAll)
 	if err != nil {
@@ -216,7 +216,8 @@ const TakeoutNews = `-- name: TakeoutNews :exec
 SELECT set_config('footfall.takeout_news', $1::text, true)
 `
 
-// Sets, for the transaction, the sums by tag that are not in tag_days yet, as a JSON list of rows.
+// Passes the sums by tag that are not in tag_days yet to the view takeout_tag_days, as a JSON list of rows in a
+// setting of the transaction.
 func (q *Queries) TakeoutNews(ctx context.Context, rows string) error {
 	_, err := q.db.Exec(ctx, TakeoutNews, rows)
 	return err
@@ -282,7 +283,8 @@ SELECT set_config('footfall.takeout_secret', $1::text, true)
 `
 
 // Exporting an app, and loading it again: see functions/takeout.sql.
-// Sets, for the transaction, the id of the secret with which addresses are hashed in the export.
+// Passes the id of the secret with which addresses are hashed to the views of an export, in a setting of the
+// transaction.
 func (q *Queries) TakeoutSecret(ctx context.Context, id string) error {
 	_, err := q.db.Exec(ctx, TakeoutSecret, id)
 	return err

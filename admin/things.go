@@ -12,13 +12,13 @@ import (
 	"footfall/webhook"
 )
 
-// Thing describes a kind of things that belong to an app, such as keys. Pages and the API use its fields and functions to
-// list, add and remove these things.
+// Thing describes one kind of object that belongs to an app, such as keys. Pages and the API use its fields and functions to
+// list, add and remove these objects.
 type Thing struct {
-	Name, One string  // plural, also in URLs, and singular
-	Fields    []Field // the inputs for adding a thing
+	Name, One string  // the plural, which is also used in URLs, and the singular
+	Fields    []Field // the inputs for adding an object
 	Columns   []string
-	// Lost describes the irreversible effect of a removal. It is "" if the thing can be added again.
+	// Lost describes the irreversible effect of removing an object. It is "" if the object can be added again.
 	Lost string
 
 	List   func(ctx context.Context, a *Admin, app string) ([][]any, error) // the first column identifies a row
@@ -26,21 +26,21 @@ type Thing struct {
 	Remove func(ctx context.Context, a *Admin, app, id string) error
 }
 
-// Field is an input for adding a thing. Errors about a field begin with the field's name.
+// Field is an input for adding an object. Errors about a field begin with the field's name.
 type Field struct {
 	Name     string
 	Help     string   // the flag or argument on the command line whose help explains this field
-	Choices  []string // several can be chosen; nil: free text
+	Choices  []string // possible values, of which several can be chosen; nil: free text
 	Is       bool     // the value is true or false
 	Optional bool
 }
 
-// Given has the values for a new thing by field name.
+// Given has the input values for a new object, by field name.
 type Given map[string][]string
 
 func (g Given) one(name string) string { return strings.Join(g[name], "\n") }
 
-// number parses a number; usual is the default.
+// number parses a number. It returns usual if the field is empty.
 func (g Given) number(name string, usual int64) (int64, error) {
 	if g.one(name) == "" {
 		return usual, nil
@@ -52,10 +52,10 @@ func (g Given) number(name string, usual int64) (int64, error) {
 	return n, nil
 }
 
-// Made is an added thing, including secrets that are shown only once.
+// Made is an added object, including secrets that are shown only once.
 type Made map[string]any
 
-// Things lists all kinds of things that belong to an app.
+// Things lists all kinds of objects that belong to an app.
 var Things = []Thing{
 	{
 		Name: "hosts", One: "host", Columns: []string{"host"}, Fields: []Field{{Name: "site", Help: "app site add <host>"}},
@@ -155,7 +155,7 @@ var Things = []Thing{
 	},
 }
 
-// ThingNamed returns the kind of things with this name, or nil.
+// ThingNamed returns the kind of object with this name, or nil.
 func ThingNamed(name string) *Thing {
 	for i := range Things {
 		if Things[i].Name == name {
@@ -172,7 +172,7 @@ func waits(w WebhooksListRow) any {
 	return w.TryAt
 }
 
-// listOf returns a function that lists things as rows.
+// listOf returns a function that lists objects as rows.
 func listOf[T any](list func(*Admin, context.Context, string) ([]T, error), columns func(T) []any,
 ) func(context.Context, *Admin, string) ([][]any, error) {
 	return func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
@@ -184,7 +184,7 @@ func listOf[T any](list func(*Admin, context.Context, string) ([]T, error), colu
 	}
 }
 
-// byNumber returns a function that parses an ID and removes the thing with this ID.
+// byNumber returns a function that parses an ID and removes the object with this ID.
 func byNumber[T any](remove func(*Admin, context.Context, string, int32) (T, error)) func(context.Context, *Admin, string, string) error {
 	return func(ctx context.Context, a *Admin, app, id string) error {
 		n, err := strconv.ParseInt(id, 10, 32)
@@ -196,7 +196,8 @@ func byNumber[T any](remove func(*Admin, context.Context, string, int32) (T, err
 	}
 }
 
-// Check checks that all required fields are given, and no unknown fields.
+// Check returns an error if a required field is missing, a field is unknown, or a boolean field has another value than true or
+// false.
 func (t *Thing) Check(g Given) error {
 	for name := range g {
 		if !slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Name == name }) {

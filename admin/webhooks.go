@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	mostWebhooks     = 100 // of an app
+	mostWebhooks     = 100 // maximum number of webhooks of an app
 	webhookSaltBytes = 16
 )
 
-// AddWebhook adds a webhook for a site or a page. The parameter for the other kind is "". From now on the URL is called for
-// each round number of visitors. AddWebhook returns the webhook's ID, its target, and the key with which its receiver verifies
-// calls.
+// AddWebhook adds a webhook for a site or a page. Either site or page is "". From now on, Footfall calls the URL when the
+// number of visitors reaches a round number. AddWebhook returns the webhook's ID, its site or page, and the key with which the
+// receiver verifies calls.
 func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, private bool) (id int32, target string, key []byte, err error) {
 	if len(a.secret) == 0 {
 		return 0, "", nil, visit.Errorf(visit.Invalid, "secret-file",
@@ -84,7 +84,7 @@ func (a *Admin) TestWebhook(ctx context.Context, app, number string, log *slog.L
 	return said, err
 }
 
-// RemoveWebhook removes a webhook by its ID, and returns its target.
+// RemoveWebhook removes a webhook by its ID, and returns its site or page.
 func (a *Admin) RemoveWebhook(ctx context.Context, app string, id int32) (target string, err error) {
 	err = a.withApp(ctx, app, func(q queries, row *db.App) (err error) {
 		target, err = q.WebhookRemove(ctx, row.ID, id)

@@ -28,9 +28,9 @@ type WebhookAddParams struct {
 	Most    int64
 }
 
-// Webhooks: calls that report that a target has had a visitor with a round number.
-// Adds a webhook for future visitors, and returns its id. No row if the app has the maximum number
-// of webhooks.
+// Webhooks: URLs that Footfall calls when a page or site has had a round number of visitors.
+// Adds a webhook, which reports only visitors who arrive later, and returns its id. No row if the app has the maximum
+// number of webhooks.
 func (q *Queries) WebhookAdd(ctx context.Context, arg WebhookAddParams) (int32, error) {
 	row := q.db.QueryRow(ctx, WebhookAdd,
 		arg.AppID,
@@ -52,8 +52,7 @@ WHERE app_id = $1
 RETURNING uri
 `
 
-// Removes a webhook of an app by its id, and returns its target. No row if the webhook does not
-// exist.
+// Removes a webhook of an app by its id, and returns its page or site. No row if the webhook does not exist.
 func (q *Queries) WebhookRemove(ctx context.Context, appID int32, iD int32) (string, error) {
 	row := q.db.QueryRow(ctx, WebhookRemove, appID, iD)
 	var uri string
@@ -117,7 +116,7 @@ WHERE app_id = $1
   AND key = page_key($2)
 `
 
-// Deletes the webhooks of a target.
+// Deletes the webhooks of a page or site.
 func (q *Queries) WebhooksOfTargetDelete(ctx context.Context, appID int32, uri string) error {
 	_, err := q.db.Exec(ctx, WebhooksOfTargetDelete, appID, uri)
 	return err

@@ -59,8 +59,8 @@ func (a *Admin) change(ctx context.Context, doing, name string, f func(q queries
 // IsBehind reports whether a change is stored, but some instance has not confirmed it yet.
 func IsBehind(err error) bool { return errors.Is(err, db.ErrInstancesBehind) }
 
-// waitForChange waits until every running instance has applied a change. err is the error of the change: if err is not nil, changed
-// only wraps it.
+// waitForChange waits until every running instance has applied a change. err is the error of the change. If err is not nil,
+// waitForChange does not wait, but returns err with the action added by wrap.
 func (a *Admin) waitForChange(ctx context.Context, doing string, err error) error {
 	if err != nil {
 		return wrap(doing, err)

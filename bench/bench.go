@@ -1,5 +1,5 @@
-// Package bench contains the common parts of all benchmarks: options, the PostgreSQL server, processes under load, and
-// output. The benchmarks are in its subpackages.
+// Package bench contains the parts that all benchmarks share: options, a PostgreSQL server, service processes, and output.
+// The benchmarks are in its subpackages.
 package bench
 
 import (
@@ -15,10 +15,11 @@ import (
 	"footfall/report/draw"
 )
 
-// ErrUntrue is returned with a complete report if an exact way of counting produced wrong numbers.
+// ErrUntrue is returned together with a complete report if a measured program has produced wrong results although it
+// promises exact ones.
 var ErrUntrue = errors.New("the counted numbers are wrong")
 
-// Untrue returns an error that wraps ErrUntrue and lists the faults, or nil if there are no faults.
+// Untrue returns an error that wraps ErrUntrue and lists up to ten faults, or nil if there are no faults.
 func Untrue(faults []string) error {
 	if len(faults) == 0 {
 		return nil
@@ -26,8 +27,8 @@ func Untrue(faults []string) error {
 	return fmt.Errorf("%w:\n%s", ErrUntrue, strings.Join(faults[:min(10, len(faults))], "\n"))
 }
 
-// Options are the common flags of benchmarks on tables. Each benchmark adds its own flags. Integers must be at
-// least 1.
+// Options are the flags that all benchmarks with a database share. Each benchmark adds its own flags. Integer flags must be
+// at least 1.
 type Options struct {
 	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Create databases on this server, and drop them at the end. Default: an embedded PostgreSQL."`
 	Dir         string `placeholder:"DIR" help:"Folder for the data of the embedded PostgreSQL, which are removed at the end. Choose one on the disk to measure. Default: the system's folder for temporary files."`
@@ -35,40 +36,40 @@ type Options struct {
 	Footfall    string `default:"bin/footfall" placeholder:"FILE" help:"The program to measure if a service is started. Default: ${default}."`
 	Seed        uint64 `default:"1" placeholder:"N" help:"Seed of the random numbers: the same seed makes the same visits. Default: ${default}."`
 
-	Progress func(string) `kong:"-"` // called with the current step; may be nil
+	Progress func(string) `kong:"-"` // called with a description of what the benchmark is doing; may be nil
 }
 
-// Doing reports the current step.
+// Doing calls Progress with a description of what the benchmark is doing.
 func (o Options) Doing(format string, of ...any) {
 	if o.Progress != nil {
 		o.Progress(fmt.Sprintf(format, of...))
 	}
 }
 
-// Faults are the faults of a command's flags, reported before the command runs.
+// Faults are errors about a command's flags. They are reported before the command runs.
 type Faults []error
 
-// When adds a fault if is is true.
+// When adds an error, formatted like fmt.Errorf, if is is true.
 func (f *Faults) When(is bool, format string, of ...any) {
 	if is {
 		*f = append(*f, fmt.Errorf(format, of...))
 	}
 }
 
-// Service adds a fault if the program of the service does not exist.
+// Service adds an error if the program that serves Footfall does not exist.
 func (f *Faults) Service(program string) {
 	_, err := exec.LookPath(program)
 	f.When(err != nil, "footfall: there is no program %s: build it with make build, or name another", program)
 }
 
-// Spread is a median with minimum and maximum.
+// Spread contains the median, the minimum and the maximum of some values.
 type Spread struct {
 	Median float64
 	Min    float64
 	Max    float64
 }
 
-// SpreadOf returns the spread of values, or zeros if there are none.
+// SpreadOf returns the Spread of values. All fields are 0 if there are no values.
 func SpreadOf(values []float64) Spread {
 	if len(values) == 0 {
 		return Spread{}
@@ -82,10 +83,10 @@ func SpreadOf(values []float64) Spread {
 	return Spread{Median: median, Min: sorted[0], Max: sorted[len(sorted)-1]}
 }
 
-// Grouped formats a number without decimals, with thousands separators.
+// Grouped rounds a number to an integer, and formats it with thousands separators.
 func Grouped(v float64) string { return draw.Number(int64(math.Round(v))) }
 
-// Short formats a number with three digits.
+// Short formats a number with three significant digits. A number of 100 or more is rounded to an integer.
 func Short(v float64) string {
 	switch {
 	case v < 10:
@@ -96,7 +97,7 @@ func Short(v float64) string {
 	return Grouped(v)
 }
 
-// OrNone formats a figure. A figure of 0 is missing, and is shown as "-".
+// OrNone formats a number with write. It returns "-" for 0, which means that the number was not measured.
 func OrNone(v float64, write func(float64) string) string {
 	if v == 0 {
 		return "-"
@@ -104,8 +105,8 @@ func OrNone(v float64, write func(float64) string) string {
 	return write(v)
 }
 
-// Table is a table for a terminal. The first row contains the column names. The first column is aligned left, the
-// other columns right.
+// Table is a table for a terminal. The first row contains the column names. The first column is aligned left, and all other
+// columns are aligned right.
 type Table [][]string
 
 func (t Table) String() string {
@@ -118,6 +119,6 @@ func (t Table) String() string {
 	for _, line := range t {
 		fmt.Fprintf(w, "%-*s\t%s\t\n", width, line[0], strings.Join(line[1:], "\t"))
 	}
-	_ = w.Flush() // writes to memory
+	_ = w.Flush() // cannot fail, because it writes to memory
 	return text.String()
 }

@@ -27,31 +27,31 @@ import (
 	"footfall/pause"
 )
 
-// LiveHeap returns the size of the reachable heap.
+// LiveHeap returns the size in bytes of all reachable objects on the Go heap.
 func LiveHeap() int64 {
 	runtime.GC()
-	runtime.GC() // frees objects that were finalized by the first call
+	runtime.GC() // a second time, to free objects with finalizers
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // a size
 }
 
-// Machine describes the machine and the time of a measurement.
+// Machine returns a text about this machine, the Go version and the present time.
 func Machine() string {
 	return fmt.Sprintf("%d CPUs, %s, started %s", runtime.GOMAXPROCS(0), runtime.Version(), time.Now().UTC().Format(time.RFC3339))
 }
 
-// Server is the PostgreSQL server of a run. Only one goroutine uses it.
+// Server is the PostgreSQL server of a benchmark. It is not safe for concurrent use.
 type Server struct {
-	URL     string // URL of the given or the started server
-	Machine string // description of the machine, the server and the time
+	URL     string // URL of the server that the options name, or of the started server
+	Machine string // text about the machine, the time and the server's settings
 	admin   *pgx.Conn
 	stop    func() error
-	made    []string // addresses of created databases, including dropped ones
+	made    []string // URLs of all databases that were created, including dropped ones
 }
 
-// OpenServer uses the server that the options name, or starts a server. The data of a started server are in the
-// folder data, or in a new folder if data is "". The caller must close the Server.
+// OpenServer connects to the server that the options name, or starts an embedded server. A started server has its data in
+// the folder data. If data is "", it uses a new folder, which Close removes. The caller must close the Server.
 func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err error) {
 	s := &Server{URL: o.DatabaseURL, stop: func() error { return nil }}
 	if data != "" || s.URL == "" {
@@ -80,7 +80,8 @@ func OpenServer(ctx context.Context, o Options, data string) (_ *Server, err err
 	return s, nil
 }
 
-// Close drops the databases that Database created. If OpenServer started the server, Close also stops it.
+// Close drops the databases that the method Database has created. If OpenServer has started the server, Close also stops
+// it.
 func (s *Server) Close() (err error) {
 	for _, address := range s.made {
 		err = errors.Join(err, s.Drop(address))
@@ -88,11 +89,11 @@ func (s *Server) Close() (err error) {
 	return errors.Join(err, s.admin.Close(context.Background()), s.stop())
 }
 
-// made counts the databases of this process, to give each a unique name.
+// made is the number of databases that this process has created. It makes their names unique.
 var made atomic.Int64
 
-// Database creates an empty database, or a copy of template, and returns its URL. The database exists until Drop
-// or Close.
+// Database creates a database and returns its URL. The database is empty or, if template is not "", a copy of the database
+// with this URL. Drop or Close removes the new database.
 func (s *Server) Database(ctx context.Context, template string) (address string, err error) {
 	named, err := url.Parse(s.URL)
 	if err != nil || named.Scheme == "" {
@@ -107,11 +108,11 @@ func (s *Server) Database(ctx context.Context, template string) (address string,
 		return "", fmt.Errorf("bench: %w", err)
 	}
 	s.made = append(s.made, address)
-	// Write out dirty pages of the previous run now, not during the measurement.
+	// PostgreSQL now writes changed pages to disk, so that it does not write them during the measurement.
 	return address, tables.New(s.admin).Checkpoint(ctx)
 }
 
-// Drop removes a database.
+// Drop drops the database with this URL.
 func (s *Server) Drop(address string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -119,20 +120,20 @@ func (s *Server) Drop(address string) error {
 	return err
 }
 
-// nameOf returns the name of a database created by Database.
+// nameOf returns the name of a database. address is a URL that the method Database has returned.
 func nameOf(address string) string {
 	path, _, _ := strings.Cut(address, "?")
 	return path[strings.LastIndex(path, "/")+1:]
 }
 
-// Ask runs f on a new connection to Footfall's tables.
+// Ask opens a new connection to a database with Footfall's tables, and calls f.
 func Ask(ctx context.Context, address string, f func(q *tables.Queries) error) error {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
 	cfg.RuntimeParams["search_path"] = db.Schema
-	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // plans each query for its parameters
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // PostgreSQL plans each query for its actual parameters
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -141,7 +142,7 @@ func Ask(ctx context.Context, address string, f func(q *tables.Queries) error) e
 	return f(tables.New(conn))
 }
 
-// Migrated opens the database and migrates its schema.
+// Migrated opens a database, and creates or updates Footfall's schema in it.
 func Migrated(ctx context.Context, address string) (*db.DB, error) {
 	d, err := db.Open(ctx, address, db.Options{})
 	if err != nil {
@@ -154,9 +155,10 @@ func Migrated(ctx context.Context, address string) (*db.DB, error) {
 	return d, nil
 }
 
-// WaitUntil waits until done returns true or an error.
+// WaitUntil repeatedly calls done until it returns true or an error. what completes the sentence "waited until …" in the
+// error after a timeout.
 func WaitUntil(ctx context.Context, what string, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute) // reading a filter of many millions takes minutes
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute) // loading a filter with many millions of visitors takes minutes
 	defer cancel()
 	for {
 		if is, err := done(); is || err != nil {
@@ -168,27 +170,28 @@ func WaitUntil(ctx context.Context, what string, done func() (bool, error)) erro
 	}
 }
 
-// Process is a server process under load.
+// Process is a running process of Footfall's service.
 type Process struct {
 	URL    string
-	Admin  string // address of its metrics
+	Admin  string // URL of its admin address, which has the metrics
 	cmd    *exec.Cmd
 	lives  context.Context //nolint:containedctx // ends with the process
-	stop   func()          // asks the process to stop
-	output bytes.Buffer    // of the process; valid after ended is closed
+	stop   func()          // sends SIGTERM to the process
+	output bytes.Buffer    // output of the process; valid after ended is closed
 	ended  chan struct{}   // closed when the process has ended and result is set
 	result error
 }
 
-// Names of metrics that the benchmarks read.
+// Names of metrics of the service that the benchmarks read.
 const (
 	MetricWaiting     = "footfall_visits_waiting"
 	MetricAsked       = "footfall_existence_queries_total"
 	MetricFilterReady = "footfall_filter_ready"
 )
 
-// Start runs a program, and returns when it is ready. arguments gets the addresses on which it should listen. The
-// process ends when ctx ends or Stop is called. The caller must call Stop.
+// Start starts a service, and returns when it is ready. arguments returns the program's arguments. It is called with the
+// two addresses on which the service must listen. The service stops when ctx ends or Stop is called. The caller must call
+// Stop.
 func Start(ctx context.Context, program string, arguments func(addr, admin string) []string) (_ *Process, err error) {
 	addrs, err := freeAddrs(ctx)
 	if err != nil {
@@ -211,7 +214,7 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 	}()
 	err = WaitUntil(p.lives, "it is ready", func() (bool, error) {
 		_, err := Fetch(ctx, p.URL+"/readyz")
-		return err == nil, nil // Fetch fails until the process listens
+		return err == nil, nil // ignore the error: Fetch fails until the service listens
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
@@ -219,7 +222,7 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 	return p, nil
 }
 
-// freeAddrs returns two unused addresses.
+// freeAddrs returns two addresses on the loopback interface with unused ports.
 func freeAddrs(ctx context.Context) (addrs [2]string, err error) {
 	for i := range addrs {
 		free, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -232,7 +235,7 @@ func freeAddrs(ctx context.Context) (addrs [2]string, err error) {
 	return addrs, nil
 }
 
-// Fetch returns the body of a response with status 200.
+// Fetch sends a GET request, and returns the body of the response. It returns an error unless the status is 200.
 func Fetch(ctx context.Context, address string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -253,7 +256,7 @@ func Fetch(ctx context.Context, address string) (string, error) {
 	return string(text), nil
 }
 
-// Shows waits until a metric has a value.
+// Shows waits until a metric of the process has the given value.
 func (p *Process) Shows(metric string, value float64) error {
 	return WaitUntil(p.lives, fmt.Sprintf("%s is %v", metric, value), func() (bool, error) {
 		figures, err := p.Figures(p.lives)
@@ -264,13 +267,13 @@ func (p *Process) Shows(metric string, value float64) error {
 	})
 }
 
-// Figures returns the process's metrics, summed over their labels.
+// Figures reads the metrics of the process. The values of a metric with different labels are added up.
 func (p *Process) Figures(ctx context.Context) (Figures, error) {
 	text, err := Fetch(ctx, p.Admin+"/metrics")
 	return readFigures(text), err
 }
 
-// Figures are numbers by metric name.
+// Figures contains the values of metrics, by the metric's name.
 type Figures map[string]float64
 
 func readFigures(text string) Figures {
@@ -288,7 +291,7 @@ func readFigures(text string) Figures {
 	return f
 }
 
-// Stop asks the process to stop and waits. Afterwards every accepted visit is counted.
+// Stop sends SIGTERM to the process, and waits until it has exited. By then it has counted all accepted visits.
 func (p *Process) Stop() error {
 	p.stop()
 	<-p.ended
@@ -296,6 +299,6 @@ func (p *Process) Stop() error {
 		return nil
 	}
 	output := p.output.String()
-	// Not %w, because the exit code of the process is not this program's exit code.
+	// The error does not wrap p.result: otherwise this program would exit with the exit code of the process.
 	return fmt.Errorf("bench: %s: %s\n%s", p.cmd, p.result.Error(), output[max(0, len(output)-4000):])
 }

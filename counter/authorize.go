@@ -138,8 +138,8 @@ func (c *Counter) AuthorizeReadings(ctx context.Context, mayLook func(app string
 	return readings, nil
 }
 
-// AuthorizeLink lets the holder of a share link read the app or site that the link shares. It returns ErrNoShare if the link is
-// invalid, for any reason, or visit.TooMany after too many invalid links from one address.
+// AuthorizeLink lets the holder of a share link read the app or site that the link shares. It returns ErrNoShare if the
+// link is invalid, for any reason. After too many invalid links from one address, the error is of the kind visit.TooMany.
 func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Addr) (*Reading, error) {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -187,7 +187,8 @@ func (r *Reading) Goals() []string { return r.app.Goals }
 // Public returns the app's setting public-counts.
 func (r *Reading) Public() string { return r.app.PublicCounts }
 
-// Target parses a page or a site like visit.ParseTarget, with the query parameters that the app keeps.
+// Target parses a page or a site, see visit.ParseTarget. The result keeps only the query parameters that distinguish pages
+// of this app.
 func (r *Reading) Target(text string) (string, error) {
 	return visit.ParseTarget(text, r.app.KeepQuery)
 }

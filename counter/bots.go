@@ -18,16 +18,16 @@ type bots struct {
 	verdicts *cache.Cache[string, verdict]
 }
 
-// verdict is the information in a User-Agent.
+// verdict is the result of parsing a User-Agent.
 type verdict struct {
 	bot   bool
 	agent tag.Agent
 }
 
 const (
-	agentBytes    = 512     // longer agents are cut; browsers' agents are shorter, or the rest is irrelevant
-	verdictBytes  = 5 << 20 // room for 8,000 to 16,000 agents of the usual length
-	agentOverhead = 176     // maximum bytes of an entry in addition to its agent, right after its map has grown; a test checks it
+	agentBytes    = 512     // longer User-Agents are cut; browsers' User-Agents are shorter, or the rest is irrelevant
+	verdictBytes  = 5 << 20 // room for 8,000 to 16,000 User-Agents of the usual length
+	agentOverhead = 176     // maximum bytes of a cache entry without its User-Agent, when the map has just grown; a test checks it
 )
 
 func newBots() *bots {
@@ -38,7 +38,7 @@ func newBots() *bots {
 // every browser sends a User-Agent.
 func (b *bots) isBot(agent string) bool { return b.lookUp(agent).bot }
 
-// lookUp parses a User-Agent, with a cache.
+// lookUp returns the parsed User-Agent, from the cache if possible.
 func (b *bots) lookUp(agent string) verdict {
 	agent = agent[:min(len(agent), agentBytes)]
 	v, cached := b.verdicts.Get(agent)
@@ -49,8 +49,8 @@ func (b *bots) lookUp(agent string) verdict {
 	return v
 }
 
-// isBot reports whether an agent belongs to a bot. It only searches for fixed texts, so its time depends only on the
-// agent's length.
+// isBot reports whether a User-Agent belongs to a bot. It only searches for fixed texts, so its time depends only on the
+// User-Agent's length.
 func isBot(agent string) bool {
 	agent = strings.ToLower(agent)
 	return !resemblesBrowser(agent) || compatibleCrawler(agent) || namesBot(agent) || hasAny(agent, botMarks)
@@ -60,28 +60,28 @@ func hasAny(agent string, marks []string) bool {
 	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(agent, mark) })
 }
 
-// browserStarts are prefixes of browsers' agents that do not start with "mozilla/": text browsers, old phones, and
+// browserStarts are prefixes of browsers' User-Agents that do not start with "mozilla/": text browsers, old phones, and
 // Facebook's app.
 var browserStarts = []string{
 	"opera/", "ucweb/", "lynx/", "w3m/", "links (", "elinks/", "dillo/", "netsurf/",
 	"blackberry", "nokia", "samsung-", "sonyericsson", "[fban/",
 }
 
-// resemblesBrowser reports whether an agent starts like a browser's. HTTP libraries, monitors and most previews do not.
+// resemblesBrowser reports whether a User-Agent starts like a browser's. HTTP libraries, monitors and most previews do not.
 func resemblesBrowser(agent string) bool {
 	if strings.HasPrefix(agent, "mozilla/") {
-		return strings.Contains(agent, "(") // a browser's agent has the platform in parentheses
+		return strings.Contains(agent, "(") // a browser's User-Agent has the platform in parentheses
 	}
 	return slices.ContainsFunc(browserStarts, func(start string) bool { return strings.HasPrefix(agent, start) })
 }
 
-// compatibleCrawler reports whether an agent contains "compatible", as crawlers' agents do. Old browsers, whose agents also
-// contain "compatible", are excluded.
+// compatibleCrawler reports whether a User-Agent contains "compatible", like those of crawlers. Old browsers also contain
+// this word, and are excluded.
 func compatibleCrawler(agent string) bool {
 	return strings.Contains(agent, "compatible") && !strings.Contains(agent, "msie") && !strings.Contains(agent, "konqueror")
 }
 
-// namesBot reports whether a word of an agent ends in bot or bots. CUBOT, a maker of phones, is excluded.
+// namesBot reports whether a word of a User-Agent ends in bot or bots. CUBOT, a maker of phones, is excluded.
 func namesBot(agent string) bool {
 	for {
 		before, after, found := strings.Cut(agent, "bot")
@@ -96,8 +96,8 @@ func namesBot(agent string) bool {
 	}
 }
 
-// botMarks occur in agents of crawlers that otherwise look like a browser, and never in a browser's agent. All are in
-// lower case.
+// botMarks are texts in User-Agents of crawlers that otherwise look like a browser. No browser's User-Agent contains them.
+// All are in lower case.
 var botMarks = []string{
 	"://", "www.",
 	"crawl", "spider", "scrap", "slurp", "fetch/", "-user/", "python", "powershell",

@@ -22,11 +22,11 @@ import (
 	"footfall/visit/tag"
 )
 
-// Options configure Open. The counter shares log, metrics and clock with its recorder.
+// Options are the settings of Open. The counter uses the same log, metrics and clock as its recorder.
 type Options struct {
 	record.Options
-	Secret     app.Secret         // hashes visitors; without it, apps with hashed visitors cannot count
-	Countries  *country.Countries // finds countries of addresses; default: none
+	Secret     app.Secret         // the key for hashing visitors; without it, apps with hashed visitors cannot count
+	Countries  *country.Countries // finds the country of an address; nil: visits get no country from the address
 	InboxLimit int64              // maximum number of visits in the inbox; default 10 million
 }
 
@@ -35,48 +35,48 @@ type Request struct {
 	App string
 	URI string
 
-	Event   string // an event to count instead of a URI; "": a page
-	OtherOf string // if URI is empty: the site whose page (other) is the target
+	Event   string // the event that the request is about; "": the request is about a page
+	OtherOf string // a site: if URI is empty, the request is about its page (other), which sums pages beyond the limit
 
 	Key string // the caller's key; "": none
 
-	MayLook func(app string) bool // whether a signed-in caller may see an app; nil: not signed in
+	MayLook func(app string) bool // reports whether the signed-in caller may see an app; nil: the caller is not signed in
 
-	// The visitor that the caller names: an address, or an id if the app identifies visitors by id. Without either, the
-	// visitor is Peer.
+	// IP and Visitor identify the visitor: by address or, if the app identifies visitors by id, by id. If both are empty,
+	// the visitor's address is Peer.
 	IP, Visitor string
-	ID          string       // the visit's id, so that the visit can be sent again; "": none
+	ID          string       // the caller's id of the visit: a visit that is sent again with the same id counts once; "": none
 	At          string       // the visit's time; "": now
 	Title       string       // the page's title; "": not sent
-	Referrer    string       // the page that linked here; "": none, or unknown
-	Language    string       // sent by the caller, or from the visitor's header Accept-Language; "": not sent
-	Country     string       // sent by the caller; "": not sent
+	Referrer    string       // the page that linked to the visited page; "": none, or unknown
+	Language    string       // the visitor's language or header Accept-Language, sent by the caller; "": not sent
+	Country     string       // the visitor's country, sent by the caller; "": not sent
 	Tags        tag.Set      // the app's own tags, sent by the caller
 	Browser     string       // the visitor's User-Agent, sent by the caller; "": not sent
-	Later       bool         // the visit may be counted later
+	Later       bool         // put the visit into the inbox, to be counted later
 	Asserts     bool         // IP or Visitor was sent, even if it is empty or invalid
 	Peer        netip.Addr   // the address that sent the request
 	Anybody     bool         // the query is not about a visitor
-	Counted     bool         // return only counted numbers, without offsets
-	Numbers     bool         // do not count the visit if its numbers are hidden from the caller
-	With        ExtraNumbers // additional current numbers for the answer
+	Counted     bool         // return only numbers counted by Footfall, without offsets (imported numbers)
+	Numbers     bool         // refuse the visit if its numbers are hidden from the caller
+	With        ExtraNumbers // the current numbers to include in the answer
 
 	ParseErr error // why a field above is invalid; reported only after the app and the key were checked
 
-	Origin     string // of the page that sends the request, from the browser; "": none
-	Agent      string // User-Agent
+	Origin     string // header Origin of the page that sends the request, set by the browser; "": none
+	Agent      string // the request's header User-Agent
 	Hints      tag.Hints
-	Languages  string // Accept-Language
+	Languages  string // the request's header Accept-Language
 	Located    string // the country of Peer according to a trusted proxy; "": unknown
 	Prefetch   bool   // the browser prefetches the page
 	DoNotTrack bool   // the browser asks not to be tracked
 }
 
-// asserts reports whether the request names a visitor or a time.
+// asserts reports whether the request specifies a visitor or a time.
 func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
 
-// isOfPage reports whether the request has a title and, according to the browser, comes from a page of this site.
-// The app must also list the site.
+// isOfPage reports whether the request has a title, and was sent by a page of this site according to its header Origin. The
+// app must also list the site.
 func (r *Request) isOfPage(a *app.App, site string) bool {
 	return r.Title != "" && a.Lists(site) && app.SiteOfOrigin(r.Origin) == site
 }
@@ -94,7 +94,8 @@ func (r *Request) target(a *app.App) (visit.Target, error) {
 	return visit.EventTarget(r.Event)
 }
 
-// shown adds the app's offsets to an answer about t, unless the request asks only for counted numbers.
+// shown adds the app's offsets (imported numbers) to an answer about the target t, unless the caller wants only counted
+// numbers.
 func (r *Request) shown(a *app.App, t visit.Target, answer visit.Answer) visit.Answer {
 	if r.Counted {
 		return answer
@@ -115,7 +116,7 @@ type Counter struct {
 	countries *country.Countries
 	recorder  *record.Recorder
 	inbox     *inbox.Inbox
-	overflow  bool // visits that would wait too long go to the inbox
+	overflow  bool // visits that would wait too long in the recorder go to the inbox
 	metrics   *metrics
 	secret    app.Secret
 	clock     func() time.Time
@@ -125,7 +126,7 @@ type Counter struct {
 	endUpkeep context.CancelFunc
 }
 
-// Open starts a counter on a migrated database. Close stops it. The database stays open.
+// Open starts a counter on a database whose schema is up to date. Close stops the counter, but leaves the database open.
 func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -167,8 +168,8 @@ func (c *Counter) Close() {
 // Ready returns an error with the reason if visits cannot be counted now.
 func (c *Counter) Ready(ctx context.Context) error { return c.recorder.Ready(ctx) }
 
-// DaysLeft returns the number of consecutive days after today with partitions, as of the last check by Ready or by
-// the recorder's upkeep.
+// DaysLeft returns how many consecutive days after today have partitions of the table visits. Ready and the recorder's
+// upkeep update this number.
 func (c *Counter) DaysLeft() int { return c.recorder.DaysLeft() }
 
 // readInTime calls DB.Read with the time limit of one statement.
@@ -184,11 +185,11 @@ func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) e
 // Register returns the current register of apps.
 func (c *Counter) Register(ctx context.Context) (*app.Register, error) { return c.apps.Current(ctx) }
 
-// Held returns the register in memory, or nil while this instance does not watch the database for changes.
+// Held returns the register of apps in memory, or nil while this instance does not watch the database for changes.
 func (c *Counter) Held() *app.Register { return c.apps.Register() }
 
-// AllowsOrigin reports whether pages of an origin may read answers for an app or, if name is "", for at least one
-// app.
+// AllowsOrigin reports whether scripts in pages of an origin may read responses about an app (CORS). If name is "", it is
+// enough that any app counts the origin's site.
 func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -207,7 +208,7 @@ func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	return false
 }
 
-// metrics of a counter. No label contains an address or a URI.
+// metrics are the Prometheus metrics of a counter. No label contains an address or a URI.
 type metrics struct {
 	skipped *prometheus.CounterVec // by reason
 	limited prometheus.Counter

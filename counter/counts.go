@@ -10,7 +10,7 @@ import (
 	"footfall/visit"
 )
 
-// Counts returns the numbers of a page and its site without counting, and how many accepted visits are not counted yet.
+// Counts returns the numbers of a page and its site, and how many visits of the app wait in the inbox. It counts no visit.
 func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, app.ScopeRead)
 	if err != nil {
@@ -57,8 +57,8 @@ func (c *Counter) readVisibleNumbers(ctx context.Context, a *app.App, w *subject
 	return c.read(ctx, a, w.target, &w.visitor)
 }
 
-// readBacklog returns the number of accepted visits of an app that are not counted yet. Call it before reading the numbers:
-// otherwise a visit that is counted in between would be missing from the backlog and from the numbers.
+// readBacklog returns how many visits of an app wait in the inbox. Call it before reading the numbers. A visit that is
+// counted between the two reads is then in both results, instead of in neither.
 func (c *Counter) readBacklog(ctx context.Context, a *app.App) (visits int64, err error) {
 	if visits, err = c.inbox.Behind(ctx, a.ID); err != nil {
 		return 0, visit.Unanswered(err)
@@ -72,10 +72,10 @@ type PageResult struct {
 	Fault string // why the URI is invalid, as a sentence; if set, there are no numbers
 }
 
-// pagesPerRequest is the number of pages in one call that cost as much as one request.
+// pagesPerRequest is how many pages in one call of CountsForPages use up as much of the rate limit as one request.
 const pagesPerRequest = 25
 
-// CountsForPages is Counts for many pages at once. behind is the number of accepted visits of the app that are not counted yet.
+// CountsForPages returns the numbers of many pages, like Counts. behind is the number of the app's visits in the inbox.
 func (c *Counter) CountsForPages(ctx context.Context, r Request, uris []string) (counted []PageResult, behind int64, err error) {
 	a, w, err := c.admitCaller(ctx, &r, app.ScopeRead)
 	if err != nil {
@@ -126,7 +126,8 @@ func (c *Counter) CountsForPages(ctx context.Context, r Request, uris []string) 
 	return counted, behind, nil
 }
 
-// fillCurrentNumbers fills in the results of CountsForPages at the indexes in places, with totals and current numbers.
+// fillCurrentNumbers reads totals and current numbers of the valid pages into counted, the results of CountsForPages.
+// places are the indexes of the valid pages in targets.
 func (c *Counter) fillCurrentNumbers(
 	ctx context.Context, a *app.App, r *Request, w *subject, counted []PageResult, targets []visit.Target, places []int, behind int64,
 ) ([]PageResult, int64, error) {
@@ -144,7 +145,7 @@ func (c *Counter) fillCurrentNumbers(
 	return counted, behind, nil
 }
 
-// queriedVisitor returns the visitor that a query is about, or nil.
+// queriedVisitor returns the visitor that a query is about, or nil if it is about no visitor.
 func (r *Request) queriedVisitor(w *subject) *netip.Addr {
 	if r.Anybody {
 		return nil
@@ -158,7 +159,7 @@ func (c *Counter) read(ctx context.Context, a *app.App, t visit.Target, visitor 
 	return visit.Answer{Site: numbers[t.Site], Page: numbers[t.Page]}, err
 }
 
-// readAll reads the numbers of targets, by URI. It leaves out targets that were never counted.
+// readAll returns the numbers of targets, by URI. Targets that were never counted are missing in the result.
 func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visitor *netip.Addr) (map[string]visit.Counts, error) {
 	ask := db.CountsGetParams{AppID: a.ID, Uris: uris, Ip: visitor}
 	var rows []db.CountsGetRow

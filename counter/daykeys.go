@@ -14,15 +14,16 @@ import (
 )
 
 // dayKeys are the keys for apps whose hashes of visitors change every day. The table day_keys stores them, so that all
-// instances use the same keys. The hashes also need the Secret, which is not in the database. An instance caches keys only for
-// the recorder's current generation. The cache has separate entries for each app. When an app is moved to this database, the
-// keys with which it has counted replace the stored keys. This happens only if no other app here uses day keys.
+// instances use the same keys. The hashes also need the Secret, which is not in the database. An instance caches keys until
+// the recorder discards its own caches and starts a new generation of them. The cache has separate entries for each app, so
+// that an app that was just moved here reads its keys from the table. A move replaces the stored keys by the app's own
+// keys, but only if no other app here uses day keys.
 type dayKeys struct {
 	db         *db.DB
 	recorder   *record.Recorder
 	mu         sync.Mutex
 	keys       map[appDay][]byte // guarded by mu, like generation; a few days for each app
-	generation uint64            // the recorder's generation in which keys were read
+	generation uint64            // the recorder's generation of caches in which keys were read
 }
 
 type appDay struct{ app, day int32 }
@@ -77,8 +78,8 @@ func (k *dayKeys) read(ctx context.Context, day int32, past bool) ([]byte, error
 	return key, err // if another instance was faster, this is its key
 }
 
-// store deletes the keys of days before from, and creates the keys of the given days in advance, so that they exist at
-// midnight.
+// store deletes the keys of days before the day from, and creates the keys of the given days in advance, so that they exist
+// at midnight.
 func (k *dayKeys) store(ctx context.Context, from int32, days ...int32) error {
 	if err := k.db.InTx(ctx, func(q *db.Queries) error { return q.DayKeysForget(ctx, from) }); err != nil {
 		return fmt.Errorf("delete the keys of past days: %w", err)

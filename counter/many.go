@@ -30,19 +30,19 @@ type Item struct {
 type Counting struct {
 	counter *Counter
 	app     *app.App
-	calls   string // db.Position.Source for calls with the caller's key, or callsOfAnybody
+	calls   string // the source (db.Position.Source) of calls with the caller's key, or callsOfAnybody
 	counted bool   // return only counted numbers, without offsets
 	keyless bool   // the caller has no key and sees only public numbers
 
 	firstDay int32 // first day for which the app accepts visits; 0: not read yet
 }
 
-// callsOfAnybody is db.Position.Source for calls without a key.
+// callsOfAnybody is the source (db.Position.Source) of all calls without a key.
 const callsOfAnybody = "calls"
 
-// Visit validates an item. It returns the visit to count, or the reason to skip it. An error of the kind Unavailable concerns
-// more than this item. If the only problem is that the item's day is no longer kept, Visit returns both the visit and the
-// error. The caller can then check whether the visit was counted before.
+// Visit validates an item. It returns the visit to count, or the reason to skip it. An error of the kind visit.Unavailable
+// is not caused by this item, and affects other items, too. If the only problem is that the item's day is no longer kept,
+// Visit returns both the visit and the error. The caller can then check whether the visit was counted before.
 func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
 	c, a := g.counter, g.app
 	r := Request{URI: item.URI, Event: item.Event, IP: item.IP, Visitor: item.Visitor, Browser: item.Agent, ID: item.ID,
@@ -84,7 +84,7 @@ func (g *Counting) Known(ctx context.Context, ids []string) (map[string]bool, er
 }
 
 // Shown adapts the recorder's answer to a visit for the caller. It marks numbers that the caller may not see. It adds the
-// app's offsets, unless the caller requested only counted numbers.
+// app's offsets (imported numbers), unless the caller requested only counted numbers.
 func (g *Counting) Shown(v *record.Visit, answer visit.Answer) visit.Answer {
 	answer.Untold = g.keyless && (!g.app.HasPublicCounts() || v.Target.Site == visit.EventSite)
 	if g.counted {
@@ -93,9 +93,9 @@ func (g *Counting) Shown(v *record.Visit, answer visit.Answer) visit.Answer {
 	return g.app.Shown(v.Target, answer)
 }
 
-// OpenCall returns how far a call has been counted. name is the call's Idempotency-Key, content the hash of its body. Among
-// callers without a key of the app, the same name with another body is another call, so that strangers cannot block each
-// other's visits. If a call without a name is sent again, its visits are counted again.
+// OpenCall returns how far a call has been counted. name is the call's Idempotency-Key, content the hash of its body. For
+// callers without a key, the same name with another body means another call. Otherwise a stranger could block another
+// caller's visits by sending the same name first. If a call without a name is sent again, its visits are counted again.
 func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte, items int) (*record.Position, error) {
 	if name == "" {
 		return record.OfItems(items), nil
@@ -153,8 +153,9 @@ func (g *Counting) OpenQueue(ctx context.Context, source, part string, first int
 	return g.counter.recorder.OpenQueue(ctx, db.Position{App: g.app.ID, Source: source, Part: part}, first)
 }
 
-// LogKey returns the key that identifies the app's logs. The key is nil if visitors are or were stored as addresses, because
-// then the tables contain a key for logs. daily is true if hashes of visitors and of log lines change every day.
+// LogKey returns the key for hashing the app's log lines. It returns nil if visitors are or were stored as addresses,
+// because then the database stores a random key for logs. daily is true if hashes of visitors and of log lines change every
+// day.
 func (g *Counting) LogKey(ctx context.Context) (key []byte, daily bool, err error) {
 	if g.app.Mode == app.ByAddress || g.app.LogKey != nil {
 		return nil, false, nil

@@ -13,7 +13,7 @@ type People struct {
 }
 
 // AuthorizePuttingPeople lets a caller link ids to persons. It checks the app, the key and its scope, the syntax of the
-// call, the origin, the rate, and that the app is not paused.
+// call, the origin, and the rate. It also checks that counting for the app is not paused.
 func (c *Counter) AuthorizePuttingPeople(ctx context.Context, r Request) (*People, error) {
 	p, err := c.authorizePeople(ctx, &r, app.ScopeAssert, "accepts links between ids")
 	if err == nil {
@@ -22,8 +22,8 @@ func (c *Counter) AuthorizePuttingPeople(ctx context.Context, r Request) (*Peopl
 	return p, err
 }
 
-// AuthorizeFindingPeople lets a caller look up persons. It makes the same checks as AuthorizePuttingPeople, but the app
-// may be paused.
+// AuthorizeFindingPeople lets a caller look up persons. It makes the same checks as AuthorizePuttingPeople, but counting
+// for the app may be paused.
 func (c *Counter) AuthorizeFindingPeople(ctx context.Context, r Request) (*People, error) {
 	return c.authorizePeople(ctx, &r, app.ScopeRead, "looks up people")
 }
@@ -42,7 +42,7 @@ func (c *Counter) authorizePeople(ctx context.Context, r *Request, scope app.Sco
 	return &People{c, a}, c.checkRate(a, subject{address: r.Peer})
 }
 
-// Put writes links of ids, see app.App.PutPeople.
+// Put writes links from ids to persons. See app.App.PutPeople for the parameters and results.
 func (p *People) Put(ctx context.Context, links []app.Link, wrong map[int]string) (faults []string, err error) {
 	return p.app.PutPeople(ctx, p.counter.db, p.counter.secret, p.counter.clock(), links, wrong)
 }

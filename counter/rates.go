@@ -7,17 +7,18 @@ import (
 	"footfall/record/cache"
 )
 
-// rates limits the requests of each source per minute. Each request uses up an interval: a minute divided by the limit. The
-// intervals of a source follow one another, and rates stores the end of the last interval. This end may be a minute in the
-// future, so a source may send all requests of a minute at once. Memory is bounded: when it is full, sources that were unused
-// for a long time are forgotten. checkRate (visit.go) uses rates. The methods of rates are safe for concurrent use.
+// rates limits the requests of each source, such as an address, per minute. Each request uses up an interval: a minute
+// divided by the limit. The intervals of a source follow one another, and rates stores the end of the last interval. This
+// end may be a minute in the future, so a source may send all requests of a minute at once. Memory is bounded: when it is
+// full, sources that were unused for a long time are forgotten. The methods of rates are safe for concurrent use.
 type rates struct {
 	sources *cache.Cache[rateKey, time.Duration]
 	began   time.Time
 	clock   func() time.Time
 }
 
-// rateKey is an address that calls an app. It contains no pointer, so the garbage collector does not scan it.
+// rateKey identifies a source: an address, and the app that it calls. It contains no pointer, so the garbage collector does
+// not scan it.
 type rateKey struct {
 	app  int32
 	from [16]byte
@@ -39,7 +40,8 @@ func newRates(clock func() time.Time) *rates {
 	}
 }
 
-// rateKeyOf returns the source of a request. A caller with one IPv6 address controls its whole /64.
+// rateKeyOf returns the source for an app and an address. All addresses of an IPv6 /64 are one source, because one caller
+// controls the whole /64.
 func rateKeyOf(app int32, address netip.Addr) rateKey {
 	if address.Is6() {
 		if network, err := address.Prefix(64); err == nil {
@@ -49,8 +51,9 @@ func rateKeyOf(app int32, address netip.Addr) rateKey {
 	return rateKey{app: app, from: address.As16()}
 }
 
-// take uses up a number of requests of a source's limit per minute. If fewer are left, it uses up none and returns the time
-// until enough are left. A call that costs more requests than the limit is allowed if the source has used up none.
+// take uses up a number of the requests that a source may send in a minute (most). If fewer are left, it uses up none and
+// returns the time until enough are left. A call that costs more requests than the limit is allowed if the source has used
+// up none.
 func (r *rates) take(s rateKey, most int64, requests int) (wait time.Duration) {
 	all := time.Minute / time.Duration(most) * time.Duration(requests)
 	now := r.clock().Sub(r.began)

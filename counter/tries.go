@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The constants from passwordsFrom to deviceTries are limits that do not belong to an app. In a rateKey, they replace an app's
-// ID. No app has such an ID.
+// The constants from passwordsFrom to deviceTries identify limits that do not belong to an app. In a rateKey, they replace
+// an app's ID. No app has such an ID. A known browser is one that has signed in before.
 const (
 	passwordsFrom = 0  // passwords from one address
 	wrongLinks    = -1 // invalid links from one address
@@ -25,8 +25,8 @@ const (
 	tooManyPasswords = "too many passwords were tried from one address, or for one name; try again in %d s"
 )
 
-// Try refuses a caller without a known browser if too many passwords were tried from its address, or for the name. An empty
-// name has no limit. Like all limits, this one counts separately in each instance.
+// Try limits passwords from browsers that have never signed in. It returns an error if too many passwords were tried from
+// the address, or for the name. An empty name has no limit. Each instance counts separately, as for all limits.
 func (c *Counter) Try(peer netip.Addr, name string) error {
 	wait := c.takeTry(passwordsFrom, peer)
 	if wait == 0 { // a refused address does not use up the name's limit
@@ -35,8 +35,9 @@ func (c *Counter) Try(peer netip.Addr, name string) error {
 	return c.refuseTry(wait, tooManyPasswords)
 }
 
-// TryDevice refuses a known browser, which is one that has signed in before. It does so if too many passwords were tried in
-// this browser (device), or in all known browsers for the name. Callers without a known browser do not use up these limits.
+// TryDevice limits passwords from a known browser, which is one that has signed in before. It returns an error if too many
+// passwords were tried in this browser (device), or for the name in all known browsers. Other browsers do not use up these
+// limits.
 func (c *Counter) TryDevice(device, name string) error {
 	wait := c.takeTryOf(deviceTries, device, mostTries)
 	if wait == 0 {
@@ -45,14 +46,14 @@ func (c *Counter) TryDevice(device, name string) error {
 	return c.refuseTry(wait, tooManyPasswords)
 }
 
-// TryKey refuses an address that sent too many wrong admin keys. Wrong keys have their own limit, so that a program with an old
-// key blocks no sign-in.
+// TryKey returns an error if an address sent too many wrong admin keys. Wrong keys have a limit separate from passwords, so
+// that a program with an old key blocks no sign-in.
 func (c *Counter) TryKey(peer netip.Addr) error {
 	return c.refuseTry(c.takeTry(keysFrom, peer), "too many wrong keys were sent from one address; try again in %d s")
 }
 
-// TryLink refuses an address that followed too many invalid links. Invalid links have their own limit: an image on another site
-// can follow links, and must not block sign-ins.
+// TryLink returns an error if an address followed too many invalid links. Invalid links have their own limit: an image on
+// another site can follow links, and must not block sign-ins.
 func (c *Counter) TryLink(peer netip.Addr) error {
 	if wait := c.rates.take(rateKeyOf(wrongLinks, peer), mostTries, 1); wait > 0 {
 		return c.refuseRate(wait, "too many invalid links were followed from one address; try again in a minute")
@@ -67,7 +68,8 @@ func (c *Counter) refuseTry(wait time.Duration, says string) error {
 	return c.refuseRate(wait, says, int64((wait+time.Second-1)/time.Second))
 }
 
-// takeTry uses up one try of an address and, for IPv6, one of its network. If no try is left, it returns how long to wait.
+// takeTry uses up one try of an address and, for IPv6, one of its network. If no try is left, it returns the time until the
+// next one.
 func (c *Counter) takeTry(limit int32, peer netip.Addr) time.Duration {
 	wait := c.rates.take(rateKeyOf(limit, peer), mostTries, 1)
 	if wait == 0 && peer.Is6() {
@@ -77,8 +79,8 @@ func (c *Counter) takeTry(limit int32, peer netip.Addr) time.Duration {
 	return wait
 }
 
-// takeTryOf uses up one try of a text, such as a name. If no try is left, it returns how long to wait. An empty text has no
-// limit.
+// takeTryOf uses up one try of a text, such as a name. If no try is left, it returns the time until the next one. An empty
+// text has no limit.
 func (c *Counter) takeTryOf(limit int32, text string, most int64) time.Duration {
 	if text == "" {
 		return 0

@@ -18,8 +18,9 @@ const (
 	daysBehind    = 1 // days before today (UTC) that may still be today elsewhere: no time zone is more than a day behind UTC
 )
 
-// keepUp runs until ctx ends. It creates the day keys of coming days, deletes the day keys of past days, and stores which
-// keys of callers were used. If calm is true, it waits for one interval first. Any number of instances may run keepUp.
+// keepUp runs until ctx ends. It creates the keys for hashing visitors on coming days (day keys), deletes those of past
+// days, and stores which callers' keys were used. If calm is true, it does nothing before the first interval has passed.
+// Any number of instances may run keepUp.
 func (c *Counter) keepUp(ctx context.Context, calm bool) {
 	tick, often := time.NewTicker(dayKeysEvery), time.NewTicker(usesEvery)
 	defer tick.Stop()

@@ -14,8 +14,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// Visit counts a visit, and returns its numbers after the commit. If the visit is skipped, Visit returns the same
-// numbers as Counts.
+// Visit counts a visit, and returns its numbers after the commit. If the visit is skipped (as a bot's, for example), Visit
+// returns the same numbers as Counts.
 func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, app.ScopeCount)
 	if err != nil {
@@ -49,17 +49,17 @@ type subject struct {
 	day           int32
 	when          record.When
 	at            time.Time // the visit's time
-	tooOld        error     // why visits of this day are no longer accepted, or nil; repeated visits are still answered
+	tooOld        error     // why visits of this day are no longer accepted, or nil; a visit that is sent again still gets an answer
 	repeated      bool      // the visit's id was counted before; checked only if tooOld is set
-	asserter      bool      // the caller's key allows naming visitors
+	asserter      bool      // the caller's key allows counting visits of any visitor
 	fromBadge     bool      // counted by a badge, so the visitor is unknown
 	keyless       bool      // the caller has no key
 	numbersHidden bool      // the caller may not see numbers
 	untrusted     bool      // no trusted caller vouches for the visitor: default limits apply, and crawlers are skipped
 }
 
-// admit checks a request in a fixed order: app, key, asserted visitor, address and URI, site, rate. need is the scope
-// that the request requires.
+// admit checks a request in a fixed order: app, key, permission to name the visitor, address and URI, site, rate. need is
+// the scope that the request requires: to count or to read.
 func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.App, subject, error) {
 	a, w, err := c.admitCaller(ctx, r, need)
 	if err != nil {
@@ -184,8 +184,8 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 		a.Name, asserting, field)
 }
 
-// identify sets the day and the visitor of a request. at is the visit's time; zero means now. firstDay is the
-// argument first of chooseDay.
+// identify sets the day and the visitor of a request. at is the visit's time; zero means now. firstDay caches the app's
+// first day for chooseDay.
 func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.Time, firstDay *int32, w *subject) error {
 	if r.ParseErr != nil {
 		return r.ParseErr
@@ -316,7 +316,8 @@ func (c *Counter) checkRateOf(a *app.App, w subject, requests int) error {
 	return nil
 }
 
-// refuseRate refuses a request with a reason and the time to wait.
+// refuseRate returns the error for too many requests. format and values are its text. wait is the time until the caller may
+// try again.
 func (c *Counter) refuseRate(wait time.Duration, format string, values ...any) error {
 	c.metrics.limited.Inc()
 	refused := visit.Errorf(visit.TooMany, "", format, values...)

@@ -14,16 +14,17 @@ import (
 // the app waits for its first visit.
 type RefusedVisit struct {
 	Site string // the page's site; "": not sent
-	Why  string // unlisted, origin, or why the visit was skipped
+	Why  string // "unlisted" or "origin" if the app does not count the site, or why the visit was skipped
 	At   time.Time
 }
 
 const (
 	refusedFor = 10 * time.Minute // how long a refused visit, or a load of the script, is shown
-	mostLoaded = 1000             // maximum number of sites in loads
+	mostLoaded = 1000             // maximum number of sites in scriptLoads
 )
 
-// scriptLoads holds, by site, when a page last loaded the script from this instance. The request for the script names no app.
+// scriptLoads has, for each site, the time when a page of it last loaded the counting script from this instance. The loads
+// are recorded by site, because the request for the script does not contain the app.
 type scriptLoads struct {
 	sync.Mutex
 	at map[string]time.Time
@@ -37,7 +38,7 @@ func (c *Counter) NoteLoaded(site string) {
 		if len(c.loaded.at) < mostLoaded {
 			break
 		}
-		delete(c.loaded.at, other) // an arbitrary site: a user who waits loads the script again
+		delete(c.loaded.at, other) // an arbitrary site: a user who is setting up this site will load the script again
 	}
 	c.loaded.at[strings.Clone(site)] = c.clock()
 }

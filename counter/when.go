@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// clocksDiffer is how far in the future a time may be and still be treated as now.
+	// clocksDiffer allows for wrong clocks: a time of a visit that is at most this far in the future is treated as now.
 	clocksDiffer = 5 * time.Minute
 	// firstDayEver is the first day for which any app accepts visits. The Web became public later in that year. Callers that do
 	// not have a visit's time often send 0, which is in 1970 and therefore refused.
 	firstDayEver = 19910101
-	// pauseHours is how long a pause of retention lasts unless it is renewed.
+	// pauseHours is how long a pause of retention (the deletion of old visits) lasts unless it is renewed.
 	pauseHours = 24
 )
 
@@ -85,7 +85,7 @@ func errDayKeyDeleted(a *app.App, first int32) error {
 		a.Name, visit.DayText(first))
 }
 
-// countedIDs returns those of the ids with which visits of an app were counted before.
+// countedIDs returns which of the given visit ids belong to visits of an app that were counted before.
 func (c *Counter) countedIDs(ctx context.Context, a *app.App, ids ...string) (map[string]bool, error) {
 	asked := make([]db.VisitID, 0, len(ids))
 	for _, id := range ids {
@@ -109,8 +109,8 @@ func (c *Counter) countedIDs(ctx context.Context, a *app.App, ids ...string) (ma
 	return counted, nil
 }
 
-// CapToNow returns at, or the zero time (now) if at is in the future. isFar reports whether at is too far in the future for
-// Visit to treat it as now.
+// CapToNow returns at if it is not in the future. Otherwise it returns the zero time, which Visit treats as now. isFar
+// reports whether at is so far in the future that Visit would refuse it.
 func (g *Counting) CapToNow(at time.Time) (capped time.Time, isFar bool) {
 	now := g.counter.clock()
 	if !at.After(now) {
@@ -119,7 +119,7 @@ func (g *Counting) CapToNow(at time.Time) (capped time.Time, isFar bool) {
 	return time.Time{}, at.After(now.Add(clocksDiffer))
 }
 
-// Latest returns the latest time that Visit treats as now.
+// Latest returns the latest time of a visit that Visit accepts. It is a little in the future, because clocks differ.
 func (g *Counting) Latest() time.Time { return g.counter.clock().Add(clocksDiffer) }
 
 // FirstDay returns the first day for which the app accepts visits.
@@ -130,14 +130,14 @@ func (g *Counting) FirstDay(ctx context.Context) (day int32, err error) {
 	return g.firstDay, err
 }
 
-// Pause identifies a pause of retention. An app may have several pauses at the same time.
+// Pause identifies a pause of retention, the deletion of old visits. An app may have several pauses at the same time.
 type Pause int64
 
-// NewPause returns a new pause, which has not started.
+// NewPause returns the id of a new pause. The pause starts when PauseRetention is called.
 func NewPause() Pause { return Pause(rand.Int64()) } //nolint:gosec // not a secret
 
 // PauseRetention prevents retention from deleting the days and visitors that the app has now. The pause p ends a day after
-// the last call. It is for imports that may run past midnight.
+// the last call. Imports use it, because they may run past midnight.
 func (g *Counting) PauseRetention(ctx context.Context, p Pause) error {
 	return g.setPause(ctx, p, pauseHours)
 }
@@ -153,8 +153,8 @@ func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
 	})
 }
 
-// ReloadVisitors makes running instances read the visitors again after another process has counted many visits. Otherwise the
-// filters of the instances would report each visitor of these visits as new once.
+// ReloadVisitors makes running instances read the visitors again after another process has counted many visits. Otherwise
+// each instance would take these visitors for new once, because its filter of visitors in memory lacks them.
 func (g *Counting) ReloadVisitors(ctx context.Context) error {
 	return g.write(ctx, func(ctx context.Context, q *db.Queries) error { return q.VisitorsReadAnew(ctx) })
 }

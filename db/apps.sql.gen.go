@@ -269,7 +269,7 @@ FROM apps
 ORDER BY name
 `
 
-// Apps.
+// Apps: groups of sites with common settings.
 // All apps, by name.
 func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 	rows, err := q.db.Query(ctx, AppsList)
@@ -329,8 +329,9 @@ const AppsListen = `-- name: AppsListen :exec
 LISTEN footfall_apps
 `
 
-// Instances that cache apps hold a shared lock on the epoch of apps that they have read. A command that
-// changes apps waits until no instance holds an older epoch. If an instance dies, its lock is released.
+// The epoch of apps is a number that increases with every change of apps. Instances that cache apps hold a
+// shared lock on the epoch that they have read. A command that changes apps waits until no instance holds
+// an older epoch. If an instance dies, its lock is released.
 // Subscribes to changes of apps.
 func (q *Queries) AppsListen(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, AppsListen)
@@ -357,7 +358,8 @@ type AppsToReadRow struct {
 	Cell       *string
 }
 
-// All apps by name, with the columns that reports need. footfall_report may read no other columns of apps.
+// All apps by name, with the columns that reports need. The role footfall_report may read no other
+// columns.
 func (q *Queries) AppsToRead(ctx context.Context) ([]AppsToReadRow, error) {
 	rows, err := q.db.Query(ctx, AppsToRead)
 	if err != nil {
@@ -434,7 +436,7 @@ const BrowsersTell = `-- name: BrowsersTell :exec
 SELECT tell_browsers()
 `
 
-// Makes the database refuse batches of instances that cannot distinguish browsers behind one address.
+// Makes the database refuse batches of 0.1.0, which cannot distinguish browsers behind one address.
 func (q *Queries) BrowsersTell(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BrowsersTell)
 	return err
@@ -445,9 +447,9 @@ const NameClaim = `-- name: NameClaim :one
 SELECT claim_app($1, $2)::text AS cell
 `
 
-// Names that refer to cells (functions/elsewhere.sql).
-// Makes a name refer to a cell, unless the name already refers to another cell or belongs to an app in
-// this database. Returns the cell that the name refers to, or ” if the app is in this database.
+// Names of apps in cells, which are other databases (functions/elsewhere.sql).
+// Makes an app's name refer to a cell, unless the name already refers to another cell or belongs to an app
+// in this database. Returns the cell that the name refers to, or ” if the app is in this database.
 func (q *Queries) NameClaim(ctx context.Context, name string, cell string) (string, error) {
 	row := q.db.QueryRow(ctx, NameClaim, name, cell)
 	var cell_2 string
@@ -490,7 +492,7 @@ type NameLetGoParams struct {
 	Seconds float64
 }
 
-// Frees a name that has referred to a cell for at least this number of seconds.
+// Frees an app's name that has referred to a cell for at least this number of seconds.
 func (q *Queries) NameLetGo(ctx context.Context, arg NameLetGoParams) error {
 	_, err := q.db.Exec(ctx, NameLetGo, arg.Name, arg.Cell, arg.Seconds)
 	return err

@@ -12,35 +12,36 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Batch holds the visits that one transaction counts. Targets has one row per target: a page or a site. Pairs has
-// one row per (target, visitor) pair. The database decides for each pair whether it counts.
+// Batch contains the visits that one transaction counts. Targets has one row for each target, which is a page or a
+// site. Pairs has one row for each target, visitor and day. For each pair, the database decides whether the visitor is
+// new to the target, and whether the visit is the first one of the day.
 type Batch struct {
 	ID [16]byte
-	// Basis is the result of DB.Basis from before the caller read the table contents that the batch is made from. The
-	// database refuses the batch (FaultStale) if the version has changed since then. If Basis is "", the database does
-	// not check the version.
+	// Basis is a version of the tables' contents. The caller must get it from DB.Basis before it reads the contents
+	// from which it makes the batch. The database refuses the batch (FaultStale) if this version is outdated. If Basis
+	// is "", the database does not check it.
 	Basis    string
 	Targets  TargetColumns
 	Pairs    PairColumns
-	Moves    []Move          // moves of the positions in the sources of the visits, in the order of Position.Compare
+	Moves    []Move          // new positions in the sources of the visits, such as queues, in the order of Position.Compare
 	Lines    []LogLine       // lines of access logs that the batch records as counted
 	Taken    InboxTakeParams // visits that the batch takes out of the table inbox, in the order of its row numbers
 	PastDays PastDayColumns
-	Late     bool // the batch may have visits of any day, and Rows replaces Days and Hot of Targets
+	Late     bool // the batch may have visits of any day: Rows has the number of visits on each day
 	Rows     DayColumns
 	IDs      VisitIDColumns // the ids of the visits that have an id, without duplicates
 }
 
-// TargetColumns has a row for each target, in order of id.
+// TargetColumns has a row for each page and site that the batch counts visits for, in order of id.
 type TargetColumns struct {
 	IDs       []int64
 	Sites     []int64 // the page's site; 0 if the target is a site itself
-	Days      []int32 // day of the target's visits; in a late batch: the day of the target's live visits (0: no live visit)
+	Days      []int32 // day of the target's visits; in a late batch: day of its visits that are not of past days (0: none)
 	Hot       []int64 // number of visits
-	Newcomers []int64 // number of the target's pairs with PairColumns.Hinted
+	Newcomers []int64 // number of the target's pairs that PairColumns.Hinted marks as new
 }
 
-// DayColumns has a row for each day of a target.
+// DayColumns has a row for each target and each day of its visits.
 type DayColumns struct {
 	Targets, Sites []int64 // as in TargetColumns
 	Days           []int32
@@ -52,24 +53,25 @@ type PairColumns struct {
 	Targets  []int64
 	Visitors []netip.Addr
 	Days     []int32
-	Hinted   []bool   // the visitor is new to the target as far as this instance can see: the database skips the look-up
-	TagSets  []string // the visit's tags as written by TagSet, if the target is a site; "": unknown
+	Hinted   []bool   // this instance is sure that the visitor is new to the target, so the database skips the look-up
+	TagSets  []string // the visit's tags in the format of TagSet; "" for a page, or if they are not recorded
 
 	Tags PackedTags
 }
 
-// PastDayColumns has one row per app and past day.
+// PastDayColumns has one row for each app and each past day for which the app has visits.
 type PastDayColumns struct{ Apps, Days []int32 }
 
-// Sums are a target's counters, read while the batch has them locked. Hot already includes all visits of the batch.
-// PV and UV already include the batch's pairs with PairColumns.Hinted, but not its other pairs.
+// Sums are a target's numbers of visits (Hot), daily visitors (PV) and visitors (UV), read while the batch has them
+// locked. Hot already includes all visits of the batch. PV and UV already include the pairs that PairColumns.Hinted
+// marks as new, but not the other pairs of the batch.
 type Sums struct{ Hot, PV, UV int64 }
 
 // Verdict is the database's decision about one (target, visitor) pair.
 type Verdict struct {
 	Rank     int64
-	Newcomer bool // new to the target: the batch added one to uv
-	Counted  bool // first visit on its day: the batch added one to pv
+	Newcomer bool // the visitor is new to the target: the batch added one to uv
+	Counted  bool // it was the visitor's first visit on its day: the batch added one to pv
 }
 
 // Outcome is the result of a committed batch.
@@ -101,9 +103,9 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	return nil
 }
 
-// queue queues the statements of the batch that follow BatchBegin. BatchCheck, one of these statements, sets
+// queue adds the statements of the batch that follow BatchBegin to q. When the statements run, BatchCheck sets
 // *required to whether a synchronous standby is required. If SayStandby has never been called, *required gets the
-// value of unsaid.
+// value of defaultRequired.
 func (b *Batch) queue(q *pgx.Batch, out *Outcome, defaultRequired bool, required *bool) {
 	out.Sums = slices.Grow(out.Sums[:0], len(b.Targets.IDs))[:len(b.Targets.IDs)]
 	out.Verdicts = slices.Grow(out.Verdicts[:0], len(b.Pairs.Targets))[:len(b.Pairs.Targets)]
@@ -148,7 +150,7 @@ func (d *DB) Probe(ctx context.Context) error {
 	}
 	defer conn.Release()
 	var empty Batch
-	_, _ = rand.Read(empty.ID[:]) // never fails: a failure would end the process
+	_, _ = rand.Read(empty.ID[:]) // returns no error: if it cannot read, the process ends
 	t := &empty.Targets
 	var q pgx.Batch
 	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
@@ -162,7 +164,7 @@ func (d *DB) Probe(ctx context.Context) error {
 	return nil
 }
 
-// SiteDays returns the sites among the targets that have a day, with their days.
+// SiteDays returns the targets that are sites and have a day, and these days.
 func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 	for i, site := range t.Sites {
 		if site == 0 && t.Days[i] > 0 {
@@ -172,7 +174,7 @@ func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 	return sites, days
 }
 
-// rows returns the visits per target and day. Unless the batch is late, each target has one day.
+// rows returns the number of visits per target and day. Unless the batch is late (Batch.Late), each target has one day.
 func (b *Batch) rows() DayColumns {
 	if b.Late {
 		return b.Rows
@@ -181,14 +183,14 @@ func (b *Batch) rows() DayColumns {
 	return DayColumns{t.IDs, t.Sites, t.Days, t.Hot}
 }
 
-// recordArgs returns the arguments of VisitsRecord.
+// recordArgs returns the arguments of the query VisitsRecord.
 func (b *Batch) recordArgs() []any {
 	p, r := &b.Pairs, b.rows()
 	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, p.TagSets, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed}
 }
 
-// allHinted reports whether the batch is not late and all of its pairs are hinted (PairColumns.Hinted).
-// NewVisitorsRecord then writes the pairs, and the database decides nothing.
+// allHinted reports whether the batch is not late and PairColumns.Hinted marks all of its pairs as new. The query
+// NewVisitorsRecord then writes the pairs without looking up any visitor.
 func (b *Batch) allHinted() bool {
 	return !b.Late && len(b.Pairs.Targets) > 0 && !slices.Contains(b.Pairs.Hinted, false)
 }
@@ -199,7 +201,7 @@ func (b *Batch) findTarget(pair int) int {
 	return place
 }
 
-// newArgs returns the arguments of NewVisitorsRecord.
+// newArgs returns the arguments of the query NewVisitorsRecord.
 func (b *Batch) newArgs() []any {
 	p, t := &b.Pairs, &b.Targets
 	type newcomer struct {
@@ -233,7 +235,8 @@ func (b *Batch) newArgs() []any {
 	return []any{targets, visitors, days, places, later, t.IDs, sets, t.Sites, t.Days, t.Hot, t.Newcomers, p.Tags.packed}
 }
 
-// rankNewcomers sets the verdicts of all pairs in out after NewVisitorsRecord, which returns no verdicts.
+// rankNewcomers sets the verdicts of all pairs in out. It runs after the query NewVisitorsRecord, which returns no
+// verdicts because all visitors are new.
 func (b *Batch) rankNewcomers(out *Outcome) {
 	later := slices.Clone(b.Targets.Newcomers)
 	for i := range b.Pairs.Targets {
@@ -243,8 +246,8 @@ func (b *Batch) rankNewcomers(out *Outcome) {
 	}
 }
 
-// lateArgs returns the arguments of LateVisitsRecord. turns numbers the rows of the same (target, visitor) pair,
-// starting with 1.
+// lateArgs returns the arguments of the query LateVisitsRecord. One of them, turns, numbers the rows with the same
+// target and visitor, starting with 1.
 func (b *Batch) lateArgs() []any {
 	type pair struct {
 		target  int64
@@ -268,8 +271,8 @@ func (d *DB) Basis(ctx context.Context) (string, error) {
 	return basis, err
 }
 
-// readForBatch runs f on a connection of the pool writers, and runs f again if the connection was dead. f sends no visit,
-// so FaultOf never returns FaultUnknown for an error of look.
+// readForBatch runs f on a connection of the pool writers, and runs f again if the connection was dead. f must send no
+// visit. So FaultOf never returns FaultUnknown for an error of readForBatch.
 func (d *DB) readForBatch(ctx context.Context, what string, f func(q *Queries) error) error {
 	err := withRetry(ctx, d.writers, func(conn *pgxpool.Conn) error { return f(New(conn)) })
 	if FaultOf(err) == FaultUnknown {
@@ -314,8 +317,8 @@ func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 	return err
 }
 
-// A writer may keep the visits of a batch waiting for the sum of these two times. Both are multiples of the
-// statement timeout. In the service, the sum is 25 s.
+// The visits of a batch may wait for the sum of these two times until they get a response. Each constant is a multiple
+// of the statement timeout. In the service, the sum is 25 s.
 const (
 	// WritePatience bounds the time for writing a batch. It is longer than the time limit of one statement, so that
 	// the server ends a hanging statement first and reports it.

@@ -26,9 +26,9 @@ import (
 // CellMark is the URL parameter that marks the database of a cell: cell=on.
 const CellMark = "cell"
 
-// cell finds the node with the tables of a cell, which is a database of a Citus cluster. The URL can name any node
-// of the cluster, and connections go to the node with the tables. When the tables move, all connections end, and
-// new connections go to the new node, as after a failover.
+// cell makes connections to a cell. A cell is a database of a Citus cluster that has all of its tables on one node.
+// The URL can name any node of the cluster, but connections go to the node with the tables. When the tables move, all
+// connections end, and new connections go to the new node, as after a failover.
 type cell struct {
 	nodes *pgxpool.Config // configuration for connections to the nodes in the URL
 	dial  pgconn.DialFunc
@@ -42,10 +42,11 @@ type placeQuery string
 
 const (
 	tablesQuery      placeQuery = CellPlace       // the node with the cell's tables
-	coordinatorQuery placeQuery = CellCoordinator // the node that creates and changes the tables
+	coordinatorQuery placeQuery = CellCoordinator // the node on which tables are created and changed
 )
 
-// lookForCell makes the connections of s go to the node with the tables if the URL has cell=on.
+// lookForCell checks whether the URL has cell=on. If so, it makes the connections of s go to the node with the cell's
+// tables.
 func (s *sessions) lookForCell() error {
 	cfg := s.parsed.ConnConfig
 	mark, is := cfg.RuntimeParams[CellMark]
@@ -64,10 +65,9 @@ func (s *sessions) lookForCell() error {
 	return nil
 }
 
-// dialPlace makes the connections of cfg go to one node, whichever host the URL names. The query `to` returns the
-// address of this node. So cfg keeps only one host of the URL, and the driver does not resolve the name of this
-// host. The first connection after the tables have moved to a node also creates the functions there. The connect
-// timeout is long enough for that.
+// dialPlace makes the connections of cfg go to the node whose address the query `to` returns. The hosts in the URL no
+// longer matter, so cfg keeps only one of them, and the driver does not resolve its name. After the tables have moved
+// to a node, the first connection also creates the functions there. The connect timeout is long enough for that.
 func (c *cell) dialPlace(cfg *pgx.ConnConfig, to placeQuery) {
 	cfg.Fallbacks = slices.DeleteFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
 	cfg.ConnectTimeout = max(cfg.ConnectTimeout, connectTimeout)
@@ -97,9 +97,9 @@ func (e *placeError) Unwrap() error { return e.error }
 // third of placeTimeout, so that a hanging node does not use up all of it.
 const placeTimeout = 3 * time.Second
 
-// place runs the query `of` on any node of the cluster, and returns the address that the query returns. If no node
-// responds, place returns the last result of the query. This result may be outdated: a session on a node without
-// the tables fails in CellArrive.
+// place runs the query on any node of the cluster, and returns the address that the query returns. If no node
+// responds, place returns the last result of the query. An outdated result does no harm, because CellArrive makes each
+// new session fail on a node without the tables.
 func (c *cell) place(ctx context.Context, query placeQuery) string {
 	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
@@ -147,8 +147,8 @@ func (d *DB) Place(ctx context.Context) string {
 func (d *DB) IsCell() bool { return d.sessions.cell != nil }
 
 // forSteps returns the sessions for migration steps. In a cell, these sessions connect to the coordinator, where
-// the tables are in the schema cell. A database that is not a cell may also be on a node of a Citus cluster. Then
-// Citus does not send the changes to the other nodes, because a node may be down.
+// the tables are in the schema cell. A database that is not a cell may also be on a node of a Citus cluster. In this
+// case the sessions keep Citus from sending the changes to the other nodes, because a node may be down.
 func (s sessions) forSteps() sessions {
 	if s.cell == nil {
 		s.settings = maps.Clone(s.settings)
@@ -162,8 +162,8 @@ func (s sessions) forSteps() sessions {
 	}, new(atomic.Pointer[string]), nil}
 }
 
-// stepConnector makes connections for migration steps. Each transaction on these connections starts with
-// StepGivesWay. Most steps are transactions.
+// stepConnector makes connections for migration steps. Most steps are transactions. Each transaction starts with
+// StepGivesWay, which limits how long it waits for a lock.
 type stepConnector struct{ driver.Connector }
 
 type stepConn struct{ *stdlib.Conn }
@@ -191,8 +191,8 @@ func (s stepConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, e
 var ErrNoCell = errors.New("database url: this database does not belong to a cell: create a cell with `footfall cell add`, " +
 	"or leave out cell=on")
 
-// explainMissingCell adds ErrNoCell to an error of CellArrive if the database lacks the schema cell or the function
-// cell.arrive.
+// explainMissingCell adds ErrNoCell to an error of CellArrive, which calls the SQL function cell.arrive, if the database
+// lacks this function or its schema.
 func explainMissingCell(err error) error {
 	e, is := errors.AsType[*pgconn.PgError](err)
 	if is && (e.Code == "3F000" || e.Code == "42883") { // no such schema, no such function
@@ -201,7 +201,7 @@ func explainMissingCell(err error) error {
 	return err
 }
 
-// requireCell returns an error unless the URL's cell parameter matches the database.
+// requireCell returns an error if the URL has cell=on and the database is not a cell, or the other way round.
 func (d *DB) requireCell(ctx context.Context, q *Queries) error {
 	is, err := q.CellIs(ctx)
 	switch {
@@ -215,8 +215,8 @@ func (d *DB) requireCell(ctx context.Context, q *Queries) error {
 	return nil
 }
 
-// makeLayer does the work of makeFunctions in a cell. It stores the texts of functions and views on the
-// coordinator. Then the first session on the node with the tables creates the functions and views there.
+// makeLayer replaces makeFunctions in a cell. It stores the texts of functions and views on the coordinator. Then it
+// opens a session on the node with the tables, which creates the functions and views there.
 func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	texts, hash := functionFiles()
 	files, err := schemaFiles(ctx, New(conn))
@@ -226,7 +226,7 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 	if _, err = New(conn).CellPlace(ctx); err != nil && !errors.Is(err, ErrNoRows) {
 		return false, err
 	}
-	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // err: after a pg_restore, no node has the tables yet
+	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // err: after a pg_restore, no node has the tables
 		err := d.untilLocked(ctx, functionsAndViews, func() error {
 			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 				q := New(tx)
@@ -246,8 +246,8 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 			return false, err
 		}
 	}
-	// Set the comments before CellArrive runs: if the coordinator had the tables before, CellArrive may end the
-	// session of conn.
+	// Set the comments before a new session runs CellArrive. If the coordinator had the tables before, CellArrive may
+	// end the session of conn.
 	if err := d.setComments(ctx, conn); err != nil {
 		return false, err
 	}

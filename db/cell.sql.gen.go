@@ -45,8 +45,8 @@ const CellIs = `-- name: CellIs :one
 SELECT (to_regnamespace('cell') IS NOT NULL)::boolean AS is_cell
 `
 
-// Queries of each connection to a cell, and of each step of its schema. For creating and moving
-// cells, see queries/cells/.
+// Queries for connecting to a cell (a database on a Citus cluster), and for migrating its schema.
+// Queries that create and move cells are in queries/cells/.
 // Whether this database belongs to a cell.
 func (q *Queries) CellIs(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, CellIs)
@@ -116,8 +116,9 @@ const StepGivesWay = `-- name: StepGivesWay :exec
 SET LOCAL lock_timeout = '100ms'
 `
 
-// Makes a step of the schema fail (FaultBusy) if it waits longer than this for a lock. In a cell,
-// this setting of the transaction reaches all nodes. Settings of the session do not.
+// Makes a step of the schema migration fail (FaultBusy) if it waits for a lock for more than 100
+// ms. In a cell, this setting reaches all nodes, because it belongs to the transaction. Settings of
+// the session do not reach them.
 func (q *Queries) StepGivesWay(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, StepGivesWay)
 	return err

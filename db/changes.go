@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxNotedBytes bounds the old and the new value of a noted change, in bytes each.
+// maxNotedBytes is the maximum length of the old value, and of the new value, in the table changes.
 const maxNotedBytes = 4000
 
-// Note records a change in the table changes. q must be the transaction that makes the change. who is the user. app
-// is "" if the change concerns no app. was and is are the old and the new value. The values must not contain
+// Note records a change in the table changes. q must be the transaction that makes the change. who is the author. app
+// is "" if the change concerns no app. The last two parameters are the old and the new value. They must not contain
 // passwords, keys, tokens or anything that identifies a visitor.
 func (q *Queries) Note(ctx context.Context, who, app, what, was, is string) error {
 	p := ChangeAddParams{Who: who, App: &app, What: what, Was: clean(was), IsNow: clean(is)}

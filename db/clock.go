@@ -9,7 +9,7 @@ import (
 
 const (
 	clockReadings = 5           // per measurement; the reading with the shortest round trip is used
-	maxRoundTrip  = time.Second // a slower reading is ignored: its error may be half of the round trip
+	maxRoundTrip  = time.Second // a slower reading is ignored, because it may be wrong by half of the round trip
 )
 
 // ClockMayDiffer is how far this machine's clock may be from the database's before a warning is

@@ -11,12 +11,12 @@ import (
 	"footfall/migrations"
 )
 
-// commentOn matches a statement of migrations.Comments. Its groups are the table, the column (empty for a comment
+// commentOn matches an SQL statement of migrations.Comments. Its groups are the table, the column (empty for a comment
 // on the table), and the text.
 var commentOn = regexp.MustCompile(`(?m)^COMMENT ON (?:TABLE|COLUMN) +(\w+)(?:\.(\w+))? +IS '((?:[^'\n]|'')*)';$`)
 
-// setComments sets the comments of migrations.Comments on tables and columns, unless the database has the functions
-// of a newer program. A comment needs a lock on its table that blocks neither visits nor reports. So setComments
+// setComments writes the comments of migrations.Comments to the tables and columns, unless a newer program has
+// migrated the database. A comment needs a lock on its table that blocks neither visits nor reports. So setComments
 // may wait longer for a lock than a migration step does. This is long enough for an autovacuum, which yields after
 // a second. If a table is locked for longer, it keeps its old comments until the next start.
 func (d *DB) setComments(ctx context.Context, conn *pgx.Conn) (err error) {

@@ -13,7 +13,7 @@ import (
 )
 
 // commit adds COMMIT to the statements of q, sends them, and returns when the commit is confirmed. If a statement
-// fails, commit rolls back. *required is whether a synchronous standby is required. A statement of q may set
+// fails, commit rolls back. *required states whether a synchronous standby is required. A statement of q may set
 // *required, so commit reads *required after the statements have run.
 func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, required *bool) error {
 	q.Queue(BatchCommit)
@@ -28,10 +28,10 @@ func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, requi
 	return d.confirm(ctx, conn)
 }
 
-// commitChecked adds StandbyRequire to the statements of q, which checks whether a synchronous standby is required,
-// and calls commit. If again is set, commit repeats the check after COMMIT, even if no standby was required before.
-// A caller must set again if the transaction adds no row to the table batches: say_standby, which stores the
-// requirement, does not wait for such transactions.
+// commitChecked calls commit, after it has added StandbyRequire to q. This statement checks whether a synchronous
+// standby is required. If again is set, commit repeats the check after COMMIT, even if no standby was required before.
+// A caller must set again if the transaction adds no row to the table batches. The reason is that say_standby, which
+// stores the requirement, does not wait for such transactions.
 func (d *DB) commitChecked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, again bool) error {
 	required := again
 	q.Queue(StandbyRequire, d.options.RequireStandby).QueryRow(func(row pgx.Row) error {
@@ -42,8 +42,8 @@ func (d *DB) commitChecked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch
 	return d.commit(ctx, conn, q, &required)
 }
 
-// rollbackAfter rolls back the transaction on conn after err, and returns err. If nothing was sent, it returns err as a
-// notSentError.
+// rollbackAfter rolls back the transaction on conn after err, and returns err. If nothing was sent to the server, it
+// returns err as a notSentError.
 func rollbackAfter(conn *pgxpool.Conn, err error) error {
 	rollback(conn.Conn())
 	if pgconn.SafeToRetry(err) {
@@ -65,8 +65,8 @@ func rollback(conn *pgx.Conn) {
 	}
 }
 
-// DidCommit reports whether the batch with this id committed, after its connection was lost. If DidCommit returns
-// false, the batch can no longer commit. If the transaction of the batch is still running, DidCommit waits for it.
+// DidCommit reports whether the batch with this id committed, after the batch's connection was lost. If DidCommit
+// returns false, the batch can no longer commit. If its transaction is still running, DidCommit waits for it.
 // DidCommit retries until the database responds or ctx ends. It also replaces the connections of the pools writers,
 // readers and reports, because another server may have taken over.
 func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err error) {
@@ -88,13 +88,13 @@ func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err er
 	}
 }
 
-// BatchIDsStay is the minimum time for which the table batches keeps an id. If DidCommit has abandoned a batch, and
-// the batch arrives within this time, the database refuses the batch. The SQL function empty_batches must keep ids
-// for at least this time.
+// BatchIDsStay is the minimum time for which an id stays in the table batches. If a batch arrives within this time
+// after DidCommit has returned false for it, the database refuses the batch. The SQL function empty_batches must not
+// delete ids earlier.
 const BatchIDsStay = time.Minute
 
-// EmptyBatches empties the partition of the table batches that has the older ids, once all of these are old enough,
-// and reports whether it did. It does not wait for locks.
+// EmptyBatches empties the partition of the table batches with the older ids, once all of its ids are old enough to be
+// deleted. It reports whether it has emptied the partition. It does not wait for locks.
 func (d *DB) EmptyBatches(ctx context.Context) (bool, error) {
 	return d.queries.BatchesEmpty(ctx)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CopyOut writes the output of a COPY … TO STDOUT to w, and returns the number of rows.
+// CopyOut runs the statement COPY … TO STDOUT, writes its output to w, and returns the number of rows.
 func CopyOut(ctx context.Context, tx Tx, statement string, w io.Writer) (rows int64, err error) {
 	tag, err := tx.(pgx.Tx).Conn().PgConn().CopyTo(ctx, w, statement)
 	return tag.RowsAffected(), err
@@ -17,7 +17,7 @@ func CopyOut(ctx context.Context, tx Tx, statement string, w io.Writer) (rows in
 
 var lineOfCopy = regexp.MustCompile(`line \d+(, column \w+)?`)
 
-// CopyIn feeds r to a COPY … FROM STDIN, and returns the number of rows.
+// CopyIn runs the statement COPY … FROM STDIN with the input r, and returns the number of rows.
 func CopyIn(ctx context.Context, tx Tx, statement string, r io.Reader) (rows int64, err error) {
 	tag, err := tx.(pgx.Tx).Conn().PgConn().CopyFrom(ctx, r, statement)
 	if line := lineOfCopy.FindString(serverError(err).Where); line != "" {

@@ -30,9 +30,9 @@ VALUES (require_day_near($1, 1), $2)
 ON CONFLICT DO NOTHING
 `
 
-// Keys of days, for hashing the visitors of apps whose visitor setting is daily.
+// Keys of days: with these, the visitors of apps with the setting visitor = daily are hashed.
 // Stores the key of a day, unless another instance has already stored one. Fails with SQLSTATE
-// FF003 if the day is more than one day after the latest present day of any time zone.
+// FF003 if the day is more than one day after the latest current day in any time zone.
 func (q *Queries) DayKeyMake(ctx context.Context, day int32, key []byte) error {
 	_, err := q.db.Exec(ctx, DayKeyMake, day, key)
 	return err

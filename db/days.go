@@ -22,7 +22,7 @@ func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, erro
 }
 
 // MayBeLate reports whether one of the visits may be late: its day is closed, or its site was already counted on a
-// later day. Visit i is a visit to sites[i] on days[i].
+// later day. The parameters describe the visits: visit i is to the site sites[i] on the day days[i].
 func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
 	err = d.readForBatch(ctx, "check whether visits are late", func(q *Queries) (err error) {
 		late, err = q.PastDaysAreLate(ctx, days, sites)
@@ -38,7 +38,7 @@ func (d *DB) FirstDay(ctx context.Context, app int32) (day int32, err error) {
 }
 
 // MakeDays creates the missing partitions of the table visits for these days, and returns the days of the new
-// partitions. It also makes every session read the list of partitions again, because a session may have missed a
+// partitions. It also makes every session read the list of partitions again, because a session may not have noticed a
 // partition that already existed.
 func (d *DB) MakeDays(ctx context.Context, days ...int32) (made []int32, err error) {
 	err = d.Read(ctx, func(q *Queries) (err error) {

@@ -49,8 +49,9 @@ type RetentionPauseSetParams struct {
 	Hours int32
 }
 
-// Pauses deletion by retention for an app for this number of hours, on behalf of one run, or ends
-// the run's pause (0). Returns the first day for which the app accepts visits.
+// Pauses the deletion of an app's old visits (retention) for @hours hours, or ends the pause (0).
+// @run identifies the pause, because several runs may pause the deletion at once. Returns the first
+// day for which the app accepts visits.
 func (q *Queries) RetentionPauseSet(ctx context.Context, arg RetentionPauseSetParams) (int32, error) {
 	row := q.db.QueryRow(ctx, RetentionPauseSet, arg.App, arg.Run, arg.Hours)
 	var first_day int32

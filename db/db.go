@@ -1,7 +1,7 @@
-// Package db connects to PostgreSQL: it has the connection pools, the migrations, the generated queries, and
+// Package db connects to PostgreSQL. It contains the connection pools, the migrations, the generated queries, and
 // the transaction that writes a batch of visits. Only this package inspects the driver's errors.
 //
-// It does not depend on HTTP or on the meaning of a visit.
+// Package db does not depend on HTTP, or on the meaning of a visit.
 package db
 
 import (
@@ -23,7 +23,7 @@ import (
 const Schema = "footfall"
 
 const (
-	reporters   = 3 // routing.ReportPlaces, plus one for callers without an account, a key or a link
+	reporters   = 3 // size of the pool reports: routing.ReportPlaces, plus one for callers without account, key or link
 	longWorkers = 2
 )
 
@@ -34,16 +34,16 @@ type Options struct {
 	// Readers bounds the connections of the pool readers, which is for everything except batches, reports and long
 	// transactions. Default 8.
 	Readers int
-	// Writers bounds the connections for batches. A recorder needs one for each lane, one for chunks, one for the
-	// inbox, and one for DidCommit after a connection was lost (record.Connections). Default 5.
+	// Writers bounds the connections for batches. record.Connections returns the number that a service needs, so that
+	// its concurrent batches never wait for each other's connections. Default 5.
 	Writers int
 	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
 	// DeadAfter is how long one end of a connection may be silent before the other end closes it. Default 10 s.
 	// If the URL names several servers, the client leaves a silent server after at most 3 s.
 	DeadAfter time.Duration
-	// RequireStandby refuses to commit if COMMIT waits for no synchronous standby. A setting in the tables
-	// (SayStandby) takes precedence.
+	// RequireStandby makes commits fail if COMMIT does not wait for a synchronous standby. The requirement that
+	// SayStandby has stored in the database, if any, takes precedence.
 	RequireStandby bool
 	// LockPatience is how long a migration tries to get the locks that it needs. Default 1 min.
 	LockPatience time.Duration
@@ -80,8 +80,8 @@ func (q *Queries) Tx() Tx { return q.db }
 // DB is a database with Footfall's schema, or an empty database before its migration. Callers run queries with Read,
 // InTx, Report or Snapshots, depending on the kind of work. A DB is safe for concurrent use.
 type DB struct {
-	queries  *Queries      // run on the pool readers
-	readers  *pgxpool.Pool // for everything that is not for another pool
+	queries  *Queries      // runs queries on the pool readers
+	readers  *pgxpool.Pool // for all work that belongs to no other pool
 	writers  *pgxpool.Pool // for batches and their look-ups, so that these never wait for a connection of readers
 	reports  *pgxpool.Pool // for reports: few and read-only, so that reports leave most of the machine to counting
 	long     *pgxpool.Pool // for transactions that take minutes, so that these occupy no connection of readers
@@ -152,8 +152,8 @@ func (d *DB) InTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d.options.StatementTimeout)
 }
 
-// Ping returns an error if the server does not respond on a connection of readers or of writers. If the pool
-// writers must make a new connection, Ping also fails if the server cannot commit (mustCommit).
+// Ping returns an error if the server does not respond on a connection of the pool readers or of the pool writers. If
+// the pool writers must make a new connection, Ping also fails if the server cannot commit (mustCommit).
 func (d *DB) Ping(ctx context.Context) error {
 	err := d.readers.Ping(ctx)
 	if err == nil {
@@ -217,7 +217,7 @@ func withRetry(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Con
 	return err
 }
 
-// withConn runs f on a connection of the pool. dead is true if there was no connection, or if the connection was lost.
+// withConn runs f on a connection of the pool. dead is true if no connection could be made, or if it was lost.
 func withConn(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) (dead bool, err error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -228,9 +228,9 @@ func withConn(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn
 	return err != nil && conn.Conn().IsClosed(), err
 }
 
-// KeepDayKey stores the key of a day, unless the day already has a key. It returns when the day's key is on disk.
-// Another transaction may have stored the key, but its commit may not be on disk yet. So KeepDayKey always commits
-// something: when this commit is on disk, all earlier commits are.
+// KeepDayKey stores the key for hashing the visitors of a day, unless the day already has a key. It returns when the
+// day's key is on disk. If another transaction has stored the key, its commit may not be on disk yet. So KeepDayKey
+// always commits something: when this commit is on disk, all earlier commits are.
 func (d *DB) KeepDayKey(ctx context.Context, day int32, key []byte) error {
 	return d.inTx(ctx, d.writers, func(q *Queries) error {
 		if err := q.DayKeyMake(ctx, day, key); err != nil {
@@ -245,7 +245,8 @@ func (d *DB) InTx(ctx context.Context, f func(q *Queries) error) error {
 	return d.inTx(ctx, d.readers, f)
 }
 
-// InLongTx is InTx on the pool long. This pool has few connections, so callers first take a slot (admin.Slots).
+// InLongTx is like InTx, but uses the pool long. This pool has few connections, so callers must first wait for a slot
+// (admin.Slots).
 func (d *DB) InLongTx(ctx context.Context, f func(q *Queries) error) error {
 	return d.inTx(ctx, d.long, f)
 }
@@ -260,17 +261,17 @@ func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) 
 
 func uuidValue(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
-// The kinds of work for Alone. Only one process at a time does each of them. The value is the name of an advisory
-// lock.
+// The kinds of work for Alone. Only one process at a time does work of the same kind. The value of each constant is the
+// name of an advisory lock.
 const (
 	DrainingInbox = "footfall.drain_inbox"
 	Retaining     = "footfall.retain"
 )
 
-// Alone runs f while it holds the lock of the work, and returns true. If another process or goroutine holds the
-// lock, Alone returns false at once. The lock belongs to the session, not to a transaction: a transaction that is
-// open as long as f runs would keep a snapshot. PostgreSQL would then keep old versions of all sums, and every
-// batch would read past them. If the connection is lost, another process may start the work before f has returned.
+// Alone runs f while it holds the lock for a kind of work, and returns true. If another process or goroutine holds
+// the lock, Alone returns false at once. The lock belongs to the session, not to a transaction. An open transaction
+// would keep a snapshot until f returns. PostgreSQL would then keep old versions of all sums, and every batch would
+// read past them. If the connection is lost, another process may start the work before f has returned.
 func (d *DB) Alone(ctx context.Context, work string, f func() error) (mine bool, err error) {
 	conn, err := d.readers.Acquire(ctx)
 	if err != nil {
@@ -285,7 +286,7 @@ func (d *DB) Alone(ctx context.Context, work string, f func() error) (mine bool,
 		within, cancel := d.InTime(context.WithoutCancel(ctx))
 		defer cancel()
 		if failed := q.WorkEnd(within, work); failed != nil {
-			_ = conn.Conn().Close(within) // the lock must not return to the pool with the connection
+			_ = conn.Conn().Close(within) // the connection must not return to the pool while it has the lock
 			err = errors.Join(err, failed)
 		}
 	}()

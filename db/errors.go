@@ -21,11 +21,11 @@ const (
 	FaultNone Fault = iota
 	// FaultBusy: rolled back because of other transactions. Send the same batch again.
 	FaultBusy
-	// FaultHint: rolled back because a visitor with PairColumns.Hinted was not new. Send the batch again without
-	// hints.
+	// FaultHint: rolled back because a visitor that PairColumns.Hinted marks as new was not new. Send the batch again
+	// without these marks.
 	FaultHint
-	// FaultID: rolled back because another batch has counted a visit with the same id. Look up the ids, and send the
-	// batch again without that visit.
+	// FaultID: rolled back because another batch has counted a visit with the same id. Look up which ids were counted,
+	// and send the batch again without these visits.
 	FaultID
 	// FaultStale: rolled back because Batch.Basis is no longer the present version. Drop the caches, and rebuild the
 	// batch from the database.
@@ -33,12 +33,13 @@ const (
 	// FaultDay: rolled back because a site of the batch was counted on a later day, which happens when clocks differ.
 	// Send the batch again with the later day.
 	FaultDay
-	// FaultMoved: rolled back because a position, an inbox row or an hour of a log is not in the state that the batch
-	// expects. Usually another batch has counted these visits, so do not send them again.
+	// FaultMoved: rolled back because the position of a source, a row of the inbox or an hour of a log is not in the
+	// state that the batch expects. Usually another batch has counted these visits, so do not send them again.
 	FaultMoved
-	// FaultLate: rolled back because a past day is closed. Send the batch as a late batch.
+	// FaultLate: rolled back because a past day of the batch is closed. Send the batch again with Batch.Late.
 	FaultLate
-	// FaultTooOld: rolled back because an app no longer keeps a past day. Send the batch without visits of that day.
+	// FaultTooOld: rolled back because an app no longer keeps visits of a past day of the batch. Send the batch again
+	// without the visits of that day.
 	FaultTooOld
 	// FaultLocked: rolled back because an app is locked against visits of past days, for example while a visitor is
 	// erased. LockedApp returns the app.
@@ -48,11 +49,11 @@ const (
 	FaultAhead
 	// FaultNoDay: rolled back because the partition of a day is missing. Call MakeDays, and send the batch again.
 	FaultNoDay
-	// FaultData: rolled back or not sent because the tables do not accept a row, or because the row's app was deleted or
-	// changed. Send the other rows without this row.
+	// FaultData: rolled back or not sent, because the tables do not accept a row, or because the app of a row was
+	// deleted or changed. Send the other rows without this row.
 	FaultData
 	// FaultRefused: rolled back or never started, because the server has no space, is shutting down or cannot be
-	// reached, or because its schema no longer accepts batches of this version.
+	// reached, or because the schema no longer accepts batches of this version.
 	FaultRefused
 	// FaultUnknown: the connection was lost, and the batch may have committed or may still commit. Or the batch has
 	// committed, but it may be missing on the synchronous standby.
@@ -94,7 +95,7 @@ func FaultOf(err error) Fault {
 		return FaultHint
 	case pg.Code == "23505" && strings.HasPrefix(pg.ConstraintName, "visit_ids_pkey"):
 		return FaultID
-	case pg.Code == "23514" && strings.HasPrefix(pg.TableName, "visits") && pg.ConstraintName == "": // no partition takes the row
+	case pg.Code == "23514" && strings.HasPrefix(pg.TableName, "visits") && pg.ConstraintName == "": // the day has no partition
 		return FaultNoDay
 	case tablesAreNewer(pg):
 		return FaultRefused
@@ -106,8 +107,8 @@ func FaultOf(err error) Fault {
 	return FaultRefused
 }
 
-// tablesAreNewer reports whether a newer migration step refuses the batches of this program, because it requires
-// batches to write more.
+// tablesAreNewer reports whether the tables refuse the batches of this program. A newer migration step has made the
+// tables require batches that write more.
 func tablesAreNewer(pg *pgconn.PgError) bool {
 	return pg.Code == "23514" && strings.HasPrefix(pg.ConstraintName, "batches_by_this_version") // in a cell, a number follows the name
 }
@@ -116,7 +117,7 @@ func tablesAreNewer(pg *pgconn.PgError) bool {
 // connection stays open.
 const statementTimeout = "57014"
 
-// faultByCode maps SQLSTATEs that have exactly one meaning to faults.
+// faultByCode maps SQLSTATEs to faults. FaultOf checks the SQLSTATEs with several meanings separately.
 var faultByCode = map[string]Fault{
 	"40001": FaultBusy, // serialization failure
 	"40P01": FaultBusy, // deadlock
@@ -151,19 +152,20 @@ func Violates(err error, constraint string) bool {
 // IsNoText reports whether the database refused invalid text: U+0000, or invalid UTF-8.
 func IsNoText(err error) bool { return serverError(err).Code == "22021" }
 
-// IsTooMuch reports whether a function of the schema refused to read too many rows.
+// IsTooMuch reports whether an SQL function of the schema refused a query because it would read too many rows.
 func IsTooMuch(err error) bool {
 	return serverError(err).Code == "54000" // raised by group_uniques
 }
 
-// Refused returns the message and the DETAIL if a function of the schema refused its arguments.
+// Refused reports whether an SQL function of the schema refused its arguments. If so, it returns the error's message and
+// DETAIL.
 func Refused(err error) (message, detail string, refused bool) {
 	pg := serverError(err)
 	return pg.Message, pg.Detail, pg.Code == "22023"
 }
 
-// functionsMadeAgain reports whether a prepared statement refers to functions that a migration has replaced. The
-// statement had no effect, and succeeds when it is sent again.
+// functionsMadeAgain reports whether a statement failed because it was prepared with SQL functions that a migration has
+// replaced since. The statement had no effect, and succeeds when it is sent again.
 func functionsMadeAgain(err error) bool {
 	pg := serverError(err)
 	return pg.Code == "XX000" && strings.HasPrefix(pg.Message, "cache lookup failed for function")
@@ -177,7 +179,8 @@ func WaitedInVain(err error) bool {
 // busyTries bounds the attempts of RetryBusy.
 const busyTries = 10
 
-// RetryBusy runs a transaction again while other transactions cause it to be rolled back, for example by a deadlock.
+// RetryBusy runs a transaction, and runs it again if it was rolled back because of other transactions, for example
+// after a deadlock.
 func RetryBusy(ctx context.Context, run func() error) error {
 	for try := 1; ; try++ {
 		if err := run(); FaultOf(err) != FaultBusy || try >= busyTries || !pause.Again(ctx, try) {
@@ -192,8 +195,8 @@ func LockedApp(err error) int32 {
 	return int32(app)
 }
 
-// isAppChanged reports whether put_in_inbox refused visits, because their app was deleted or moved, or its settings
-// for days or visitors changed.
+// isAppChanged reports whether the SQL function put_in_inbox refused visits. It does so if their app was deleted or
+// moved, or if the app's settings for days or visitors changed.
 func isAppChanged(err error) bool { return serverError(err).Code == "FF008" }
 
 func isForeignKeyViolation(err error) bool { return serverError(err).Code == "23503" }

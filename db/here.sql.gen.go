@@ -28,9 +28,9 @@ GROUP BY n.site_id
 `
 
 // The visitors that are on a site now.
-// Stores recent visitors of sites. The arrays are the columns of one table. Also deletes rows that
-// are too old to be reported, unless another instance is deleting them. Ignores sites that have
-// been deleted in the meantime.
+// Stores recent visitors of sites. The values at one index of the arrays are a site and a visitor.
+// Also deletes rows that are too old to be reported, unless another instance is deleting them.
+// Ignores sites that have been deleted in the meantime.
 func (q *Queries) HereAdd(ctx context.Context, sites []int64, visitors []netip.Addr) error {
 	_, err := q.db.Exec(ctx, HereAdd, sites, visitors)
 	return err

@@ -10,8 +10,8 @@ import (
 )
 
 // Accept writes visits to the inbox in one transaction, one row per app, and returns when the transaction has
-// committed. past has the past days of the visits. id is the transaction's id in the table batches: if the
-// connection is lost, DidCommit reports whether the transaction committed. FaultOf classifies the errors of Accept.
+// committed. past lists the past days to which visits belong. id is the transaction's id in the table batches: if
+// the connection is lost, DidCommit reports whether the transaction committed. FaultOf classifies the errors of Accept.
 // ErrAppChanged means that an app was deleted or moved, or that its settings for days or visitors changed.
 func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, past PastDayColumns) error {
 	conn, err := d.writers.Acquire(ctx)
@@ -46,7 +46,7 @@ func (d *DB) ReadInbox(ctx context.Context, f func(q *Queries) error) error {
 	return d.readForBatch(ctx, "read the inbox", f)
 }
 
-// Add adds a past day of an app, unless c already contains it.
+// Add adds a past day of an app to c, unless c already contains it.
 func (c *PastDayColumns) Add(app, day int32) {
 	for i, d := range slices.Backward(c.Days) { // usually the day is the last one in c
 		if d == day && c.Apps[i] == app {

@@ -43,7 +43,7 @@ SELECT w.app_id, w.visits::bigint AS visits, w.first::bigint AS first, w.last::b
            JOIN pg_catalog.pg_database AS d ON d.oid = l.database AND d.datname = current_database()
            WHERE l.locktype = 'advisory'
              AND l.classid::bigint = hashtext('footfall.past_days')::bigint & 4294967295
-             AND l.objsubid = 2 -- a lock with two keys
+             AND l.objsubid = 2 -- 2: a lock with two keys
              AND l.mode = 'ExclusiveLock'
              AND l.granted
        ))::boolean AS is_locked
@@ -66,9 +66,9 @@ type InboxLookRow struct {
 	IsLocked bool
 }
 
-// For each app, the rows after the row number @after: how many waiting visits they contain, the first
-// and last row, and when the first row arrived. is_locked is true if another transaction holds the app's
-// days, so that the app's visits cannot be counted now.
+// Returns for each app, after the row number @after: the number of waiting visits, the first and the
+// last row, and when the first row arrived. is_locked is true if another transaction holds a lock on the
+// app's days, so that the app's visits cannot be counted now.
 func (q *Queries) InboxLook(ctx context.Context, after int64) ([]InboxLookRow, error) {
 	rows, err := q.db.Query(ctx, InboxLook, after)
 	if err != nil {
@@ -118,8 +118,8 @@ type InboxPutParams struct {
 }
 
 // The inbox: visits that are accepted now and counted a moment later.
-// Writes visits of an app, in a transaction started by BatchBegin. All arrays except uris and tag_sets
-// are the columns of one table.
+// Writes visits of an app, in a transaction started by BatchBegin. In all arrays except uris and
+// tag_sets, the values at one index belong to one visit.
 func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 	_, err := q.db.Exec(ctx, InboxPut,
 		arg.App,
@@ -185,10 +185,10 @@ type InboxReadRow struct {
 	CountsSo   bool
 }
 
-// Returns the next rows after the row number @after: as many as contain about @visits visits, but at
-// least one. of_app selects one app (0: all apps). Rows of apps in but_for, and of apps that are being
-// moved, are left out. counts_so is true if the app exists and still has the settings for days and
-// visitors that the row was written with.
+// Returns the next rows after the row number @after: so many that they contain at least @visits waiting
+// visits, but at most 4,000 rows. of_app selects one app (0: all apps). Rows of apps in but_for, and of
+// apps that are being moved, are left out. counts_so is true if the app exists, and its settings for
+// days and visitors are those with which the row was written.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.After,
@@ -240,10 +240,10 @@ type InboxTakeParams struct {
 	Untils  []int32
 }
 
-// Removes visits in the transaction that counts them. Each of the rows loses its visits from the place
-// in froms to the place in untils. The place in untils is the end of the row, except in the last row.
-// The arrays are the columns of one table, in order of the row numbers. Fails with SQLSTATE FF004 unless
-// all of these visits are present.
+// Removes visits in the transaction that counts them. The values at one index of the arrays belong to
+// one row, in order of the row numbers. The row loses its visits from the place in froms to the place in
+// untils. The place in untils is the end of the row, except in the last row. Fails with SQLSTATE FF004
+// unless all of these visits are present.
 func (q *Queries) InboxTake(ctx context.Context, arg InboxTakeParams) error {
 	_, err := q.db.Exec(ctx, InboxTake, arg.Numbers, arg.Froms, arg.Untils)
 	return err

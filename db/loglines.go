@@ -15,15 +15,15 @@ type LogLine struct {
 	At   int64 // seconds since 1970
 }
 
-// LogHour is the state of an hour of access logs at the time when an import decided which lines of this
-// hour count.
+// LogHour is the state of an hour of an app's access logs at the time when an import decided which lines of
+// this hour count.
 type LogHour struct {
 	App    int32
 	Server string
 	Hour   int32
-	// Version is the sum of the hour's versions (log_hours.versions) of the servers whose lines the import
-	// compared. The recorder adds one for each line of this import that commits. The database refuses a
-	// batch with FaultMoved if the stored sum is different.
+	// Version is the sum of the hour's versions (log_hours.versions) of those servers whose lines the import
+	// compared. Package record adds one for each line of this import that was committed. If the stored sum is
+	// different, the database refuses a batch with FaultMoved.
 	Version int64
 }
 

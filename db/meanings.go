@@ -58,7 +58,8 @@ func meaningOf(refused *pgconn.PgError) meaning {
 	return meaning{"the database returned an error", "look at the server's log"}
 }
 
-// meaningOfNode explains why a node of a cluster cannot connect to another node or to itself.
+// meaningOfNode explains an error of Citus about a connection that a node of a cluster could not make to another node
+// or to itself.
 func meaningOfNode(said string) meaning {
 	if strings.Contains(said, "password") {
 		return meaning{"a node of the cluster refuses a connection from a node",
@@ -67,8 +68,8 @@ func meaningOfNode(said string) meaning {
 	return meaning{"a node of the cluster does not answer", "start it, replace it with its standby, or remove it (`footfall cell node`)"}
 }
 
-// NodePassword returns an error if a warning of Citus reports that a node lacks its own or another node's
-// password, and nil for other warnings.
+// NodePassword returns an error if a warning of Citus reports that a node does not have the password for a
+// connection to another node or to itself. It returns nil for other warnings.
 func NodePassword(warned error) error {
 	if warned == nil || !strings.Contains(warned.Error(), "password") {
 		return nil
@@ -115,7 +116,7 @@ func eachWithin(err error, f func(error)) {
 	}
 }
 
-// Reason states in general terms why the database could not be used, for callers who may not see the
+// Reason returns a general explanation why the database could not be used, for callers who may not see
 // details.
 func Reason(err error) string {
 	refused, is := errors.AsType[*pgconn.PgError](err)
@@ -169,7 +170,7 @@ func connectSentence(e *pgconn.ConnectError) string {
 	return fmt.Sprintf("cannot connect to the server at %s (%v)", at, lastOf(e))
 }
 
-// hostsOf lists the hosts and ports to which a connection may lead.
+// hostsOf lists the hosts and ports that a connection with this configuration may use.
 func hostsOf(cfg *pgconn.Config) string {
 	var hosts []string
 	for _, f := range append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port}}, cfg.Fallbacks...) {

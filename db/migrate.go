@@ -21,17 +21,17 @@ import (
 // oldestServer is the oldest major version of PostgreSQL that the schema is tested on.
 const oldestServer = 15
 
-// Migration is one step of the schema. Applied is zero while the step is pending.
+// Migration is one step of the schema. Applied is the time when it was applied, or zero if it is pending.
 type Migration struct {
 	Name    string
 	Applied time.Time
 }
 
-// MigrateUp applies every pending step, and replaces functions and views if their files have changed. It then
-// grants the roles their rights as GrantRoles does, because a role may have been created after the schema. Finally
-// it sets the comments of tables and columns. It returns the names of the applied steps, and functionsAndViews if
-// it replaced functions and views. Instances may call MigrateUp concurrently: one instance migrates, and the others
-// wait.
+// MigrateUp applies every pending migration step, and replaces functions and views if their files have changed. It
+// then grants the roles their rights like GrantRoles, because a role may have been created after the schema. Finally
+// it sets the comments of tables and columns. It returns the names of the applied steps, and also functionsAndViews if
+// it has replaced the functions and views. Instances may call MigrateUp concurrently: one instance migrates, and the
+// others wait.
 func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 	var names []string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
@@ -58,7 +58,7 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 			_, err := grant.RolesGrant(ctx)
 			return err
 		})
-		if err != nil || d.sessions.cell != nil { // makeLayer has set the comments
+		if err != nil || d.sessions.cell != nil { // in a cell, makeLayer has already set the comments
 			return err
 		}
 		return d.setComments(ctx, conn)
@@ -66,7 +66,7 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// applySteps applies the steps after a version, each in its own transaction or transactions, and
+// applySteps applies the migration steps after a version, each in one or more transactions of its own. It
 // returns the names of the applied steps.
 func (d *DB) applySteps(ctx context.Context, p *goose.Provider, version int64) (names []string, err error) {
 	for _, step := range p.ListSources() {
@@ -93,7 +93,7 @@ func newerSchema(current, newest int64) error {
 // lock, and needs only the rights of footfall_app.
 func (d *DB) CheckSchema(ctx context.Context) error { return d.checkSchema(ctx, "footfall_app") }
 
-// CheckReports is CheckSchema for read-only callers: if rights are missing, its error suggests the role
+// CheckReports is like CheckSchema, but for callers that only read: if rights are missing, its error suggests the role
 // footfall_report, which can only read.
 func (d *DB) CheckReports(ctx context.Context) error { return d.checkSchema(ctx, "footfall_report") }
 
@@ -134,8 +134,8 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	return d.checkFunctions(ctx)
 }
 
-// unreadable returns the error for a role that may not read the schema. needed is the role that has the missing
-// rights.
+// unreadable returns the error for a user without the right to read the schema. needed is the role that has this
+// right.
 func unreadable(schema SchemaSeenRow, needed string) error {
 	const owner = "type `footfall migrate up` as the owner of the tables"
 	problem := fmt.Sprintf("the role %s may not read the schema's version", schema.Role)
@@ -162,15 +162,15 @@ func (d *DB) checkFunctions(ctx context.Context) error {
 	return nil
 }
 
-// GrantRoles creates the roles footfall_app and footfall_report if the session's role may create roles, and grants
-// their rights. It returns the roles that do not exist.
+// GrantRoles creates the roles footfall_app and footfall_report if the session's role may create roles. It grants them
+// their rights. It returns those of the two roles that do not exist.
 func (d *DB) GrantRoles(ctx context.Context) (missing []string, err error) {
 	return d.queries.RolesGrant(ctx)
 }
 
-// MigrateDown reverts the newest applied step and returns its name. It refuses while an instance runs, because the
-// instance could not count without the step. It first drops functions and views, which may depend on the step.
-// MigrateUp creates them again.
+// MigrateDown reverts the newest applied step and returns its name. It fails while a service runs on the database,
+// because the service could not count without the step. It first drops functions and views, which may depend on the
+// step. MigrateUp creates them again.
 func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	var name string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
@@ -230,9 +230,9 @@ func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 	return list, err
 }
 
-// withMigrations runs f while no other process can change the schema. current is the schema's version. Before f, it
-// checks that the steps of this program have made the schema. Statements on conn and p have no time limit, but a
-// wait for a lock fails after lockWait. So f must run them within untilLocked.
+// withMigrations runs f while no other process can change the schema. current is the schema's version. Before it runs
+// f, it checks that the schema was made by the same steps that this program has. Statements on conn and p have no time
+// limit, but a wait for a lock fails after lockWait. So f must run them within untilLocked.
 func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn *pgx.Conn, current int64) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -311,9 +311,9 @@ func checkServer(conn *pgx.Conn) error {
 	return nil
 }
 
-// While a migration waits for a lock, every later session that needs the same table waits behind it, even if the
-// session's lock could be granted. So a migration gives up after lockWait, lets the other sessions run for
-// lockPause, and tries again.
+// While a migration waits for a lock on a table, later sessions that need the table wait for the migration. This also
+// applies to sessions whose own lock could be granted at once. So a migration gives up after lockWait, lets the other
+// sessions run for lockPause, and tries again.
 const (
 	lockWait  = 100 * time.Millisecond
 	lockPause = 200 * time.Millisecond
@@ -324,8 +324,8 @@ const defaultLockPatience = time.Minute
 // logAfter is how long a migration may take or wait without a log line.
 const logAfter = time.Second
 
-// untilLocked runs f again until f gets its locks, or until LockPatience is over. If f cannot get a lock, it must
-// roll back and return the error (FaultBusy). what names the work in the log.
+// untilLocked runs f again until f gets its locks, or until LockPatience has passed. If f cannot get a lock, it must
+// roll back and return the error (FaultBusy). what is the name of the work for the log.
 func (d *DB) untilLocked(ctx context.Context, what string, f func() error) error {
 	first, lastLogged := time.Now(), time.Now()
 	for {

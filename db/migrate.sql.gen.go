@@ -24,8 +24,8 @@ type CommentsOutdatedParams struct {
 	Texts   []string
 }
 
-// The indexes in the arrays, from 0, of the tables and columns whose comment in the database differs from the given text. The
-// arrays are the columns of one table. A column ” means the table itself.
+// Compares comments in the database with given texts. The values at one index of the arrays are a table, a column (”: the
+// table itself) and the text. Returns the indexes, from 0, at which the comment differs.
 func (q *Queries) CommentsOutdated(ctx context.Context, arg CommentsOutdatedParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, CommentsOutdated, arg.Tables, arg.Columns, arg.Texts)
 	if err != nil {
@@ -50,7 +50,8 @@ const CommentsWait = `-- name: CommentsWait :exec
 SELECT set_config('lock_timeout', '2s', true)
 `
 
-// Lets this transaction wait for a lock for longer than it takes until an autovacuum releases its lock.
+// Lets this transaction wait for a lock for 2 seconds. This is longer than an autovacuum takes to release its lock for a
+// waiting session.
 func (q *Queries) CommentsWait(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, CommentsWait)
 	return err
@@ -142,8 +143,8 @@ SELECT name, hash
 FROM schema_files
 `
 
-// The files that made this database, with their hashes. There is one row for each applied step, and one for all functions and
-// views, while these exist.
+// The files that made this database, with their hashes. There is one row for each applied migration step, and one row for all
+// functions and views together, while these exist.
 func (q *Queries) SchemaFiles(ctx context.Context) ([]SchemaFile, error) {
 	rows, err := q.db.Query(ctx, SchemaFiles)
 	if err != nil {
@@ -242,8 +243,8 @@ SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit
 `
 
 // Changes settings of this session. Also sets synchronous_commit to on, unless it is remote_apply, so that COMMIT waits for
-// the disk, and for a synchronous standby's disk. Values that are already correct are also set, because a configuration
-// reload does not change values that the session has set.
+// the disk, and for a synchronous standby's disk. Sets values even if they are already correct: a later reload of the
+// configuration then cannot change them.
 func (q *Queries) SessionSet(ctx context.Context, names []string, values []string) error {
 	_, err := q.db.Exec(ctx, SessionSet, names, values)
 	return err
@@ -256,7 +257,7 @@ ON CONFLICT (name) DO UPDATE
     SET hash = excluded.hash
 `
 
-// Records the hash of a step that is being applied.
+// Records the hash of a migration step that is being applied.
 func (q *Queries) StepNote(ctx context.Context, name string, hash string) error {
 	_, err := q.db.Exec(ctx, StepNote, name, hash)
 	return err
@@ -317,8 +318,8 @@ SELECT pg_try_advisory_lock(hashtext($1::text))::boolean AS mine
 WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL
 `
 
-// Tries to get the lock for a kind of work, without waiting, and returns whether the session got it. The session holds the
-// lock until WorkEnd or until the session ends, however long it is idle.
+// Tries to get the lock for a kind of work (such as the daily task), without waiting. Returns whether the session got it. The
+// session holds the lock until WorkEnd or until the session ends, however long it is idle.
 func (q *Queries) WorkBegin(ctx context.Context, work string) (bool, error) {
 	row := q.db.QueryRow(ctx, WorkBegin, work)
 	var mine bool
@@ -330,7 +331,7 @@ const WorkEnd = `-- name: WorkEnd :exec
 SELECT pg_advisory_unlock(hashtext($1::text))
 `
 
-// Releases the lock for a kind of work.
+// Releases the lock that WorkBegin has taken for a kind of work.
 func (q *Queries) WorkEnd(ctx context.Context, work string) error {
 	_, err := q.db.Exec(ctx, WorkEnd, work)
 	return err

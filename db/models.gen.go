@@ -10,15 +10,15 @@ import (
 
 // Apps and their settings. Every visit belongs to one app.
 type App struct {
-	// Number of the app in all other tables.
+	// Number of the app, which other tables store as app_id.
 	ID int32
 	// Name of the app, which callers pass as app=…
 	Name string
 	// IANA time zone of the app's days. Fixed after the first visit.
 	Tz string
-	// IPv6 addresses that share this many leading bits are one visitor. Fixed after the first visit.
+	// Number of leading bits that two IPv6 addresses must share to count as one visitor. Fixed after the first visit.
 	Ipv6Prefix int16
-	// Who can count visits. open: everyone, and the ip or visitor in a request is trusted. sites: everyone, for the listed sites, but ip or visitor needs a key. key: as sites, and each visit needs a key.
+	// Who can count visits. open: everyone, and the parameters ip and visitor of a request are trusted. sites: everyone, for the listed sites, but ip and visitor need a key. key: only callers with a key, for the listed sites.
 	Access string
 	// Sites that the app counts: host, host:port, or *.host for all subdomains. Empty if access is open: every site.
 	Sites []string
@@ -28,78 +28,78 @@ type App struct {
 	CreatedAt time.Time
 	// What identifies a visitor. address: the IP address. id: an id from the caller. hashed: a keyed hash of the address. browser: a keyed hash of the address and the names of browser and system. daily: as hashed, with a new key each day. After the first visit, only address can still become hashed.
 	Visitor string
-	// Identifies the secret that keys the hashes of visitors, without revealing it. Null: addresses are stored.
+	// Identifies the secret with which visitors are hashed, without revealing the secret. Null: visitors are stored as addresses.
 	SecretID []byte
-	// Visits are not counted if the browser asks not to be tracked (DNT, Sec-GPC).
+	// Whether visits are left out if the browser asks not to be tracked (DNT, Sec-GPC).
 	RespectDnt bool
-	// count or skip: whether crawlers are counted. Null: they are skipped if the visit is for the caller's own address and access is not open.
+	// count or skip: whether crawlers are counted. Null: they are skipped if access is not open and the caller is the visitor, or if the caller passes the visitor's User-Agent.
 	Bots *string
 	// Visits that are not counted: networks, ids of visitors, and referring hosts (from:…).
 	Ignore []string
-	// Requests a minute from one address (IPv6: from one /64). 0: no limit. Null: the default of the service.
+	// Maximum number of requests per minute from one address (IPv6: from one /64 network). 0: no limit. Null: the default of the service.
 	MaxRequests *int32
-	// New pages and sites a day. Visits to more pages count for the site's page (other). 0: no limit. Null: the default of the service.
+	// Maximum number of new pages and sites per day. Visits to further new pages count for a page of their site that is named (other). 0: no limit. Null: the default of the service.
 	MaxNewPages *int32
-	// Time since when the app is being deleted. Nothing is counted for it any more.
+	// Time when the deletion of the app started. Since then nothing is counted for the app. Null: it is not being deleted.
 	DeletedAt *time.Time
-	// Days for which rows of visits are kept. 0: for ever. Sums are always kept.
+	// Number of days for which rows of visits are kept. 0: for ever. Counted sums are always kept.
 	RetainDays int32
 	// A site forgets a visitor after this many days without a visit. A later visit counts as a new visitor. 0: never.
 	ForgetDays int32
-	// Numbers that callers without a key can read. off: none. answers: those of sites and pages, in responses of the API. read: also badges. count: also badges that count visits. Never numbers of events.
+	// Numbers that callers without a key can read. off: none. answers: those of sites and pages, in responses of the API. read: also badges. count: also badges that count visits. Numbers of events need public_events, too.
 	PublicCounts string
 	// Names of the tags that are counted: built-in ones, which always include hour, and the app's own.
 	Tags []string
-	// Random key for the hashes of access log lines, if visitors are addresses. Null: no log was imported, or the secret keys these hashes.
+	// Random key for hashing access log lines, if visitors are stored as addresses. Null: no log was imported, or the lines are hashed with a key that is made from the secret of the service.
 	LogKey []byte
-	// Rows of visits store tags, so that reports can be filtered.
+	// Whether rows of visits store tags, so that reports can be filtered by tags.
 	Filters bool
 	// Goals, as filter conditions: event:signup or page:/thanks.
 	Goals []string
-	// Nothing is counted for the app until this time, or until this is null, because its addresses are being hashed.
+	// Set while stored addresses of visitors are being replaced with hashes. Nothing is counted for the app until this time, or until the column is null again.
 	HeldUntil *time.Time
-	// Sketches of earlier days were made from addresses, those from this day on from hashes. 0: all sketches are of one kind.
+	// First day whose sketches were made from hashes of visitors. Sketches of earlier days were made from addresses. 0: all sketches were made in the same way.
 	HashedFrom int32
-	// App number in the hashes of visitors, if the app was loaded from an export. Null: id.
+	// App number that the hashes of visitors contain, if the app was loaded from an export: its id in the first database. Null: the hashes contain apps.id.
 	HashedAs *int32
-	// Titles of pages are stored.
+	// Whether titles of pages are stored.
 	Titles bool
-	// Cell that has the app. This row keeps only its name and the rights of accounts. Null: the app is in this database.
+	// Cell (another database of the service) that contains the app. This database has only its name and the rights of accounts. Null: the app is in this database.
 	Cell *string
-	// Time when the app in the cell was added, which distinguishes it from a later app with its name. Null: not seen there yet.
+	// Time when the app was created in its cell. If the cell has an app of this name with another time, it is a later app. Null: the time was not read yet.
 	CellBegan *time.Time
 	// Cell to which the app is being moved. Nothing is counted for it here any more. Null: it is not being moved.
 	MovingTo *string
-	// Callers without a key can list the most visited pages of its sites, unless public_counts is off.
+	// Whether callers without a key can list the most visited pages of the app's sites. Has no effect while public_counts is off.
 	PublicTop bool
-	// Events whose numbers callers without a key can read, unless public_counts is off: names like signup, or like/* for all with such a path.
+	// Events whose numbers callers without a key can read: names (signup), or all names that start with a text (video/*). Has no effect while public_counts is off.
 	PublicEvents []string
 }
 
-// Sums of each target over all days. Transactions that count for a target lock its row.
+// Numbers of each page and site over all days. A transaction that counts visits to a page or site locks its row.
 type Counter struct {
-	// The target.
+	// The page or site: pages.id.
 	PageID int64
-	// Visits.
+	// Number of visits.
 	Hot int64
-	// First visits of a visitor on a day: the number of (visitor, day) pairs.
+	// Visitors of each day, added up: the number of different (visitor, day) pairs.
 	Pv int64
-	// Visitors. This is also the last rank that was given.
+	// Number of visitors. This is also the rank of the newest visitor.
 	Uv int64
 }
 
-// The files of migrations/ that made this database. A Footfall with different files detects it here.
+// Hashes of the files of migrations/ from which this database was made. A Footfall program compares them with its own files.
 type SchemaFile struct {
-	// A step, like 00001_schema.sql, or "functions": all files of functions/, report/ and comments/ together.
+	// Name of a migration step, like 00001_schema.sql, or "functions": the files of functions/, report/, comments/ and cell/ together, except cell/database.sql.
 	Name string
 	// SHA-256 of the file. For functions: a number that rises with each version, then the SHA-256.
 	Hash string
 }
 
-// Tags of recent batches, packed, until they are added to tag_days about a second later.
+// Tags of visits in recent batches, in a compact format, until they are added to tag_days about a second later.
 type TagNews struct {
-	// Result for each pair of target and visitor. 0: counted before on that day. 1: first visit of the day. 2: first visit ever. Null: all are 2.
+	// One byte for each pair of visitor and page or site in the batch. 0: the pair was counted before on that day. 1: first visit of the day. 2: first visit ever. Null: all are 2.
 	Verdicts []int16
-	// For each pair with tags: its place among the pairs from 0, the target, the day minus the previous pair's day, the number of tags, the tags. Zigzag varints.
+	// For each pair with tags, as zigzag varints: its index among the pairs from 0, the page or site, the day minus the previous pair's day, the number of tags, the tags.
 	Tags []byte
 }

@@ -57,9 +57,9 @@ FROM epochs AS e
 WHERE e.name = 'offsets'
 `
 
-// Offsets: numbers of targets from elsewhere, which are added to the displayed numbers.
-// A version of the offsets. It changes with every change of offsets and every start of the server,
-// and differs in a restored database or in another one.
+// Offsets: numbers from other counters, which are added to the displayed numbers of targets.
+// A version of the offsets. It changes with every change of offsets and every start of the server.
+// It also differs between databases, and between a database and its restored copy.
 func (q *Queries) OffsetsEpoch(ctx context.Context) (string, error) {
 	row := q.db.QueryRow(ctx, OffsetsEpoch)
 	var epoch string

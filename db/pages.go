@@ -7,14 +7,14 @@ import (
 	"math"
 )
 
-// CountsBy holds the settings of an app that determine a visit's day and visitor. They cannot
-// change once the app has pages.
+// CountsBy contains the settings of an app that determine the day and the visitor of a visit. Once the app
+// has pages, they change only if the addresses of its visitors are hashed.
 type CountsBy struct {
 	Tz, Visitor string
 	Ipv6Prefix  int16
 }
 
-// CountsBy returns the app's present settings.
+// CountsBy returns the settings that determine the day and the visitor of the app's visits.
 func (a App) CountsBy() CountsBy {
 	return CountsBy{Tz: a.Tz, Visitor: a.Visitor, Ipv6Prefix: a.Ipv6Prefix}
 }
@@ -22,12 +22,11 @@ func (a App) CountsBy() CountsBy {
 // Interning is a request for the ids of an app's pages and their sites.
 type Interning struct {
 	App   int32
-	By    CountsBy // the settings as the caller read them; if they have changed, Intern finds and creates no page
+	By    CountsBy // the settings that the caller has read; if they have changed, Intern finds and creates no page
 	Pages []string
 	Sites []string // the site of each page
 
-	// At most MaxToday pages and sites are created for the app on Day. There is no limit if MaxToday
-	// is 0.
+	// MaxToday is the maximum number of pages and sites that are created for the app on Day. 0: no limit.
 	Day      int32
 	MaxToday int64
 	Full     bool // the app has reached MaxToday, so Intern creates nothing
@@ -39,9 +38,9 @@ var (
 	ErrAppChanged = errors.New("the app's time zone, visitor mode or IPv6 prefix changed after the visit was admitted")
 )
 
-// Intern returns the ids of the pages and sites by uri. It creates missing pages and sites within the app's limit
-// per day. Pages beyond the limit get no id, and full reports that the limit is reached. Intern counts no visits,
-// so after an error no visit has been counted.
+// Intern returns a map from the URIs of the pages and sites to their ids. It creates missing pages and sites until the
+// app has reached its limit for the day. Further pages get no id, and full reports that the limit is reached. Intern
+// counts no visits, so after an error no visit has been counted.
 func (d *DB) Intern(ctx context.Context, in Interning) (ids map[string]int64, full bool, err error) {
 	ids = make(map[string]int64, 2*len(in.Pages))
 	if full, err = d.intern(ctx, &in, ids); FaultOf(err) == FaultUnknown {
@@ -71,8 +70,8 @@ func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (f
 	return full, findPages(ctx, New(d.writers), in, ids)
 }
 
-// makePages creates the missing pages and sites within the app's limit for the day. full reports whether the
-// limit is reached.
+// makePages creates the missing pages and sites until the app has reached its limit for the day. full reports whether
+// the limit is reached.
 func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) (full bool, err error) {
 	tally, err := q.PagesTallyLock(ctx, in.App, in.Day)
 	if err != nil {
@@ -105,7 +104,8 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 	return sites+pages >= room, q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: in.App, Pages: sites + pages})
 }
 
-// checkCountsBy returns ErrAppGone if the app was deleted, and ErrAppChanged if its settings differ from in.By.
+// checkCountsBy returns ErrAppGone if the app was deleted, and ErrAppChanged if it is being moved or if its settings
+// differ from in.By.
 func checkCountsBy(ctx context.Context, q *Queries, in *Interning) error {
 	by, err := q.AppCountsBy(ctx, in.App)
 	switch {
@@ -121,8 +121,8 @@ type newPages struct{ pages, sites []string }
 
 func (n newPages) empty() bool { return len(n.pages) == 0 }
 
-// missing returns the pages of in that have no id yet, and their sites. It leaves out pages that do not fit into
-// room, the number of pages and sites that may still be created.
+// missing returns those of in.Pages that have no id in ids, and their sites. room is the number of pages and sites that
+// may still be created. missing leaves out pages beyond this number.
 func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 	chosen := map[string]bool{}
 	costs := func(uri string) int64 {

@@ -246,11 +246,11 @@ type PagesFindRow struct {
 	CountsSo bool
 }
 
-// Targets: finding, creating and reading them by uri.
-// The ids of the given targets that exist in an app. counts_so is true if the app counts here and has
-// these settings for days and visitors. Once an app has targets, the settings change only if its
-// addresses are hashed or the app is moved. Looks up one target at a time, because writers plan the
-// query once, perhaps while the table is small.
+// Targets (pages, sites and events): finding, creating and reading them by uri.
+// The ids of the given targets that exist in an app. counts_so is true if the app counts in this
+// database, with these settings for days and visitors. Once an app has targets, these settings change
+// only if its addresses are hashed or the app is moved. Looks up one target at a time, because
+// writers plan the query once, perhaps while the table is small.
 func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFindRow, error) {
 	rows, err := q.db.Query(ctx, PagesFind,
 		arg.AppID,
@@ -348,11 +348,11 @@ type PagesTallyLockRow struct {
 	OwnTagsToday int64
 }
 
-// Locks an app's row of page_tallies, so that until this transaction ends, only this transaction
-// creates pages and tags of the app. Runs before any page or tag is created. Returns how many pages
-// and tags were created on the day. If another instance's clock has already started a later day, the
-// numbers are those of that later day. Fails with SQLSTATE FF003 if the day has not started in any
-// time zone.
+// Locks an app's row of page_tallies, which counts the pages and tags that were created on a day.
+// Until this transaction ends, no other transaction can create pages or tags of the app. Runs before
+// any page or tag is created. Returns how many pages and tags were created on the day. If another
+// instance's clock has already started a later day, the numbers are those of that later day. Fails
+// with SQLSTATE FF003 if the day has not started in any time zone.
 func (q *Queries) PagesTallyLock(ctx context.Context, appID int32, day int32) (PagesTallyLockRow, error) {
 	row := q.db.QueryRow(ctx, PagesTallyLock, appID, day)
 	var i PagesTallyLockRow

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// AppID is a visitor id of an app.
+// AppID is the id of a visitor in an app.
 type AppID struct {
 	App int32
 	ID  netip.Addr
 }
 
-// Way is the chain of rows in people that leads from an id to its person, starting with the id's own row. An
-// id without rows is its own person.
+// Way is the chain of rows in the table people that leads from an id to its person, starting with the id's own row. A
+// person is an id to which other ids of the same visitor lead. An id without rows is its own person.
 type Way []PeopleFindRow
 
 // Person returns the person that the id belongs to.
@@ -36,9 +36,9 @@ func (w Way) Tags() string {
 	return strings.Join(w[len(w)-1].Tags, "\n")
 }
 
-// FindPeople returns the ways of the ids, in the same order. The table people keeps rows for two periods, the
-// present and the previous one. FindPeople copies the previous period's rows on these ways into the present period,
-// because their ids are in use.
+// FindPeople returns the ways of the ids, in the same order. The rows of the table people belong to the present or to
+// the previous period. FindPeople copies the previous period's rows on these ways into the present period, so that
+// they are not deleted while their ids are in use.
 func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
 	err = d.readForBatch(ctx, "find people", func(q *Queries) (err error) {
 		ways, err = q.findPeople(ctx, asked)
@@ -47,7 +47,7 @@ func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err err
 	return ways, err
 }
 
-// LookUpPeople is FindPeople on the pool readers. Unlike FindPeople, it tries again after a deadlock.
+// LookUpPeople is like FindPeople, but uses the pool readers and tries again after a deadlock.
 func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
 	err = RetryBusy(ctx, func() error {
 		return d.Read(ctx, func(q *Queries) (err error) {
@@ -58,8 +58,8 @@ func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err e
 	return ways, err
 }
 
-// findPeople is FindPeople on the connection of q. It fails if rows of the previous period cannot be copied,
-// because these rows would be deleted too early.
+// findPeople does the work of FindPeople on the connection of q. It fails if rows of the previous period cannot be
+// copied, because these rows would be deleted too early.
 func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) {
 	ways, old, err := q.findWays(ctx, asked)
 	if err == nil && len(old) > 0 {
@@ -73,7 +73,7 @@ func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) 
 // all rows are read from disk.
 const peopleAtOnce = 2000
 
-// findWays returns the ways of the ids. old has all rows of the ways that include a row of the previous period.
+// findWays returns the ways of the ids. If a way includes a row of the previous period, old contains all of its rows.
 func (q *Queries) findWays(ctx context.Context, asked []AppID) (ways []Way, old []AppID, err error) {
 	ways = make([]Way, len(asked))
 	for from := 0; from < len(asked) && err == nil; from += peopleAtOnce {
@@ -106,20 +106,20 @@ func columnsOf(all []AppID) (apps []int32, ids []netip.Addr) {
 	return apps, ids
 }
 
-// PersonRow is the new state of an id's row in people.
+// PersonRow is the new state of an id's row in the table people.
 type PersonRow struct {
-	Is      netip.Addr // the id that the row leads to; the row's own id if that is a person
-	Height  int16      // upper bound of the number of steps on the longest way to this id
+	Is      netip.Addr // the id that the row leads to; the row's own id if this id is a person
+	Height  int16      // no chain of rows that leads to this id is longer than Height
 	Tags    []int32
 	Changed bool // the row must be written
 	Lowered bool // Height must be lowered in the table, in the rows of both periods
 }
 
-// PutPeople calls put with the rows of the ways of the ids, and then writes the rows that put has changed or added.
-// Before that, it copies rows of the previous period into the present period. If put calls lead, PutPeople adds the
-// rows that lead to the ids. These are all rows with a height above 0, and for each id at least one of the rows
-// with height 0 that lead to it. No other transaction writes the app's people until the changes are committed.
-// After a deadlock, PutPeople calls put again.
+// PutPeople changes rows of an app in the table people. It calls put with all rows on the ways of the ids, by id, and
+// then writes the rows that put has changed or added. Before that, it copies rows of the previous period into the
+// present period. put may call lead, which adds rows that lead to the ids: all of those with a Height above 0, and for
+// each id at least one with Height 0, if there is one. No other transaction writes the app's people until the changes
+// are committed. After a deadlock, PutPeople calls put again.
 func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 	put func(rows map[netip.Addr]*PersonRow, lead func() error) error) error {
 	write := func(q *Queries) error {
@@ -157,19 +157,19 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 		if err := q.putPeople(ctx, app, rows); err != nil {
 			return err
 		}
-		return q.SessionCommit(ctx) // even without a change here: rows of another transaction may not be confirmed yet
+		return q.SessionCommit(ctx) // even without a change: the rows may be from a commit that is not confirmed yet
 	}
-	// A concurrent visit also copies rows of the previous period, so the visit and write may deadlock. If PostgreSQL
-	// rolls back write, RetryBusy runs write again.
+	// A concurrent visit may also copy rows of the previous period. Then its transaction and the one of write may
+	// deadlock. If PostgreSQL rolls back write, RetryBusy runs write again.
 	if err := RetryBusy(ctx, func() error { return d.inTx(ctx, d.writers, write) }); err != nil {
 		return fmt.Errorf("put people: %w", err)
 	}
 	return nil
 }
 
-// addLeading adds the rows that lead to ids, step by step. It also locks those with a height above 0 in the
-// previous period. A concurrent visit then copies these rows only after this transaction, with the new heights.
-// addLeading itself does not copy them: reading them does not count as a use of their ids.
+// addLeading adds the rows that lead to the ids, directly or through other rows. It also locks those rows of the
+// previous period that have a Height above 0. A concurrent visit then copies them only after this transaction, with
+// their new heights. addLeading itself does not copy them, because their ids are not in use.
 func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, rows map[netip.Addr]*PersonRow) error {
 	var leading []netip.Addr
 	for asked := ids; len(asked) > 0; {
@@ -191,7 +191,7 @@ func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, r
 	return q.PeopleHold(ctx, app, leading)
 }
 
-// putPeople lowers heights, and then writes the changed rows in key order.
+// putPeople lowers the heights of rows with Lowered, and then writes the rows with Changed in key order.
 func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]*PersonRow) error {
 	lower := PeopleLowerParams{AppID: app}
 	for id, row := range rows {
@@ -241,8 +241,8 @@ func (d *DB) AppsOfNote(ctx context.Context) (withPeople, unfiltered map[int32]b
 	return withPeople, unfiltered, err
 }
 
-// Persons returns the persons that the ids of an app belong to. This does not count as using the ids: Persons does
-// not copy rows of the previous period.
+// Persons returns the persons that the ids of an app belong to. Unlike FindPeople, it does not copy rows of the
+// previous period, because this look-up does not count as a use of the ids.
 func (q *Queries) Persons(ctx context.Context, app int32, ids []netip.Addr) ([]netip.Addr, error) {
 	rows, err := q.PeopleFind(ctx, slices.Repeat([]int32{app}, len(ids)), ids)
 	persons := slices.Clone(ids)

@@ -70,13 +70,15 @@ type PeopleFindRow struct {
 	Tags   []string
 }
 
-// Visitor ids that belong to one person (table people).
+// Visitor ids that belong to one person (table people). Ids in use have rows in the present period.
+// Rows of the previous period are deleted when the next period starts, unless they were copied because
+// their ids are in use.
 // The rows that lead from the given ids to persons, in order of place and hop. place is the place of
-// the given id in the arrays (from 1). hop counts the steps from the given id (0: the row of this id
+// the given id in the arrays (from 1). hop counts the links from the given id (0: the row of this id
 // itself). person is the id that the row leads to. The row of a person leads to itself. closed is true
-// for a row of the previous period. Given ids without a row are left out. tags are the person's tags
-// whose names the app counts: name, \x1f, value. (Rows without tags skip the look-up of tags, which
-// would cost half as much as the rest of the query.)
+// for a row of the previous period. Given ids without a row are left out. tags has the person's tags,
+// if the app counts tags with their names: name, \x1f, value. (Rows without tags skip the look-up of
+// tags, which would cost half as much as the rest of the query.)
 func (q *Queries) PeopleFind(ctx context.Context, appIds []int32, ids []netip.Addr) ([]PeopleFindRow, error) {
 	rows, err := q.db.Query(ctx, PeopleFind, appIds, ids)
 	if err != nil {
@@ -148,9 +150,10 @@ type PeopleLeadingRow struct {
 }
 
 // The ids of an app that lead directly to the given ids. A row of the previous period is ignored if
-// its id has a row in the present period. Returns all ids with a height above 0, because other ids may
-// lead to them. Of the ids with height 0 that are not in @there, only one is returned for each given
-// id. Reads all people of the app.
+// its id has a row in the present period. The height of an id is the length of the longest chain of
+// links that leads to it. All ids with a height above 0 are returned, because other ids lead to them.
+// Of the ids with height 0 that are not in @there, only one is returned for each given id. Reads all
+// people of the app.
 func (q *Queries) PeopleLeading(ctx context.Context, arg PeopleLeadingParams) ([]PeopleLeadingRow, error) {
 	rows, err := q.db.Query(ctx, PeopleLeading, arg.AppID, arg.Ids, arg.There)
 	if err != nil {
@@ -201,8 +204,8 @@ type PeopleLowerParams struct {
 }
 
 // Lowers the heights of rows in both periods. Does not copy rows of the previous period to the present
-// one: a link from another id does not count as a use of an id. The arrays are the columns of one
-// table.
+// one: a link from another id does not count as a use of an id. The values at one index of the arrays
+// are an id and its height.
 func (q *Queries) PeopleLower(ctx context.Context, arg PeopleLowerParams) error {
 	_, err := q.db.Exec(ctx, PeopleLower, arg.AppID, arg.Ids, arg.Heights)
 	return err
@@ -233,9 +236,9 @@ type PeoplePutParams struct {
 	Tags    []string
 }
 
-// Writes rows of an app's people in the present period, in key order, after PeopleLock. The arrays are
-// the columns of one table. For a person, id and person are equal. tags are arrays of tag ids as text
-// (”: none).
+// Writes rows of an app's people in the present period, in key order, after PeopleLock. The values at
+// one index of the arrays belong to one row. For a person, id and person are equal. tags has the tag
+// ids of each row, as the text of an array (”: none).
 func (q *Queries) PeoplePut(ctx context.Context, arg PeoplePutParams) error {
 	_, err := q.db.Exec(ctx, PeoplePut,
 		arg.AppID,
@@ -259,8 +262,8 @@ ON CONFLICT (period, app_id, id) DO NOTHING
 `
 
 // Copies rows of the previous period into the present one, because their ids are in use. Locks the
-// rows, so that a row that another transaction is erasing is not copied. The arrays are the columns of
-// one table.
+// rows, so that a row that another transaction is erasing is not copied. The values at one index of
+// the arrays are an app and an id.
 func (q *Queries) PeopleRenew(ctx context.Context, appIds []int32, ids []netip.Addr) error {
 	_, err := q.db.Exec(ctx, PeopleRenew, appIds, ids)
 	return err

@@ -10,11 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Position names one part of a source of visits. The database stores how far this part has been counted.
+// Position identifies one part of a source of visits, such as a partition of a Kafka topic. The database stores how far
+// this part has been counted.
 type Position struct {
 	App          int32
 	Source, Part string
-	Row          int64 // for visits from the inbox: the number of the inbox row, and App is 0; otherwise 0
+	Row          int64 // for visits from the inbox, whose App is 0: the number of the inbox row; otherwise 0
 }
 
 // Compare orders positions in the order in which a batch moves them.
@@ -22,14 +23,14 @@ func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part))
 }
 
-// Move moves a position within a batch. The batch fails with FaultMoved if the position is not at
-// From.
+// Move is a change of a position by a batch, from From to To. The batch fails with FaultMoved if the position
+// is not at From.
 type Move struct {
 	Position
 	From, To int64
 	Refused  []Refusal // messages between From and To that cannot be counted
-	// Uncounted is for calls: it has a byte for each item between From and To, '1' if the item is not counted, else
-	// '0'.
+	// Uncounted is for calls of POST /visits: it has a byte for each item between From and To, '1' if the item is not
+	// counted, else '0'.
 	Uncounted []byte
 }
 
@@ -52,8 +53,8 @@ func (m *Move) queue(q *pgx.Batch) {
 	q.Queue(MessagesRefuse, m.App, m.Source, m.Part, positions, reasons, beginnings)
 }
 
-// OpenPosition returns a call's position, and the content with which the position was first opened. It creates a
-// missing position at 0 with the given content.
+// OpenPosition returns the position of a call of POST /visits, and the content with which the position was created.
+// content is the SHA-256 of the call's body. If the call has no position yet, OpenPosition creates it at 0.
 func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row PositionOpenRow, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		row, err = New(conn).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
@@ -72,7 +73,7 @@ func opened(what string, err error) error {
 	return nil
 }
 
-// Uncounted returns which items before a call's position were not counted, in the format of
+// Uncounted returns which items of a call were not counted, up to the call's position, in the format of
 // Move.Uncounted.
 func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
 	uncounted, err := New(d.writers).PositionUncounted(ctx, PositionUncountedParams{AppID: p.App, Source: p.Source, Part: p.Part})
@@ -103,7 +104,7 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err erro
 }
 
 // OpenQueue returns the position from which to read a part of a queue. If the part has never been read, OpenQueue
-// returns the argument first.
+// stores and returns the position that the caller passes as first.
 func (d *DB) OpenQueue(ctx context.Context, p Position, first int64) (next int64, err error) {
 	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
 		next, err = New(conn).QueuePositionOpen(ctx, QueuePositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, First: first})
@@ -112,26 +113,26 @@ func (d *DB) OpenQueue(ctx context.Context, p Position, first int64) (next int64
 	return next, opened("a queue", err)
 }
 
-// ForgetRefused deletes the refused messages that are some days old, and returns their number.
+// ForgetRefused deletes messages that were refused more than 7 days ago, and returns their number.
 func (d *DB) ForgetRefused(ctx context.Context) (int64, error) {
 	return forgetAll(func(most int32) (int64, error) { return d.queries.RefusedForget(ctx, most) })
 }
 
-// ForgetCalls deletes the calls that were last sent more than days ago, and returns their number.
+// ForgetCalls deletes the calls that were last sent more than the given number of days ago, and returns their number.
 func (d *DB) ForgetCalls(ctx context.Context, days int) (int64, error) {
 	return forgetAll(func(most int32) (int64, error) {
 		return d.queries.CallsForget(ctx, int32(days), most) //nolint:gosec // a number of days
 	})
 }
 
-// ForgetVisitIDs deletes the visit ids that arrived more than days ago, and returns their number.
+// ForgetVisitIDs deletes the visit ids that arrived more than the given number of days ago, and returns their number.
 func (d *DB) ForgetVisitIDs(ctx context.Context, days int) (int64, error) {
 	return forgetAll(func(most int32) (int64, error) {
 		return d.queries.VisitIDsForget(ctx, int32(days), most) //nolint:gosec // a number of days
 	})
 }
 
-// forgetAll calls forget until no rows are left. Each call is one short transaction.
+// forgetAll calls forget until it finds no more rows to delete. Each call is one short transaction.
 func forgetAll(forget func(most int32) (int64, error)) (forgotten int64, err error) {
 	const most = 2000
 	for some := int64(most); err == nil && some == most; forgotten += some {

@@ -149,9 +149,9 @@ type PositionOpenRow struct {
 	Content []byte
 }
 
-// Positions: how far sources have been counted.
-// The position of a call, and the content that the position was created with. If the call
-// has no position yet, creates one that points to the call's first item. Waits for a transaction that is moving the position.
+// Positions: how far sources of visits (calls, logs, queues) have been counted.
+// The position of a call, and the hash of the content with which the position was created. If the call has no position yet,
+// creates one that points to the call's first item. Waits for a transaction that is moving the position.
 func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (PositionOpenRow, error) {
 	row := q.db.QueryRow(ctx, PositionOpen,
 		arg.AppID,
@@ -230,7 +230,7 @@ const VisitorsReadAnew = `-- name: VisitorsReadAnew :exec
 SELECT read_anew()
 `
 
-// Makes running instances read the visitors again, because a separate process has counted many.
+// Makes running instances read the visitors again, because a separate process has counted many visits.
 func (q *Queries) VisitorsReadAnew(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, VisitorsReadAnew)
 	return err

@@ -30,8 +30,8 @@ VALUES ('proved', floor(extract(epoch FROM clock_timestamp()))::bigint)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 `
 
-// When `footfall verify` last proved the counted numbers.
-// Records that all numbers are proved at this moment.
+// When `footfall verify` last proved that the counted numbers are correct.
+// Records that `footfall verify` has proved all numbers at this moment.
 func (q *Queries) ProofNote(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, ProofNote)
 	return err

@@ -17,11 +17,11 @@ import (
 	"footfall/migrations"
 )
 
-// functionsAndViews is the name that MigrateUp uses for the files of functions/ and report/.
+// functionsAndViews is the name under which MigrateUp reports the files of functions/ and report/.
 const functionsAndViews = "functions and views"
 
-// functionFiles returns the texts of all functions and views in the order of execution, and the version of these
-// texts. The version is a number that rises, and a hash, like "1 6c0d…". The hash includes the comments of tables.
+// functionFiles returns the SQL texts of all functions and views in the order of execution, and their version. The
+// version is a number that never falls, and a hash, like "1 6c0d…". The hash includes the comments of tables.
 func functionFiles() (texts []string, hash string) {
 	sum := sha256.New()
 	for _, pattern := range []string{"functions/*.sql", "report/*.sql"} {
@@ -34,7 +34,7 @@ func functionFiles() (texts []string, hash string) {
 	}
 	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes, migrations.Comments) // MigrateUp replaces these together with the functions
 	steps, _ := fs.Glob(migrations.FS, "*.sql")
-	// A new step raises the number, too, because a cell's views lack columns that are newer than the views.
+	// A new step raises the number, too, because a cell's views must be created again to get new columns.
 	return texts, fmt.Sprintf("%d %x", len(steps)+migrations.Functions, sum.Sum(nil))
 }
 
@@ -52,7 +52,7 @@ func mayStay(present, needed string) bool {
 	return present == needed || number(present) > number(needed)
 }
 
-// functionsKey names the row of schema_files that stores the version returned by functionFiles.
+// functionsKey is the name of the row in schema_files that stores the version from functionFiles.
 const functionsKey = "functions"
 
 func stepHash(name string) (string, error) {
@@ -61,7 +61,7 @@ func stepHash(name string) (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// stepStore is goose's table of versions. It also writes the hash of each step's text to
+// stepStore gives goose access to its table of applied steps. It also writes the hash of each step's text to
 // schema_files, in the transaction that applies the step.
 type stepStore struct {
 	database.Store
@@ -82,7 +82,8 @@ func (s *stepStore) Insert(ctx context.Context, conn database.DBTxConn, req data
 	return s.Store.Insert(ctx, conn, req)
 }
 
-// checkSteps returns an error if a step up to this version was applied with a text other than this program's.
+// checkSteps returns an error if a step up to this version was applied with a text that differs from the step's text in
+// this program.
 func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version int64) error {
 	files, err := schemaFiles(ctx, q)
 	if err != nil {
@@ -116,8 +117,8 @@ func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	return files, err
 }
 
-// makeFunctions replaces all functions and views, unless mayStay accepts the present ones. One transaction drops
-// them, creates them and grants the rights to them, so that no session ever finds them missing.
+// makeFunctions replaces all functions and views, unless mayStay accepts the present ones. One transaction drops the
+// old ones, creates the new ones and grants the rights to them, so that no session ever finds them missing.
 func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	texts, hash := functionFiles()
 	files, err := schemaFiles(ctx, New(conn))
@@ -139,8 +140,8 @@ func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err 
 	})
 }
 
-// dropThen drops all functions and views, and runs f in the same transaction. While a report uses a function or a
-// view, dropThen rolls back and tries again, so that other reports need not wait.
+// dropThen drops all functions and views, and runs f in the same transaction. If a running report uses one of them,
+// dropThen rolls back and tries again later, so that other reports need not wait.
 func (d *DB) dropThen(ctx context.Context, conn *pgx.Conn, f func(tx pgx.Tx) error) error {
 	return d.untilLocked(ctx, functionsAndViews, func() error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {

@@ -22,7 +22,7 @@ import (
 type sessions struct {
 	parsed   *pgxpool.Config
 	settings map[string]string
-	writers  *atomic.Pointer[string] // the address of the server to which writers connected last
+	writers  *atomic.Pointer[string] // the address of the server to which the pool writers connected last
 	cell     *cell                   // nil unless the URL has cell=on
 }
 
@@ -50,7 +50,7 @@ func newSessions(url string, o Options) (sessions, error) {
 	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = connectTimeout
-		if several { // each connection may wait this long for each host that hangs or does not exist
+		if several { // a new connection may wait this long for each host that hangs or does not exist
 			cfg.ConnectTimeout, dial = 2*time.Second, time.Second
 		}
 	}
@@ -58,7 +58,7 @@ func newSessions(url string, o Options) (sessions, error) {
 		"search_path": Schema,
 		"jit":         "off", // statements are short: compiling them would take longer than running them
 
-		"client_min_messages": "warning", // the server reports a COMMIT that did not wait as a warning (standby.go)
+		"client_min_messages": "warning", // if a COMMIT did not wait for the standby, the server sends a warning (standby.go)
 	}
 	keepAlive(settings, o.DeadAfter)
 	cfg.DialFunc = newDialer(dial, dead).DialContext
@@ -81,8 +81,8 @@ func (s sessions) pool(ctx context.Context, size int, settings map[string]string
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// connConfig returns the configuration of a connection with additional settings. The statement SessionSet sets them after
-// connecting, because poolers pass on only a few settings of the startup message and refuse the others.
+// connConfig returns the configuration of a connection with additional settings. The statement SessionSet sets them
+// after connecting. Poolers would pass on only a few settings of the startup message, and refuse the others.
 func (s sessions) connConfig(more map[string]string) *pgx.ConnConfig {
 	settings := maps.Clone(s.settings)
 	maps.Copy(settings, more)
@@ -98,7 +98,7 @@ func (s sessions) connConfig(more map[string]string) *pgx.ConnConfig {
 		if err := errors.Join(errNames, errValues); err != nil {
 			return err
 		}
-		if s.cell != nil { // before SessionSet sets statement_timeout, which would end a slow CellArrive in every session
+		if s.cell != nil { // runs before SessionSet, whose statement_timeout would end a slow CellArrive in every session
 			if err := conn.ExecParams(ctx, CellArrive, nil, nil, nil, nil).Read().Err; err != nil {
 				return explainMissingCell(err)
 			}
@@ -112,11 +112,11 @@ func textArray(texts []string) ([]byte, error) {
 	return pgtype.NewMap().Encode(pgtype.TextArrayOID, pgtype.TextFormatCode, texts, nil)
 }
 
-// sessionProbes is how many sessions CheckSessions opens in addition to its first one.
+// sessionProbes is the number of sessions that CheckSessions opens in addition to its first one.
 const sessionProbes = 4
 
-// ErrSharedSessions is returned if the database is behind a pooler that this program does not
-// support.
+// ErrSharedSessions is returned if the connection leads to a pooler that does not give each connection its own
+// session.
 var ErrSharedSessions = errors.New("the database is behind a pooler that gives each transaction another session " +
 	"(PgBouncer's pool_mode transaction or statement), but footfall needs settings, locks, prepared statements and LISTEN, " +
 	"which last for a session: " +
@@ -138,11 +138,11 @@ func (d *DB) CheckSessions(ctx context.Context) error {
 	}
 	conns = append(conns, own)
 	first, err := New(own).SessionProcess(ctx)
-	if err != nil || first == int64(own.PgConn().PID()) { // a direct connection: poolers report another process id
+	if err != nil || first == int64(own.PgConn().PID()) { // the connection is direct: a pooler would report another process id
 		return err
 	}
-	// A pooler that shares sessions gives the session of own to the next connection that needs a session, because own
-	// has no open transaction.
+	// The connection own has no open transaction. So a pooler that shares sessions gives the session of own to the next
+	// connection that needs one.
 	for range sessionProbes {
 		other, err := pgx.ConnectConfig(ctx, cfg)
 		if err != nil {
@@ -170,25 +170,26 @@ func (d *DB) CheckSessions(ctx context.Context) error {
 
 const defaultDeadAfter = 10 * time.Second
 
-// aliveProbes is the number of unanswered keepalives that end a connection on systems without
-// TCP_USER_TIMEOUT.
+// aliveProbes is the number of unanswered keepalives after which a system without TCP_USER_TIMEOUT closes a
+// connection.
 const aliveProbes = 3
 
-// leaveAfter is how long a server may be silent before the client tries another server of the URL. This is long
-// enough to survive the packet or two that a restarting network switch loses, and short compared to a failover.
+// leaveAfter is how long a server may be silent before the client tries another server of the URL. It is long enough
+// for a few packets to be lost and sent again, for example while a network switch restarts. It is short compared to a
+// failover.
 const leaveAfter = 3 * time.Second
 
 // keepAlives returns the settings for TCP keepalives that detect when the other end of a connection has been silent
-// for the time dead. Both are at least a second, because TCP counts in seconds.
+// for the time dead. Both results are at least a second, because TCP measures them in seconds.
 func keepAlives(dead time.Duration) (idle, interval time.Duration) {
 	idle = max(dead/2, time.Second)
 	return idle, max((dead-idle)/aliveProbes, time.Second)
 }
 
 // keepAlive adds settings that make the server close a connection if the client has been silent for the time dead.
-// A vanished client may hold locks. Keepalives are not enough: TCP sends no keepalives while data waits to be
-// acknowledged, and resends this data for a quarter of an hour. tcp_user_timeout bounds that time. None of this
-// affects a Unix socket, which cannot lose its other end.
+// Otherwise the session of a vanished client could hold locks. Keepalives are not enough: TCP sends none while data
+// waits to be acknowledged, and resends this data for a quarter of an hour. tcp_user_timeout bounds that time. The
+// settings do not affect a Unix socket, which cannot lose its other end.
 func keepAlive(settings map[string]string, dead time.Duration) {
 	idle, interval := keepAlives(dead)
 	settings["tcp_keepalives_idle"] = fmt.Sprint(int(idle.Seconds()))
@@ -201,7 +202,7 @@ func keepAlive(settings map[string]string, dead time.Duration) {
 type dialer struct {
 	net.Dialer
 	now    func() time.Time
-	silent sync.Map // when each host last failed to respond, by address
+	silent sync.Map // the time when each host last failed to respond, by address
 }
 
 func newDialer(within, dead time.Duration) *dialer {
@@ -213,8 +214,8 @@ func newDialer(within, dead time.Duration) *dialer {
 	}}
 }
 
-// skipSilentFor is how long a host that did not respond is skipped. Otherwise each new connection would wait for this host
-// again, once with TLS and once without.
+// skipSilentFor is how long a host that did not respond is skipped. Otherwise each new connection would wait for this
+// host again, once with TLS and once without.
 const skipSilentFor = 2 * time.Second
 
 // DialContext connects to address, unless that host has just failed to respond.

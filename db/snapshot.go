@@ -8,20 +8,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SnapshotMayLast is how long a snapshot may be held before a warning is shown.
+// SnapshotMayLast is how long a transaction may use a snapshot before a warning is shown.
 const SnapshotMayLast = 5 * time.Minute
 
 // Snapshots is a connection for taking snapshots one after another. Its statements have no time
 // limit.
 type Snapshots struct{ conn *pgx.Conn }
 
-// OpenSnapshots connects. memory (like 256MB) bounds each sort and each hash. The caller closes the
-// result.
+// OpenSnapshots makes the connection. memory (like 256MB) bounds the memory of each sort and each hash table. The
+// caller must close the result.
 func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, error) {
 	conn, err := pgx.ConnectConfig(ctx, d.sessions.connConfig(map[string]string{
 		"statement_timeout":               "0",
 		"work_mem":                        memory,
-		"plan_cache_mode":                 "force_custom_plan", // plan each range separately
+		"plan_cache_mode":                 "force_custom_plan", // make a new plan for the parameters of each query
 		"max_parallel_workers_per_gather": "0",
 	}))
 	if err != nil {
@@ -30,9 +30,9 @@ func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, erro
 	return &Snapshots{conn}, nil
 }
 
-// Take runs f in a read-only transaction whose queries all see the same snapshot. Partitions of visits cannot be
-// dropped during the transaction. If another session is waiting to drop a partition, that session drops the
-// partition before Take takes the next snapshot.
+// Take runs f in a read-only transaction whose queries all see the same snapshot. Partitions of the table visits cannot
+// be dropped during the transaction. If another session is waiting to drop a partition, Take first waits until it has
+// dropped the partition.
 func (s *Snapshots) Take(ctx context.Context, f func(tx Tx) error) error {
 	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, s.conn, readOnly, func(tx pgx.Tx) error {

@@ -15,7 +15,7 @@ const SnapshotGate = `-- name: SnapshotGate :exec
 LOCK TABLE closed_days IN ROW SHARE MODE
 `
 
-// Snapshots: taking one for reading, and finding the holders of old ones.
+// Snapshots of the database: taking one for reading, and finding what holds old ones.
 // Waits for a transaction that drops a day of visits, and blocks later drops until this transaction
 // ends. SnapshotGate and SnapshotHold must run before the statement that takes the snapshot:
 // otherwise a day might be dropped that the snapshot shows as kept. This is a table lock, because a
@@ -47,7 +47,7 @@ FROM (
            greatest(age(a.backend_xid), age(a.backend_xmin))   AS age,
            a.xact_start                                        AS since
     FROM pg_catalog.pg_stat_activity AS a
-    WHERE coalesce(a.datname, current_database()) = current_database() -- null: the connection of a standby, which affects all databases
+    WHERE coalesce(a.datname, current_database()) = current_database() -- null: a standby's connection, which affects all databases
       AND a.pid <> pg_backend_pid()
       AND a.pid NOT IN (SELECT v.pid FROM pg_catalog.pg_stat_progress_vacuum AS v)
     UNION ALL

@@ -23,21 +23,21 @@ import (
 // ErrAlone is returned for a commit that may exist only on this server.
 var ErrAlone = errors.New("it was committed, but did not wait for the synchronous standby, which may not have it")
 
-// warning is the key for the last warning in the CustomData of a connection.
+// warning is the key under which the CustomData of a connection contains the server's last warning.
 const warning = "footfall.warning"
 
-// keepWarning stores the last warning of a connection.
+// keepWarning stores the server's last warning in the CustomData of a connection.
 func keepWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
 	if n.SeverityUnlocalized == "WARNING" { // the text may be translated, and all warnings have the same SQLSTATE
 		conn.CustomData()[warning] = n.Message
 	}
 }
 
-// hearWarnings makes a pool's connections store the last warning since they were acquired.
+// hearWarnings makes each connection of a pool store the last warning since the connection was acquired.
 func hearWarnings(cfg *pgxpool.Config) {
 	cfg.ConnConfig.OnNotice = keepWarning
 	cfg.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {
-		_ = TakeWarning(conn) // from before the acquisition
+		_ = TakeWarning(conn) // remove a warning from before the acquisition
 		return true, nil
 	}
 }
@@ -54,8 +54,8 @@ func TakeWarning(conn *pgx.Conn) error {
 }
 
 // SayStandby stores whether all writers require a synchronous standby from now on. If required is set, SayStandby
-// fails unless COMMIT waits for a standby. inAnyCase skips this check. Services then refuse visits until a standby
-// is available.
+// fails unless COMMIT waits for a standby. inAnyCase skips this check. If COMMIT then waits for no standby, services
+// refuse visits until it does.
 func (d *DB) SayStandby(ctx context.Context, required, inAnyCase bool) error {
 	say := func(q *Queries) error { return q.StandbySay(ctx, required) }
 	if inAnyCase {
@@ -67,18 +67,18 @@ func (d *DB) SayStandby(ctx context.Context, required, inAnyCase bool) error {
 // Standby is the state of the synchronous standby.
 type Standby struct {
 	Required bool
-	Lacking  bool // a standby is required, but COMMIT waits for none
-	InVain   bool // COMMIT waits for a standby that is down or does not respond
+	Lacking  bool // a standby is required, but COMMIT waits for no standby
+	InVain   bool // a COMMIT waits for a standby that is down or does not respond
 }
 
-// waitsInVain is the minimum wait after which a standby counts as not responding.
+// waitsInVain is how long a COMMIT must have waited for a standby before the standby counts as not responding.
 const waitsInVain = 1500 * time.Millisecond
 
 // Standby checks the state of the synchronous standby.
 func (d *DB) Standby(ctx context.Context) (s Standby, err error) {
 	return s, d.Read(ctx, func(q *Queries) (err error) {
 		s.Required, err = q.StandbyRequire(ctx, d.options.RequireStandby)
-		// raised by require_standby
+		// FF009 is raised by the SQL function require_standby.
 		if s.Lacking = serverError(err).Code == "FF009"; s.Lacking {
 			s.Required, err = true, nil
 		}
@@ -100,15 +100,15 @@ func (d *DB) AwaitsStandby(ctx context.Context) error {
 	})
 }
 
-// CommitsAlone returns how many commits of this instance did not wait for the synchronous standby.
+// CommitsAlone returns the number of commits of this instance that did not wait for the synchronous standby.
 func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
 
 // errUnconfirmed is returned if the standby could not be checked after a commit.
 var errUnconfirmed = errors.New("it was committed, but it is unknown whether the synchronous standby has it")
 
-// unconfirmed returns the error for a commit after which the check of the standby failed with why. If
-// the server raised FF009, COMMIT did not wait for the standby. After any other error, such as a lost
-// connection or an ended context, it is unknown whether the standby has the commit.
+// unconfirmed returns the error for a commit after which the check of the standby failed. If the check failed
+// with FF009, COMMIT did not wait for the standby. After any other error, such as a lost connection or an
+// ended context, it is unknown whether the standby has the commit.
 func (d *DB) unconfirmed(why error) error {
 	if serverError(why).Code == "FF009" {
 		return d.countUnreplicated(why)
@@ -125,7 +125,7 @@ func (d *DB) countUnreplicated(why error) error {
 }
 
 // write runs f on a connection of the pool, and returns when the commit of f is confirmed. If a synchronous standby
-// is required and COMMIT waits for none, write fails before it runs f.
+// is required but COMMIT waits for no standby, write fails before it runs f.
 func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -165,7 +165,7 @@ func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) er
 }
 
 // requireStandby returns whether a synchronous standby is required. It fails if a standby is required but COMMIT
-// waits for none.
+// waits for no standby.
 func (d *DB) requireStandby(ctx context.Context, conn *pgxpool.Conn) (required bool, err error) {
 	return New(conn).StandbyRequire(ctx, d.options.RequireStandby)
 }
@@ -194,9 +194,9 @@ func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 // errCommitsNothing is returned for a server that accepts connections but does not commit.
 var errCommitsNothing = errors.New("does not commit in time: it waits for its synchronous standby, or for its disk")
 
-// mustCommit makes writers skip a server that cannot commit, for example a replaced primary that still runs, and
-// try the next host of the URL. If writers reach another server than before, mustCommit replaces the connections of
-// the pools readers and reports, so that they follow.
+// mustCommit configures the pool writers: new connections skip a server that cannot commit, such as a replaced primary
+// that still runs, and try the next host of the URL. If this pool reaches another server than before, the pools
+// readers and reports make new connections, too, so that they use the same server.
 func (d *DB) mustCommit(cfg *pgxpool.Config) {
 	prepare := cfg.ConnConfig.AfterConnect
 	cfg.ConnConfig.AfterConnect = nil
@@ -225,14 +225,14 @@ func (d *DB) mustCommit(cfg *pgxpool.Config) {
 
 func addressOf(conn *pgconn.PgConn) string { return conn.Conn().RemoteAddr().String() }
 
-// leadsElsewhere reports whether a connection leads to another server than the last connection of the writers.
+// leadsElsewhere reports whether a connection leads to another server than the last connection of the pool writers.
 func (s sessions) leadsElsewhere(conn *pgconn.PgConn) bool {
 	writers := s.writers.Load()
 	return writers != nil && *writers != addressOf(conn)
 }
 
-// followWriters makes a connection prefer the server of the writers. If no other host responds, the connection
-// stays with its server, so that reads continue during a failover.
+// followWriters makes a new connection prefer the server of the pool writers. If no other host responds, the connection
+// uses the server that it has reached, so that reads continue during a failover.
 func (s sessions) followWriters(ctx context.Context, conn *pgconn.PgConn) error {
 	err := s.validate(ctx, conn)
 	if err == nil && s.leadsElsewhere(conn) {
@@ -241,7 +241,7 @@ func (s sessions) followWriters(ctx context.Context, conn *pgconn.PgConn) error 
 	return err
 }
 
-// validate runs the check that the URL requires of a connection (target_session_attrs), if any.
+// validate runs the check that the URL requires for new connections (target_session_attrs), if any.
 func (s sessions) validate(ctx context.Context, conn *pgconn.PgConn) error {
 	if check := s.parsed.ConnConfig.ValidateConnect; check != nil {
 		return check(ctx, conn)
@@ -249,7 +249,7 @@ func (s sessions) validate(ctx context.Context, conn *pgconn.PgConn) error {
 	return nil
 }
 
-// errAwaitsStandby explains why commits take too long.
+// errAwaitsStandby is returned if commits take too long because of the standby.
 var errAwaitsStandby = errors.New("commits wait for the synchronous standby, which does not answer")
 
 // explain adds errAwaitsStandby to a timeout error if commits wait for the synchronous standby.

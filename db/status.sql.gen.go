@@ -40,7 +40,7 @@ SELECT (SELECT value FROM epochs WHERE name = 'retention')::integer             
            WHERE l.locktype = 'advisory'
              AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
              AND ((l.classid::bigint << 32) | l.objid::bigint) = hashtext('footfall.retain')::bigint
-             AND l.objsubid = 1 -- a lock with one key
+             AND l.objsubid = 1 -- 1: a lock with one key
        )                                                                           AS running,
        coalesce(max(c.day_id), 0)::integer                                         AS closed_day,
        coalesce(max(c.closed_at), 'epoch')::timestamptz                            AS closed_at
@@ -76,8 +76,8 @@ FROM pg_catalog.pg_locks AS l
 JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
 WHERE l.locktype = 'advisory'
   AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
-  AND l.classid::bigint = hashtext('footfall.apps')::bigint & 4294967295 -- an oid is unsigned, a hash is not
-  AND l.objsubid = 2 -- a lock with two keys
+  AND l.classid::bigint = hashtext('footfall.apps')::bigint & 4294967295 -- an oid is unsigned, but a hash is signed
+  AND l.objsubid = 2 -- 2: a lock with two keys
 GROUP BY l.pid -- an instance that changes to a new epoch holds two locks for a moment
 ORDER BY since, l.pid
 `
@@ -88,9 +88,10 @@ type StatusInstancesRow struct {
 	Since   time.Time
 }
 
-// The running instances: each holds an epoch of apps while its session lasts. Sessions of another
-// role are shown without name and address, and with the start 1970. A superuser or a member of
-// pg_read_all_stats sees these values, too. The address is also empty for a Unix socket.
+// The running instances: each holds a lock on an epoch of apps (see apps.sql) while its session
+// lasts. Sessions of another role are shown without name and address, and with the start 1970. A
+// superuser or a member of pg_read_all_stats sees these values, too. The address is also empty for a
+// Unix socket.
 func (q *Queries) StatusInstances(ctx context.Context) ([]StatusInstancesRow, error) {
 	rows, err := q.db.Query(ctx, StatusInstances)
 	if err != nil {
@@ -130,11 +131,11 @@ type StatusServerRow struct {
 	IsStandby bool
 }
 
-// The state of the service, which instances read, too. No query here reads a table of visits or
-// visitors.
+// The state of the service, for `footfall status` and for instances. No query here reads a table of
+// visits or visitors.
 // The server, its database, the standbys that COMMIT waits for, whether it is a standby itself, and
-// whether its memory is in huge pages. Before PostgreSQL 17, the use of huge pages is known only if
-// huge_pages is on or off.
+// whether its memory is in huge pages. Before PostgreSQL 17, the use of huge pages is unknown if the
+// setting huge_pages is try.
 func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 	row := q.db.QueryRow(ctx, StatusServer)
 	var i StatusServerRow

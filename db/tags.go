@@ -14,7 +14,7 @@ import (
 // Tag is a tag of an app: a name and a value.
 type Tag struct{ Name, Value string }
 
-// PackedTags are the tags of a batch's pairs in the format of the column tag_news.tags.
+// PackedTags are the tags of a batch's (target, visitor) pairs in the format of the column tag_news.tags.
 type PackedTags struct {
 	packed []byte
 	day    int32 // day of the pair that was added last
@@ -75,14 +75,14 @@ func tagColumns(tags []Tag) (names, values []string) {
 
 // NewTags are tags that an app does not have yet.
 type NewTags struct {
-	Closed []Tag // names with few possible values
-	Open   []Tag // names whose values visitors can make up
-	Own    []Tag // the app's own names
+	Closed []Tag // tags whose names have few possible values
+	Open   []Tag // tags whose values visitors can make up
+	Own    []Tag // tags with names that the app has chosen
 }
 
-// MakeTags creates missing tags and adds them to the map ids. On a day it creates at most maxToday open tags,
-// at most maxToday of the app's own tags, and any number of closed tags. It counts no visits, so
-// after an error no visit has been counted.
+// MakeTags creates missing tags and adds them to the map ids. The number of tags in missing.Closed is not limited. On
+// each day, at most maxToday tags of missing.Open are created, and at most maxToday of missing.Own. MakeTags counts no
+// visits, so after an error no visit has been counted.
 func (d *DB) MakeTags(ctx context.Context, app, day int32, missing NewTags, maxToday int64, ids map[Tag]int32) error {
 	if len(missing.Closed)+len(missing.Open)+len(missing.Own) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, missing NewTags, maxT
 	return nil
 }
 
-// CountedVisits reports for each row of p whether the visitor was counted at the target on the day.
+// CountedVisits reports for each row of p whether its visitor was already counted at its target on its day.
 func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool, err error) {
 	counted = make([]bool, len(p.Targets))
 	return counted, d.readForBatch(ctx, "find visits", func(q *Queries) error {
@@ -136,13 +136,13 @@ func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool,
 	})
 }
 
-// foldedRows bounds the rows of tag_news per transaction. Rows of large chunks have several hundred
+// foldedRows bounds the rows of tag_news that a transaction reads. A row may have several hundred
 // kilobytes.
 const foldedRows = 200
 
-// FoldTags adds the rows of tag_news to tag_days, including rows of other instances. It does nothing while
-// another instance runs FoldTags. A damaged row would block all later rows for ever. So FoldTags also removes
-// damaged rows, and returns an error about them.
+// FoldTags moves the numbers in tag_news to tag_days, including those of other instances. It does nothing while
+// another instance runs FoldTags. A damaged row of tag_news would block all later rows for ever. So FoldTags also
+// removes damaged rows, and returns an error about them.
 func (d *DB) FoldTags(ctx context.Context) (damaged error) {
 	for {
 		rows, err := d.foldTags(ctx, &damaged)
@@ -152,7 +152,7 @@ func (d *DB) FoldTags(ctx context.Context) (damaged error) {
 	}
 }
 
-// foldTags adds up to foldedRows rows of tag_news to tag_days in one transaction, and returns the number of
+// foldTags does the work of FoldTags for at most foldedRows rows, in one transaction. It returns the number of
 // these rows.
 func (d *DB) foldTags(ctx context.Context, damaged *error) (rows int, err error) {
 	ctx, cancel := d.InTime(ctx)
@@ -186,7 +186,7 @@ type tagDay struct {
 
 type tagSum struct{ pv, newcomers int64 }
 
-// SumTags adds up the readable parts of the rows of tag_news. damaged lists the rows with unreadable parts.
+// SumTags adds up the readable parts of rows of tag_news. The error damaged lists the rows with unreadable parts.
 func SumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
 	added := map[tagDay]tagSum{}
 	for i := range news {
@@ -205,7 +205,7 @@ func SumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
 	return sums, damaged
 }
 
-// addTo adds the tags of the row n to added, up to the first unreadable tag. whole reports whether all tags
+// addTo adds the tags in a row of tag_news to added, up to the first unreadable tag. whole reports whether all tags
 // were readable.
 func (n *TagNews) addTo(added map[tagDay]tagSum) (whole bool) {
 	rest, broken := n.Tags, false

@@ -34,8 +34,8 @@ type TagDaysAddParams struct {
 	Newcomers []int64
 }
 
-// Adds sums to tag_days. The arrays are the columns of one table without duplicate rows. Ignores
-// pages that have been deleted since they were counted.
+// Adds sums to tag_days. The values at one index of the arrays belong to one row, without
+// duplicates. Ignores pages that have been deleted since they were counted.
 func (q *Queries) TagDaysAdd(ctx context.Context, arg TagDaysAddParams) error {
 	_, err := q.db.Exec(ctx, TagDaysAdd,
 		arg.Pages,
@@ -53,7 +53,8 @@ WHERE n.ctid = ANY (ARRAY(SELECT t.ctid FROM tag_news AS t LIMIT $1))
 RETURNING n.verdicts, n.tags
 `
 
-// Removes at most @most rows from tag_news, and returns them.
+// Removes at most @most rows from tag_news, which has the tags of recent batches, and returns these
+// rows.
 func (q *Queries) TagNewsTake(ctx context.Context, most int32) ([]TagNews, error) {
 	rows, err := q.db.Query(ctx, TagNewsTake, most)
 	if err != nil {
@@ -152,7 +153,7 @@ type TagsMakeParams struct {
 	TagValues []string
 }
 
-// Creates missing tags of an app. PagesTallyLock has locked the app's row of page_tallies before.
+// Creates missing tags of an app. The caller has run PagesTallyLock in this transaction.
 func (q *Queries) TagsMake(ctx context.Context, arg TagsMakeParams) error {
 	_, err := q.db.Exec(ctx, TagsMake, arg.AppID, arg.Names, arg.TagValues)
 	return err
@@ -183,7 +184,7 @@ type VisitsFindParams struct {
 }
 
 // Returns the places (from 1) of the rows whose visitor was counted at the target on the day. The
-// arrays are the columns of one table: targets, days and visitors.
+// values at one index of the arrays are a target, a day and a visitor.
 func (q *Queries) VisitsFind(ctx context.Context, arg VisitsFindParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, VisitsFind, arg.Pages, arg.Days, arg.Ips)
 	if err != nil {

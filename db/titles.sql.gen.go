@@ -22,8 +22,8 @@ type TitlesPutParams struct {
 }
 
 // Titles of pages.
-// Stores titles of pages, unless their app stores no titles. The arrays are the columns of one
-// table.
+// Stores titles of pages, unless their app stores no titles. The values at one index of the arrays
+// are a page and its title.
 func (q *Queries) TitlesPut(ctx context.Context, arg TitlesPutParams) error {
 	_, err := q.db.Exec(ctx, TitlesPut, arg.Pages, arg.Titles, arg.ToldAt)
 	return err

@@ -2,7 +2,7 @@ package db
 
 import "context"
 
-// VisitID is the id that a caller gave a visit of an app.
+// VisitID is the id that a caller has given to a visit, and the app of the visit.
 type VisitID struct {
 	App int32
 	ID  string
@@ -14,7 +14,7 @@ type VisitIDColumns struct {
 	IDs  []string
 }
 
-// KnownVisitIDs returns which of the ids belong to a visit that was counted before.
+// KnownVisitIDs returns those of the ids that belong to visits that were already counted.
 func (d *DB) KnownVisitIDs(ctx context.Context, ids []VisitID) (counted map[VisitID]bool, err error) {
 	var of VisitIDColumns
 	for _, id := range ids {

@@ -20,11 +20,11 @@ FROM (
 ORDER BY v.app_id, v.id COLLATE "C"
 `
 
-// Visit ids, with which visits may be sent again.
+// Visit ids: if a caller sends a visit again with the same id, it counts once.
 // Stores visit ids in the transaction of the batch that counts the visits. The caller passes each
-// id only once. Every batch inserts its ids in the same order. Waits for a transaction that is
-// counting a visit with one of the ids. Violates the key if a visit with one of the ids was counted
-// before.
+// id only once. Every batch inserts its ids in the same order, so that batches cannot deadlock.
+// Waits for a transaction that is counting a visit with one of the ids. Violates the key if a visit
+// with one of the ids was counted before.
 func (q *Queries) VisitIDsAdd(ctx context.Context, apps []int32, ids []string) error {
 	_, err := q.db.Exec(ctx, VisitIDsAdd, apps, ids)
 	return err
@@ -56,7 +56,7 @@ type VisitIDsKnownRow struct {
 	ID    string
 }
 
-// The given ids with which a visit was counted before.
+// The given ids whose visits were counted before.
 func (q *Queries) VisitIDsKnown(ctx context.Context, apps []int32, ids []string) ([]VisitIDsKnownRow, error) {
 	rows, err := q.db.Query(ctx, VisitIDsKnown, apps, ids)
 	if err != nil {

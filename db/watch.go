@@ -11,20 +11,20 @@ import (
 	"footfall/pause"
 )
 
-// Access has the data for deciding which requests may count or read: all apps, and the keys and links that are not
-// revoked. It also has the offsets, which are numbers from elsewhere that are added to the counted numbers.
+// Access contains the data for deciding which requests may count or read: all apps, and the keys and links that are
+// not revoked. It also contains the offsets: numbers from before Footfall, which are added to the counted numbers.
 type Access struct {
 	Apps   []App
 	Keys   []KeysOpenRow
 	Shares []SharesOpenRow
-	// OffsetsEpoch is the version of the offsets. Offsets is empty if the caller already has this
-	// version.
+	// OffsetsEpoch is the version of the offsets. If the caller already has this version, Offsets is
+	// empty.
 	OffsetsEpoch string
 	Offsets      []OffsetsAllRow
 }
 
-// AccessGet reads the apps, keys, links and offsets. It skips the offsets if they are still at
-// version offsetsEpoch.
+// AccessGet reads the apps, keys, links and offsets. It skips the offsets if offsetsEpoch is still their
+// version.
 func (q *Queries) AccessGet(ctx context.Context, offsetsEpoch string) (*Access, error) {
 	apps, err := q.AppsList(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (q *Queries) AccessGet(ctx context.Context, offsetsEpoch string) (*Access, 
 // WatchApps calls publish with all apps and keys, now and after every change. It runs until ctx ends, the
 // connection is lost, or batches go to another server. Then it calls publish(nil) and returns the reason. While it
 // runs, WaitForInstances waits until publish has returned for the latest change. offsetsEpoch is the version of the
-// offsets that the caller has, or "" if the caller has no offsets.
+// offsets that the caller already has, or "" if it has none.
 func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*Access)) (err error) {
 	defer func() { err = fmt.Errorf("watch apps: %w", err) }() // WatchApps never returns nil
 	conn, err := pgx.ConnectConfig(ctx, d.sessions.connConfig(nil))
@@ -94,10 +94,10 @@ func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*A
 	}
 }
 
-// A connection whose other end has vanished looks like an idle connection. So WatchApps reads the epoch every
-// watchEvery, and each read must finish within watchPatience. The sum of the two is half of deadAfter. So a
-// WatchApps that has lost the server withdraws its apps before the server closes the connection and releases the
-// lock of the epoch.
+// A connection whose other end has vanished looks like an idle connection. So WatchApps reads the version of the apps
+// (their epoch) at the interval watchEvery, and each read must finish within watchPatience. The sum of these two times
+// is half of deadAfter. So when WatchApps has lost the server, it calls publish(nil) before the server closes the
+// connection and releases the lock of the epoch.
 func watchEvery(deadAfter time.Duration) time.Duration    { return deadAfter / 5 }
 func watchPatience(deadAfter time.Duration) time.Duration { return deadAfter * 3 / 10 }
 
@@ -111,10 +111,10 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn, every time.Duration)
 	return err
 }
 
-// holdApps reads the apps and keys, and returns their epoch. The session of q then holds the lock of this epoch,
-// which shows WaitForInstances how far this instance has read. held is an epoch whose lock the session already
-// holds. holdApps takes the lock before it reads the apps. So if a change is missing in the result, the locked
-// epoch is older than the change, and WaitForInstances waits.
+// holdApps reads the apps and keys, and returns them with their epoch, a number that rises with every change.
+// The session of q then holds the lock of this epoch, which shows WaitForInstances how far this instance has read.
+// held is an epoch whose lock the session already holds. holdApps takes the lock before it reads the apps. So if a
+// change is missing in the result, the locked epoch is older than the change, and WaitForInstances waits.
 func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) (int32, *Access, error) {
 	for {
 		before, err := q.AppsEpoch(ctx)
@@ -146,12 +146,12 @@ func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) 
 	}
 }
 
-// ErrInstancesBehind is returned by WaitForInstances if an instance has not published the present apps when
-// patience has passed.
+// ErrInstancesBehind is returned by WaitForInstances if an instance has not published the present apps within the
+// time patience.
 var ErrInstancesBehind = errors.New("a running instance has not applied the change yet")
 
 // WaitForInstances returns when every WatchApps, in this and other instances, has published the
-// present apps and keys. patience starts once the database has responded.
+// present apps and keys. The time limit patience starts when the database has returned the present epoch.
 func (d *DB) WaitForInstances(ctx context.Context, patience time.Duration) error {
 	epoch, err := d.queries.AppsEpoch(ctx)
 	if err != nil {

@@ -18,16 +18,17 @@ const Password = "seven trombones"
 // Owner is the name of the first account of a desk.
 const Owner = "Olga"
 
-// light is the stored form of Password, with parameters that hash in a thousandth of the usual time. Tests of package
-// account cover the real hashing.
+// light returns a stored hash of Password. Its parameters make hashing a thousand times faster than usual, to save
+// time in tests. Tests of package account cover the real hashing.
 var light = sync.OnceValue(func() string {
 	base, salt := base64.RawStdEncoding, make([]byte, 16)
 	hash := argon2.IDKey([]byte(Password), salt, 1, 8, 1, 32)
 	return fmt.Sprintf("$argon2id$v=%d$m=8,t=1,p=1$%s$%s", argon2.Version, base.EncodeToString(salt), base.EncodeToString(hash))
 })
 
-// SignIn returns the session cookie of a browser that is signed in to the account name. If there is no account yet,
-// SignIn first adds the account of Owner. Unless name is Owner, SignIn adds the account name, with the rights r.
+// SignIn returns the session cookie of a browser that is signed in to the account with this name. If there is no
+// account yet, SignIn first adds the account of Owner. If name is not Owner, SignIn also adds an account with this
+// name and the rights r.
 func (d *Desk) SignIn(t testing.TB, name string, r account.Rights) (session string) {
 	t.Helper()
 	all := account.Open(d.DB)

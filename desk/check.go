@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Check fails the test if the tables break a promise about totals or daily numbers. It has its own SQL statements,
-// because tests compare the results of package verify with those of Check.
+// Check fails the test if totals or daily numbers in the tables do not agree with each other. It has its own SQL
+// statements, because tests compare the results of package verify with those of Check.
 func (d *Desk) Check(t testing.TB) {
 	t.Helper()
 	require.Empty(t, Broken(t, d))
 }
 
-// Broken returns a line of text for each promise about totals or daily numbers that the tables break.
+// Broken returns a line of text for each total or daily number that does not agree with the other tables.
 func Broken(t testing.TB, d *Desk) []string {
 	t.Helper()
 	return append(Column[string](t, d, brokenTotals), Column[string](t, d, brokenDays)...)
@@ -52,8 +52,8 @@ SELECT format('%s: visits by nobody', v.page_id)
 FROM visits v LEFT JOIN visitors w USING (page_id, ip)
 WHERE w.ip IS NULL`
 
-// brokenDays allows a range of new and returning visitors for pages named (deleted): for some of their visitors, no
-// table records whether they were new on a day.
+// brokenDays allows a range of new and returning visitors for pages named (deleted), which sum up deleted pages. For
+// some of their visitors, no table records whether they were new on a day.
 const brokenDays = `
 WITH visits AS MATERIALIZED ( -- each of its partitions is planned and begun once, which takes longest here
 	SELECT * FROM footfall.visits

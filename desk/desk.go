@@ -1,5 +1,5 @@
-// Package desk is the fixture of tests that count visits: a database with apps, a clock, and a counter. Only tests
-// import this package.
+// Package desk sets up tests that count visits: a database with apps, a clock, and a counter. Together these are
+// called a desk. Only tests import this package.
 package desk
 
 import (
@@ -27,10 +27,10 @@ import (
 	"footfall/visit"
 )
 
-// Secret is the secret of every desk's counter, unless Options names another secret.
+// Secret is the key of visitors' hashes in every desk, unless Options.Secret is set.
 var Secret = app.Secret("thirty-two bytes that are secret")
 
-// Browser is the User-Agent header of a browser. A visit without a User-Agent is a bot's.
+// Browser is the User-Agent header of a browser. A visit without a User-Agent counts as a visit of a bot.
 const Browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 // Clock is a clock that a test sets.
@@ -60,7 +60,7 @@ type Options struct {
 	Began  time.Time               // the start of the clock; default Noon
 	Real   bool                    // the counter uses the database's clock, as a service does
 	DB     db.Options
-	By     string // the database's URL for the counter and Admin; "": the URL that the test uses
+	By     string // the URL with which the counter and Admin connect, for example of a proxy; "": the URL of the database
 	Upkeep bool   // upkeep starts immediately, as in a service
 }
 
@@ -194,10 +194,10 @@ func (d *Desk) CountAs(t testing.TB, r counter.Request) visit.Answer {
 	return a
 }
 
-// Tables returns a pool for statements that need no session of their own.
+// Tables returns a pool for statements that do not need to share a session.
 func (d *Desk) Tables() *pgxpool.Pool { return d.pool }
 
-// Conn returns a connection for the test. The connection uses nothing of Footfall except the schema.
+// Conn returns a connection for the test. Its session has no setting of Footfall except the schema.
 func (d *Desk) Conn(t testing.TB) *pgx.Conn {
 	t.Helper()
 	return dbtest.Connect(t, d.URL)

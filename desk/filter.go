@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// dayAtSite is one visitor's day at a site.
+// dayAtSite describes what one visitor did at a site on one day.
 type dayAtSite struct {
 	visitor string
 	day     int32
@@ -19,9 +19,9 @@ type dayAtSite struct {
 	isNew   bool
 }
 
-// daysAtSite returns a dayAtSite for each visitor and day whose rows are still stored. eras holds the number of
-// erasures of each visitor, and daysAtSite leaves out visits before the last erasure. If site is "", all sites count
-// as one site, and names of pages include their site.
+// daysAtSite returns a dayAtSite for each visitor and day whose rows are still stored. eras is the number of erasures
+// of each visitor: daysAtSite leaves out visits from before the last erasure. If site is "", all sites count as one
+// site, and names of pages include their site.
 func (m *Model) daysAtSite(site string, eras map[string]int) (all []*dayAtSite) {
 	const events = "(events)"
 	days, first, targets := map[string]*dayAtSite{}, map[string]int32{}, m.targets()
@@ -211,7 +211,7 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 	}
 	events := `
 		SELECT concat_ws(' ', 'event', event, visitors, of_visitors) FROM report.events_where('demo', $1, $2, $3, $5, 1000)`
-	if site != "" && len(conditions) == 0 && rand.IntN(2) == 0 { // the lookup that filters use for few visits
+	if site != "" && len(conditions) == 0 && rand.IntN(2) == 0 { // the function that filters use if a site has few visits
 		events = `
 		SELECT concat_ws(' ', 'event', substr(e.uri, 10), count(DISTINCT f.ip), s.uniques)
 		FROM footfall.targets_sums(ARRAY(SELECT p.id FROM footfall.pages AS p WHERE p.uri = $1), $2, $3) AS s

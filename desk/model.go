@@ -15,7 +15,7 @@ import (
 	"footfall/visit"
 )
 
-// Seen is a counted visit, with the data that its client has.
+// Seen is a counted visit, with the data that the visit's client has.
 type Seen struct {
 	Visitor string   // the visitor for whom the visit counts
 	Era     int      // the number of earlier erasures of the visitor
@@ -42,7 +42,8 @@ func (m *Model) Counted(some ...Seen) {
 	m.seen = append(m.seen, some...)
 }
 
-// targetVisit is a visit to one of its two targets, the site or the page, with the target's numbers and tags.
+// targetVisit is a visit as counted for one of its two targets (its site or its page), with this target's numbers and
+// tags.
 type targetVisit struct {
 	*Seen
 	counts visit.Counts
@@ -51,8 +52,9 @@ type targetVisit struct {
 
 func (a targetVisit) visitor() string { return fmt.Sprint(a.Visitor, "#", a.Era) }
 
-// targets returns the visits of each site and page, sorted by hot in their answers. Visits without a recorded answer
-// stay in the order in which Counted added them.
+// targets returns the visits of each site and page, sorted by hot in their answers. This number, which every visit
+// increases by 1, shows the order of counting. Visits without a recorded answer stay in the order in which Counted
+// added them.
 func (m *Model) targets() map[string][]targetVisit {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,9 +71,9 @@ func (m *Model) targets() map[string][]targetVisit {
 	return all
 }
 
-// Answers fails the test if the numbers in an answer are wrong. The model must contain every counted visit, but none of
-// an erased visitor. Answers sorts the visits of a target by hot. The position of a visit in this order determines all
-// of its numbers.
+// Answers fails the test if the numbers in an answer are wrong. The model must contain every counted visit, but none
+// of an erased visitor. The number hot in its answer is the position of a visit among all visits of a target. This
+// position determines all numbers in the answer.
 func (m *Model) Answers(t testing.TB) {
 	t.Helper()
 	for target, visits := range m.targets() {
@@ -92,7 +94,7 @@ func (m *Model) Answers(t testing.TB) {
 	}
 }
 
-// Of holds the expected counts of a target: the number of visits, and the days of each visitor.
+// Of contains the expected counts of a target: the number of visits, and each visitor's days.
 type Of struct {
 	Hot  int64
 	Came map[string]map[int32]bool // "visitor#era" → days with a visit
@@ -183,14 +185,14 @@ func (m *Model) Tags() (lines []string) {
 	return lines
 }
 
-// TotalsOf returns the lines of Model.Totals from the tables.
+// TotalsOf returns the same lines as Model.Totals, read from the tables.
 func (d *Desk) TotalsOf(t testing.TB) []string {
 	t.Helper()
 	return Column[string](t, d, `SELECT concat_ws(' ', uri, hot, pv, uv) COLLATE "C" FROM pages JOIN counters ON page_id = id ORDER BY 1`)
 }
 
-// TagsOf returns the lines of Model.Tags from the table tag_days. It first waits until the rows of tag_news have been
-// added to tag_days.
+// TagsOf returns the same lines as Model.Tags, read from the table tag_days. It first waits until the rows of
+// tag_news have been added to tag_days.
 func (d *Desk) TagsOf(t testing.TB) []string {
 	t.Helper()
 	require.Eventually(t, func() bool { return d.One(t, `SELECT count(*) FROM tag_news`) == 0 }, dbtest.Patience, dbtest.Tick)

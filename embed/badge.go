@@ -15,17 +15,17 @@ import (
 // Badge has the parameters of a badge.
 type Badge struct {
 	URI    string
-	Event  string // instead of URI; "": none
-	Site   bool   // the site's number, not the page's
-	Number string // hot, pv or uv
+	Event  string // name of an event to show instead of a page, or ""
+	Site   bool   // the badge shows the number of the site, not of the page
+	Number string // the number that the badge shows: hot, pv or uv
 	Count  bool   // each display counts as a visit
-	// Counted is true if numbers imported from other counters are left out.
+	// Counted is true if the badge leaves out offsets, which are numbers from other counters.
 	Counted bool
 
 	label string
 }
 
-// Values of the parameter show, the default first, and the default labels by the number that is shown.
+// badgeNumbers and eventNumbers are the values of the parameter show, the default first. badgeLabels are the default labels.
 var (
 	badgeNumbers = []string{"page.hot", "page.pv", "page.uv", "site.hot", "site.pv", "site.uv"}
 	eventNumbers = []string{"event.hot", "event.pv", "event.uv"}
@@ -33,13 +33,13 @@ var (
 )
 
 const (
-	longestLabel = 64 // characters
+	longestLabel = 64 // maximum length of a label, in characters
 	noNumber     = "–"
 )
 
-// ReadBadge parses the parameters of a badge. It replaces a wrong value by the default, so that the badge can still be drawn,
-// and returns the first error. It ignores other parameters: READMEs still contain the parameters color, style and chart of
-// earlier versions of Footfall.
+// ReadBadge parses the parameters of a badge. It replaces a wrong value with the default, so that the badge can still be drawn.
+// It returns the first error. It ignores other parameters: READMEs still contain the parameters color, style and chart of earlier
+// versions of Footfall.
 func ReadBadge(q url.Values) (b Badge, err error) {
 	wrong := func(name, format string, args ...any) {
 		if err == nil {
@@ -105,7 +105,7 @@ func (b Badge) SVG(number *int64) []byte {
 
 // JSON returns the badge in the format of shields.io.
 func (b Badge) JSON(number *int64) []byte {
-	body, _ := json.Marshal(struct { // cannot fail for these types
+	body, _ := json.Marshal(struct { // json.Marshal cannot fail for these types
 		SchemaVersion int    `json:"schemaVersion"`
 		Label         string `json:"label"`
 		Message       string `json:"message"`

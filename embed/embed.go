@@ -1,5 +1,5 @@
-// Package embed has the parts that other sites put into their pages: the counting script, its script tag, the script for
-// pages made for busuanzi, and badges.
+// Package embed has the parts that other sites put into their pages: the counting script, its script tag, a script for pages made
+// for busuanzi (another counter), and badges.
 package embed
 
 import (
@@ -7,7 +7,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"crypto/sha512"
-	_ "embed" // for the files below
+	_ "embed" // for go:embed
 	"encoding/base64"
 	"encoding/hex"
 	"html"
@@ -20,7 +20,7 @@ var (
 	busuanziSource []byte
 )
 
-// Paths of the scripts. BusuanziPath is where themes look for busuanzi's own script.
+// Paths of the scripts. BusuanziPath is the path from which themes load busuanzi's own script.
 const (
 	ScriptPath   = "/count.js"
 	BusuanziPath = "/busuanzi/2.3/busuanzi.pure.mini.js"
@@ -40,13 +40,13 @@ var (
 // newScript removes comments and indentation from a script, and compresses the result.
 func newScript(source []byte) (s Script) {
 	for line := range bytes.Lines(source) {
-		code, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte("//")) // the sources have no // in strings
+		code, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte("//")) // the scripts have no // in strings
 		if code = bytes.TrimSpace(code); len(code) > 0 {
 			s.Plain = append(append(s.Plain, code...), '\n')
 		}
 	}
 	var out bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // a valid level
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // no error: the level is valid
 	_, _ = w.Write(s.Plain)                                 // a bytes.Buffer returns no errors
 	_ = w.Close()
 	s.Gzipped = out.Bytes()
@@ -59,7 +59,8 @@ var Version = func() string {
 	return hex.EncodeToString(sum[:6])
 }()
 
-// Integrity is the hash of Count for the HTML attribute integrity. A browser runs no other version of the script.
+// Integrity is the hash of Count for the HTML attribute integrity. With this attribute, a browser runs only this version of the
+// script.
 var Integrity = func() string {
 	sum := sha512.Sum384(Count.Plain)
 	return "sha384-" + base64.StdEncoding.EncodeToString(sum[:])

@@ -56,7 +56,7 @@ func (m *adminAPI) routes() []route {
 		route{"/api/accounts/:one/link", postOnly, m.withKey(m.accountLink)})
 }
 
-// changer is the Admin for a request, with the rights of the request's key.
+// changer is the Admin that carries out a request, with the rights of the request's key.
 type changer struct {
 	*admin.Admin
 	app        string // the app in the path; "": the path names no app
@@ -64,8 +64,8 @@ type changer struct {
 	given      admin.Given
 }
 
-// withChanger returns a handler that checks the request's key and then calls handle. For POST and PATCH, it passes the fields in the body
-// as by.given.
+// withChanger returns a handler that checks the request's key and then calls handle. For POST and PATCH, it also reads the fields
+// in the body, and passes them as by.given.
 func (m *adminAPI) withChanger(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
 	return m.withKey(func(c echo.Context, by changer) (err error) {
 		if slices.Contains([]string{http.MethodPost, http.MethodPatch}, c.Request().Method) {
@@ -77,7 +77,7 @@ func (m *adminAPI) withChanger(handle func(c echo.Context, by changer) error) ec
 	})
 }
 
-// withKey is like the method by, but does not read the body.
+// withKey is like withChanger, but does not read the body.
 func (m *adminAPI) withKey(handle func(c echo.Context, by changer) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		name := pathParam(c, "app")
@@ -89,8 +89,8 @@ func (m *adminAPI) withKey(handle func(c echo.Context, by changer) error) echo.H
 	}
 }
 
-// changer returns the Admin for an app ("": all apps), with the rights of the request's key. The key needs the scope admin for
-// this app or for all apps. hasAllApps is true for a key for all apps.
+// changer returns the Admin for an app ("": all apps), if the request's key permits changes. The key needs the scope admin, for
+// this app or for all apps. ofAll reports whether the key is for all apps.
 func (m *adminAPI) changer(c echo.Context, name string) (a *admin.Admin, ofAll bool, err error) {
 	r := c.Request()
 	ask := counter.Request{App: name, Key: bearer(r.Header), Peer: m.peer(r)}
@@ -114,13 +114,13 @@ func (m *adminAPI) changer(c echo.Context, name string) (a *admin.Admin, ofAll b
 	if failed != nil {
 		return nil, false, visit.Unanswered(failed)
 	}
-	if of == "" { // TryKey limits how many keys an address can guess
+	if of == "" { // the key is wrong: TryKey limits how many keys an address can guess
 		return nil, false, cmp.Or(m.Cells.Home().Counter.TryKey(ask.Peer), err)
 	}
 	return cell.Admin.As("key " + of), true, nil
 }
 
-// apps handles /api/apps.
+// apps handles /api/apps: GET lists all apps, and POST adds an app.
 func (m *adminAPI) apps(c echo.Context, by changer) error {
 	ctx := c.Request().Context()
 	if c.Request().Method == http.MethodPost {
@@ -158,7 +158,7 @@ func (m *adminAPI) apps(c echo.Context, by changer) error {
 	return m.writeResult(c, http.StatusOK, err, func() (any, error) { return list, nil })
 }
 
-// app handles /api/apps/NAME.
+// app handles /api/apps/NAME, which returns, changes or deletes an app.
 func (m *adminAPI) app(c echo.Context, by changer) error {
 	name := by.app
 	ctx := c.Request().Context()
@@ -202,7 +202,7 @@ func appJSON(ctx context.Context, a *admin.Admin, name string) (object, error) {
 	return app.ToJSON(&row), err
 }
 
-// thingList handles the list of things of one kind, such as the keys of an app: GET lists the things, POST adds a thing.
+// thingList returns a handler for one kind of thing (see admin.Things), such as keys: GET lists an app's keys, POST adds a key.
 func (m *adminAPI) thingList(thing *admin.Thing) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
 		ctx := c.Request().Context()
@@ -226,8 +226,8 @@ func (m *adminAPI) thingList(thing *admin.Thing) func(echo.Context, changer) err
 	}
 }
 
-// onlyForAllApps lists fields and values that only a caller with rights to all apps may set: the scope of a key that can change
-// apps, and a webhook into the service's own network.
+// onlyForAllApps maps fields to values that only a caller with rights to all apps may set: the scope admin, for a key that can
+// change apps, and private, for a webhook into the service's own network.
 var onlyForAllApps = map[string]string{"scope": string(app.ScopeAdmin), "private": "true"}
 
 func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name string, ofAll bool, given admin.Given) (admin.Made, error) {
@@ -250,8 +250,8 @@ func (m *adminAPI) remove(thing *admin.Thing) func(echo.Context, changer) error 
 	}
 }
 
-// erasing returns a handler that removes some of an app's data. It asks for no confirmation, because a program sends the request
-// intentionally. The visitor or page is named in the body, so that no URL contains the name.
+// erasing returns a handler that erases a visitor or a page of an app with the function lose. It requires no confirmation,
+// because a program sends the request intentionally. The body contains the visitor or page, so that no URL contains it.
 func (m *adminAPI) erasing(
 	field string, lose func(ctx context.Context, a *admin.Admin, app, what string) error,
 ) func(echo.Context, changer) error {
@@ -270,8 +270,8 @@ func (m *adminAPI) erasing(
 	}
 }
 
-// writeResult responds with the result of told, or returns the error err. Status 202 means that the change is stored, but some instance
-// has not confirmed the change yet.
+// writeResult returns err if a request has failed. Otherwise it responds with the result of told as JSON. Status 202 means that the
+// change is stored, but some instance of the service has not confirmed the change yet.
 func (m *adminAPI) writeResult(c echo.Context, status int, err error, told func() (any, error)) error {
 	if admin.IsBehind(err) {
 		status, err = http.StatusAccepted, nil
@@ -294,7 +294,7 @@ func (m *adminAPI) writeResult(c echo.Context, status int, err error, told func(
 	return respond(c, status, body)
 }
 
-// settingsOf parses settings by their JSON names and removes them from given. It returns all errors at once.
+// settingsOf parses the app settings in given, by their JSON names, and removes them from given. It returns all errors at once.
 func settingsOf(given admin.Given) (s app.Settings, err error) {
 	var parts []error
 	for _, setting := range app.AllSettings {
@@ -311,7 +311,7 @@ func settingsOf(given admin.Given) (s app.Settings, err error) {
 	return s, visit.Join(parts...)
 }
 
-// inColumns returns a handler that renames settings in the errors of handle to their JSON names.
+// inColumns returns a handler that calls handle. In an error of handle, it replaces the name of a setting with its JSON name.
 func inColumns(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := handle(c)

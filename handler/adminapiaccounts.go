@@ -13,7 +13,7 @@ import (
 	"footfall/visit"
 )
 
-// accounts handles /api/accounts.
+// accounts handles /api/accounts: GET lists all accounts, and POST adds an account.
 func (m *adminAPI) accounts(c echo.Context, by changer) error {
 	accounts := m.Accounts.As(by.Who())
 	if c.Request().Method == http.MethodPost {
@@ -35,7 +35,7 @@ func (m *adminAPI) accounts(c echo.Context, by changer) error {
 	return m.writeResult(c, http.StatusOK, err, func() (any, error) { return object{"accounts": list}, nil })
 }
 
-// account handles /api/accounts/ID.
+// account handles /api/accounts/ID, which changes or removes an account.
 func (m *adminAPI) account(c echo.Context, by changer) error {
 	accounts := m.Accounts.As(by.Who())
 	ctx, id := c.Request().Context(), pathParam(c, "one")
@@ -53,7 +53,7 @@ func (m *adminAPI) account(c echo.Context, by changer) error {
 	return m.writeResult(c, http.StatusOK, accounts.Set(ctx, of.ID, rights), func() (any, error) { return object{"id": of.ID}, nil })
 }
 
-// accountLink handles /api/accounts/ID/link.
+// accountLink handles /api/accounts/ID/link, which creates a link for choosing a new password.
 func (m *adminAPI) accountLink(c echo.Context, by changer) error {
 	accounts := m.Accounts.As(by.Who())
 	of, err := accounts.Find(c.Request().Context(), "#"+pathParam(c, "one"))
@@ -68,8 +68,8 @@ func (s *service) startLink(c echo.Context, token string) string {
 	return s.origin(c.Request()) + "/start/" + token
 }
 
-// rightsOf parses the fields owner, look and change of a request. had contains the account's current rights. A list in look
-// replaces the account's earlier list: apps that the new list does not name lose this right. The same is true for change.
+// rightsOf parses the fields owner, look and change of a request. had contains the account's current rights. If the request has the
+// list look, the account loses the right look to apps that are not in this list. The same is true for change.
 func rightsOf(given admin.Given, had map[string]account.Right) (r account.Rights, err error) {
 	if owner, is := given["owner"]; is {
 		said := strings.Join(owner, " ")

@@ -11,22 +11,22 @@ import (
 	"footfall/embed"
 )
 
-// errorHeader contains the reason if a badge shows no number.
+// errorHeader is the response header with the reason why a badge shows no number.
 const errorHeader = "Footfall-Error"
 
 // badgePolicy disables scripts in a badge that is opened as a page.
 const badgePolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 // badge responds with an image, or with JSON from which shields.io makes an image. After an error, the image shows no number, and
-// errorHeader contains the reason. The status is still 200, because the proxies of code hosts cache error responses for a long
-// time.
+// errorHeader contains the reason. The status is still 200, because the image proxies of sites like GitHub cache error responses
+// for a long time.
 func (r *reports) badge(c echo.Context) error {
 	request := c.Request()
 	kind := path.Ext(c.Param("file"))
 	if kind != ".svg" && kind != ".json" {
 		return echo.ErrNotFound
 	}
-	query, _ := url.ParseQuery(request.URL.RawQuery) // ignores parameters that cannot be parsed
+	query, _ := url.ParseQuery(request.URL.RawQuery) // an error is ignored: query then lacks the parameters that cannot be parsed
 	b, parseErr := embed.ReadBadge(query)
 	says := readBrowserHeaders(request)
 	ask := counter.Request{
@@ -52,7 +52,7 @@ func (r *reports) badge(c echo.Context) error {
 	return send(c, "image/svg+xml", cache, b.SVG(number), false)
 }
 
-// badgeNumber returns the number that the badge shows. If b.Count is set, it first counts a visit.
+// badgeNumber returns the number that the badge shows. If the badge counts visits (b.Count), badgeNumber first counts a visit.
 func (r *reports) badgeNumber(c echo.Context, ask counter.Request, b embed.Badge) (*int64, error) {
 	cell, err := r.Cells.Of(ask.App)
 	if err != nil {

@@ -20,8 +20,8 @@ func header(h http.Header, name string) string {
 	return ""
 }
 
-// bearer returns the request's key. It ignores other authorization schemes, because they are not for Footfall. For example, a
-// proxy in front of the service may require a password.
+// bearer returns the request's API key. It ignores authorization schemes other than Bearer, because they are not for Footfall. For
+// example, a proxy in front of the service may require a password.
 func bearer(h http.Header) string {
 	const scheme = "bearer "
 	value := header(h, echo.HeaderAuthorization)
@@ -31,15 +31,16 @@ func bearer(h http.Header) string {
 	if key := strings.TrimSpace(value[len(scheme):]); key != "" {
 		return key
 	}
-	return value // a scheme without a key, as from a script whose variable is not set: the caller rejects this value as a bad key
+	return value // Bearer without a key, as from a script whose variable is not set: this value is then rejected as a bad key
 }
 
-// hiddenOrigin is the origin of a page that hides its site. No site has this origin.
+// hiddenOrigin is the value of origin for a page that hides its address. No site has this origin.
 const hiddenOrigin = "null"
 
-// origin returns the origin of the requesting page, or "" if the browser sends no origin or no page sent the request. Images, frames
-// and no-cors requests have no Origin header. For these, the browser sends a Referer, unless the page hides its address. Over TLS
-// the browser also sends Sec-Fetch-Site, which shows whether the page has another origin than Footfall.
+// origin returns the origin of the requesting page, or "" if no page sent the request or the browser does not send the origin.
+// Images, frames and no-cors requests have no Origin header. For these, the browser sends a Referer, unless the page hides its
+// address. Over TLS the browser also sends Sec-Fetch-Site. If this header shows that the page has another origin than Footfall,
+// origin returns hiddenOrigin.
 func origin(h http.Header) string {
 	if value := header(h, echo.HeaderOrigin); value != "" {
 		return value
@@ -63,7 +64,7 @@ func originOf(address string) string {
 	return scheme + "://" + host
 }
 
-// readBrowserHeaders returns the part of a visit that is in the browser's headers.
+// readBrowserHeaders returns a counter.Request with the data from the browser's headers.
 func readBrowserHeaders(r *http.Request) counter.Request {
 	h := r.Header
 	return counter.Request{
@@ -75,29 +76,29 @@ func readBrowserHeaders(r *http.Request) counter.Request {
 // optsOut reports whether the browser asks not to be tracked, by Do Not Track or Global Privacy Control.
 func optsOut(h http.Header) bool { return header(h, "Dnt") == "1" || header(h, "Sec-Gpc") == "1" }
 
-// hints returns the client hints, which supplement the User-Agent.
+// hints returns the client hints: headers with details that the User-Agent lacks.
 func hints(h http.Header) tag.Hints {
 	return tag.Hints{Brands: header(h, "Sec-Ch-Ua"), Mobile: header(h, "Sec-Ch-Ua-Mobile"), Platform: header(h, "Sec-Ch-Ua-Platform")}
 }
 
-// scriptOf returns the page that loads a script, or "" if the browser sends no Referer. isScript is false if the request is
-// certainly not from a <script> element.
+// scriptOf returns the address of the page that loads a script, or "" if the browser sends no Referer. isScript is false if the
+// request is certainly not from a <script> element.
 func scriptOf(h http.Header) (page string, isScript bool) {
 	dest := header(h, "Sec-Fetch-Dest")
 	return header(h, "Referer"), dest == "" || dest == "script"
 }
 
-// showsPages reports whether the client is a browser that displays pages, rather than a program.
+// showsPages reports whether the client is probably a browser that displays the response as a page, rather than a program.
 func showsPages(r *http.Request) bool {
 	return slices.Contains(getOnly, r.Method) && strings.Contains(header(r.Header, echo.HeaderAccept), "text/html")
 }
 
-// prefetches reports whether a request is not a visit: a prefetch for a possible later visit, or a HEAD request.
+// prefetches reports whether a request must not count as a visit: a prefetch for a possible later visit, or a HEAD request.
 func prefetches(r *http.Request) bool {
 	if r.Method == http.MethodHead {
 		return true
 	}
-	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard name, and older names
+	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard header, and its older variants
 		value := strings.ToLower(header(r.Header, name))
 		if strings.Contains(value, "prefetch") || strings.Contains(value, "prerender") || strings.Contains(value, "preview") {
 			return true
@@ -111,8 +112,9 @@ var (
 	exposed      = []string{"Retry-After, " + skippedHeader + ", " + repeatedHeader}
 )
 
-// letRead lets the requesting page read the response (CORS) if the app counts the page's site. If app is "", any app that counts
-// the site is enough. letRead does not allow credentials, so a page cannot read responses to requests with cookies or passwords.
+// letRead permits the requesting page to read the response (CORS), if the app counts the page's site. If app is "", it is enough
+// that some app counts the site. letRead does not allow credentials, so a page cannot read responses to requests with cookies
+// or passwords.
 func (s *service) letRead(c echo.Context, app string) (allowed bool) {
 	h := c.Response().Header()
 	h[echo.HeaderVary] = originVaries
@@ -125,8 +127,8 @@ func (s *service) letRead(c echo.Context, app string) (allowed bool) {
 	return true
 }
 
-// preflight handles CORS preflights. A preflight has no body, and some requests name the app only in the body. So the handler of
-// the actual request calls letRead again.
+// preflight handles CORS preflights. A preflight has no body, but some requests name the app only in the body. So the handler of
+// the actual request calls letRead again, for the app in the body.
 func (s *service) preflight(c echo.Context) error {
 	f, _ := readQuery(c.Request().URL.RawQuery)
 	return s.allow(c, f.app.value, pageMethods, echo.HeaderContentType)

@@ -17,10 +17,10 @@ import (
 	"footfall/visit"
 )
 
-// busuanzi serves pages that were made for busuanzi and similar services. Their requests name neither an app nor a visitor.
-// The app is the one that counts the page's site, and the visitor is the client. All other rules are those of /visit without a
-// key. Most errors have the format of /visit, because these clients only check the status or the absence of a success member.
-// See inForm for the exceptions.
+// busuanzi serves pages that were made for the page counter busuanzi or for similar services. Their requests name neither an app
+// nor a visitor. The app is the one that counts the page's site, and the visitor is the client. All other rules are those of
+// /visit without a key. Most errors have the format of /visit, because the scripts of these services only check the status, or
+// whether the response lacks a success member. See inForm for the exceptions.
 type busuanzi struct{ *service }
 
 func (b *busuanzi) routes() []route {
@@ -35,8 +35,8 @@ func (b *busuanzi) routes() []route {
 	}
 }
 
-// numbers returns a page's numbers as JSON with busuanzi's names. If count is set, it first counts a visit. busuanzi's pv is
-// Footfall's hot: every visit counts.
+// numbers returns a page's numbers as JSON with busuanzi's names. If count is true, it first counts a visit. busuanzi's pv is
+// Footfall's hot, which counts every visit.
 func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, error) {
 	a, err := b.ask(c, uri, c.QueryParam("referrer"), count, counter.ExtraNumbers{})
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 	return append(out, '}'), nil
 }
 
-// ask returns the numbers of a page. If count is set, it first counts a visit to the page.
+// ask returns the numbers of a page. If count is true, it first counts a visit to the page.
 func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with counter.ExtraNumbers) (a visit.Answer, err error) {
 	ctx := c.Request().Context()
 	app, err := "", invalid("uri", "it is missing: the request does not name the page")
@@ -67,7 +67,7 @@ func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with co
 	}
 	f := fields{app: field{value: app}, uri: field{value: uri}, referrer: field{value: referrer}}
 	ask := b.request(c, &f)
-	ask.Key = "" // the Authorization header of some clients is not for Footfall
+	ask.Key = "" // some of these scripts send an Authorization header for their own service
 	ask.Numbers, ask.With = true, with
 	if count {
 		a, err = cell.Counter.Visit(ctx, ask)
@@ -84,8 +84,8 @@ func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with co
 	return a, err
 }
 
-// busuanziCC handles the only call of busuanzi.cc's client, which counts a visit. The body names the page. The page must be on
-// the site that sends the request.
+// busuanziCC handles the only call of the script from busuanzi.cc, which counts a visit. The request body contains the page's
+// address. The page must be on the site that sends the request.
 func (b *busuanzi) busuanziCC(c echo.Context) error {
 	r := c.Request()
 	if r.Method == http.MethodOptions {
@@ -108,18 +108,18 @@ func (b *busuanzi) busuanziCC(c echo.Context) error {
 	return respond(c, http.StatusOK, fmt.Appendf(out, `"busuanzi_page_pv":%d,"busuanzi_page_uv":%d}`, a.Page.Hot, a.Page.UV))
 }
 
-// namedPage is the part of a request body that names the page.
+// namedPage is the part of a request body with the address of the visited page, and of the page that linked to it.
 type namedPage struct{ URL, Referrer string }
 
-// readPage reads a JSON body of any content type. The URL is empty if the body cannot be read.
+// readPage reads a page's address from a JSON body, whatever the content type. The URL is empty if the body cannot be read.
 func readPage(c echo.Context) (page namedPage) {
 	sent, _ := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, oneVisit.most))
 	_ = json.Unmarshal(sent, &page)
 	return page
 }
 
-// original handles the only call of busuanzi's client, which counts a visit. Footfall's own script sends the page's address as
-// url. busuanzi's original script uses JSONP.
+// original handles the only call of busuanzi's script, which counts a visit. Footfall's replacement for this script sends the
+// page's address in the parameter url. busuanzi's original script uses JSONP.
 func (b *busuanzi) original(c echo.Context) error {
 	uri := c.QueryParam("url")
 	if uri == "" {
@@ -135,7 +135,8 @@ func (b *busuanzi) original(c echo.Context) error {
 var callbackName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 
 // jsonp counts a visit, and responds with a script that passes the numbers to the named callback function. It reads the page's
-// address from the browser's Referer. So a page can neither read another page's numbers nor count visits to another page.
+// address from the Referer header, which the browser sets. So a page can neither read another page's numbers nor count visits to
+// another page.
 func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	callback := c.QueryParam(parameter)
 	if !callbackName.MatchString(callback) {
@@ -164,8 +165,9 @@ func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	return nil
 }
 
-// inForm writes an error of the kind Forbidden in the client's own format, unless the error is about a field. The response has
-// the member in failed, and the reason as message. inForm returns other errors, so that they have the format of /visit.
+// inForm writes an error of the kind Forbidden in the format that the page's script expects, unless the error is about a field.
+// The response consists of failed, a JSON member such as "success":false, and the message. inForm returns other errors, so that
+// they are written in the format of /visit.
 func inForm(c echo.Context, err error, failed string) error {
 	refused, is := errors.AsType[*visit.Error](err)
 	if !is || refused.Kind != visit.Forbidden || refused.Field != "" {
@@ -175,8 +177,8 @@ func inForm(c echo.Context, err error, failed string) error {
 	return respond(c, http.StatusForbidden, fmt.Appendf(nil, `{%s,"message":%s,"error":%[2]s}`, failed, says))
 }
 
-// soxft serves the client of github.com/soxft/busuanzi: POST counts, PUT counts without returning numbers, GET returns
-// numbers.
+// soxft serves the script of github.com/soxft/busuanzi: POST counts a visit and returns numbers, PUT counts a visit without
+// returning numbers, and GET only returns numbers.
 func (b *busuanzi) soxft(c echo.Context) error {
 	r := c.Request()
 	if r.Method == http.MethodOptions {
@@ -185,7 +187,7 @@ func (b *busuanzi) soxft(c echo.Context) error {
 	numbers, err := b.numbers(c, r.Header.Get("x-bsz-referer"), r.Method == http.MethodPost || r.Method == http.MethodPut)
 	if c.Response().Header().Get(echo.HeaderAccessControlAllowOrigin) != "" {
 		c.Response().Header().Add(echo.HeaderAccessControlExposeHeaders,
-			"Set-Bsz-Identity") // the client reads this header; if it is not exposed, browsers log an error
+			"Set-Bsz-Identity") // the page's script reads this header; browsers log an error unless it is exposed
 	}
 	switch {
 	case err != nil:
@@ -196,7 +198,7 @@ func (b *busuanzi) soxft(c echo.Context) error {
 	return respond(c, http.StatusOK, []byte(`{"success":true,"message":"ok","data":`+string(numbers)+`}`))
 }
 
-// vercount serves the second version of Vercount's API: POST counts, GET returns numbers.
+// vercount serves the second version of Vercount's API: POST counts a visit and returns numbers, GET only returns numbers.
 func (b *busuanzi) vercount(c echo.Context) error {
 	r := c.Request()
 	if r.Method == http.MethodOptions {

@@ -13,22 +13,22 @@ import (
 	"footfall/visit"
 )
 
-// Proxies are the networks of trusted proxies, and the header in which they name the client. A nil Proxies, or a Proxies
+// Proxies are the networks of trusted proxies, and the header in which they send the client's address. A nil *Proxies, or one
 // without networks, trusts no proxy.
 type Proxies struct {
-	networks []netip.Prefix // with unmapped addresses
-	header   string         // in canonical form
+	networks []netip.Prefix // IPv4 networks are not written as IPv6
+	header   string         // name in canonical form
 }
 
 const (
 	defaultProxyHeader = "X-Forwarded-For"
-	widestIPv4         = 8 // minimum prefix lengths, in bits
+	widestIPv4         = 8 // minimum prefix lengths of trusted networks, in bits
 	widestIPv6         = 16
-	mostHops           = 64 // limit per request, so that a long header is cheap
+	mostHops           = 64 // maximum number of addresses to read per request, so that a long header is cheap
 )
 
-// NewProxies parses the networks of trusted proxies (CIDRs or single addresses) and the header that names the client; ""
-// means X-Forwarded-For. It returns all errors at once.
+// NewProxies parses the networks of trusted proxies (CIDRs or single addresses), and the name of the header with the client's
+// address; "" means X-Forwarded-For. It returns all errors at once.
 func NewProxies(networks []string, header string) (*Proxies, []error) {
 	p := &Proxies{header: defaultProxyHeader}
 	var faults []error
@@ -78,8 +78,8 @@ func readNetwork(written string) (netip.Prefix, error) {
 	case network.Addr().Is4In6():
 		return netip.Prefix{}, errors.New("is a network of IPv4 addresses written as IPv6: write it like 10.0.0.0/8")
 	case network.Bits() < widest:
-		// A wider network would contain clients, which would be trusted as proxies. Rejecting only 0.0.0.0/0 is not enough, because
-		// 0.0.0.0/1 and 128.0.0.0/1 together are the same network.
+		// A wider network would contain clients, which would be trusted as proxies. Rejecting only 0.0.0.0/0 is not enough,
+		// because 0.0.0.0/1 and 128.0.0.0/1 together contain the same addresses.
 		return netip.Prefix{}, fmt.Errorf("is too wide, because every client in it could claim any address as its own: write "+
 			"networks that contain only your proxies, each /%d or narrower", widest)
 	case network != meant:
@@ -89,8 +89,8 @@ func readNetwork(written string) (netip.Prefix, error) {
 	return network, nil
 }
 
-// otherHeaders, and headers that start with one of otherPrefixes, can be set by any client or server. None of these headers
-// names the client, so checkProxyHeader rejects them.
+// otherHeaders, and headers that start with one of otherPrefixes, never contain the client's address, and any client can set them.
+// So checkProxyHeader rejects them.
 var (
 	otherHeaders = []string{
 		"Authorization", "Cache-Control", "Connection", "Cookie", "Date", "Dnt", "Expect", "Host", "Keep-Alive", "Origin", "Pragma", "Priority",
@@ -116,8 +116,9 @@ func checkProxyHeader(header string) error {
 	return nil
 }
 
-// client returns the client's address. If the peer is a trusted proxy, this is the address that the proxy's header names.
-// Otherwise this is the peer's address. The address has no zone. An IPv4 address that is mapped into IPv6 is returned as IPv4.
+// client returns the client's address. If the peer (the other end of the connection) is a trusted proxy, this is the address in
+// the proxy's header. Otherwise it is the peer's address. The address has no zone. An IPv4 address mapped into IPv6 is returned
+// as IPv4.
 func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 	peer, err := peerOf(r)
 	if err != nil {
@@ -142,8 +143,8 @@ func CheckCountryHeader(header string, networks []string) error {
 	return nil
 }
 
-// country returns the country that a trusted proxy sends in the header. If the request has several lines of this header, a client
-// may have sent one of the lines. country then joins them to a text that is not a country.
+// country returns the country that a trusted proxy sends in the header. If the request has several lines of this header, the client
+// may have sent one of them. country then returns all lines joined, which is not a valid country.
 func (p *Proxies) country(r *http.Request, header string) string {
 	if header == "" || !p.isSender(r) {
 		return ""
@@ -166,13 +167,13 @@ func CheckSignInHeader(header string, networks []string) error {
 	return nil
 }
 
-// TrustNetworks reports whether a trusted network has more than one address.
+// TrustNetworks reports whether at least one trusted network contains more than one address.
 func (p *Proxies) TrustNetworks() bool {
 	return slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return !network.IsSingleIP() })
 }
 
-// signedInUser returns the signed-in user that a trusted proxy sends in the header, or "". It ignores a header with several lines,
-// because the client may have sent one of the lines.
+// signedInUser returns the name of the signed-in user that a trusted proxy sends in the header, or "". It ignores a header with
+// several lines, because the client may have sent one of the lines.
 func (p *Proxies) signedInUser(r *http.Request, header string) string {
 	if header == "" || !p.isSender(r) {
 		return ""
@@ -195,8 +196,8 @@ func peerOf(r *http.Request) (netip.Addr, error) {
 	return connection.Addr().WithZone("").Unmap(), err
 }
 
-// overTLS reports whether the client used TLS, according to a trusted proxy. Each of several proxies may add a word to
-// X-Forwarded-Proto. The first word is from the proxy that the client connected to.
+// overTLS reports whether the client used TLS, according to a trusted proxy. With a chain of proxies, X-Forwarded-Proto may contain
+// several words. The first word is from the proxy that the client connected to.
 func (p *Proxies) overTLS(r *http.Request) bool {
 	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	return p.isSender(r) && strings.EqualFold(strings.TrimSpace(first), "https")
@@ -206,9 +207,9 @@ func (p *Proxies) trusts(address netip.Addr) bool {
 	return p != nil && slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
-// clientFromHeader returns the client that the header lines name: the last address that is not a trusted proxy or, if all are trusted
-// proxies, the first address. Each proxy appends the address of its peer. So the client itself may have written any address before
-// its own, and named ignores these addresses.
+// clientFromHeader returns the client's address from the lines of the proxy header: the last address that is not a trusted proxy
+// or, if all are trusted proxies, the first address. Each proxy appends the address of its peer. So any addresses before the
+// client's own address may be forged by the client, and clientFromHeader ignores them.
 func (p *Proxies) clientFromHeader(lines []string, peer netip.Addr) (netip.Addr, error) {
 	if len(lines) == 1 && trimBlanks(lines[0]) == "" {
 		return peer, nil
@@ -233,14 +234,14 @@ func (p *Proxies) clientFromHeader(lines []string, peer netip.Addr) (netip.Addr,
 	return found, nil
 }
 
-// refusal returns an error about the header. The error does not quote the header's value, which may contain anything.
+// refusal returns an error about the proxy header. The error does not quote the header's value, which may contain anything.
 func (p *Proxies) refusal(problem string) error {
 	return visit.Errorf(visit.Invalid, "ip", "the header %s of the trusted proxy %s: fix the proxy's configuration", p.header, problem)
 }
 
 func trimBlanks(s string) string { return strings.Trim(s, " \t") }
 
-// cutLast cuts the last element off a line. more reports whether a comma precedes it.
+// cutLast cuts the last element off a comma-separated line. more reports whether other elements precede it.
 func cutLast(line string) (before, last string, more bool) {
 	if comma := strings.LastIndexByte(line, ','); comma >= 0 {
 		return line[:comma], line[comma+1:], true
@@ -260,7 +261,7 @@ func readHop(written string) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	case opened && closed:
 		if address, err = netip.ParseAddr(inner); address.Is4() {
-			return netip.Addr{}, false // brackets are for IPv6
+			return netip.Addr{}, false // only IPv6 addresses may be in brackets
 		}
 	case opened, strings.Count(written, ":") == 1:
 		var pair netip.AddrPort

@@ -13,7 +13,7 @@ import (
 // mostList is the maximum number of pages or ids in one request.
 const mostList = 1000
 
-// counts returns a page's numbers or, for a POST, the numbers of many pages.
+// counts handles /counts. It responds with a page's numbers or, for a POST, with the numbers of many pages.
 func (s *service) counts(c echo.Context) error {
 	if c.Request().Method == http.MethodPost {
 		return s.countsOfMany(c)

@@ -23,7 +23,7 @@ import (
 
 type dashboard struct {
 	*reports
-	cell  *routing.Cell // the cell whose apps it shows
+	cell  *routing.Cell // the cell whose apps this dashboard shows
 	pages *web.Dashboard
 }
 
@@ -32,7 +32,8 @@ func (r *reports) dashboardFor(cell *routing.Cell) *dashboard {
 	return &dashboard{r, cell, web.NewDashboard(cell.Reports, r.panelWithin)}
 }
 
-// homeLinkKey is the context key for the home link of an error page, if this link is not the dashboard's root. "" means no link.
+// homeLinkKey is the context key for the address of the home link on an error page. If it is not set, the link leads to the
+// dashboard's root. "" means that the page has no home link.
 const homeLinkKey = "home"
 
 func (d *dashboard) routes() []route {
@@ -93,8 +94,8 @@ func (d *dashboard) withReader(handle func(c echo.Context, reader *account.Accou
 	})
 }
 
-// notFoundPage responds with an HTML page if a browser requests an unknown address. It returns false if it wrote no response:
-// programs get a JSON error.
+// notFoundPage responds with an HTML page if a browser requests an unknown address, and returns true. Otherwise it returns false,
+// and its caller writes a JSON error.
 func (s *service) notFoundPage(c echo.Context, err error) bool {
 	if !s.Dashboard || !showsPages(c.Request()) || !errors.Is(err, echo.ErrNotFound) {
 		return false
@@ -109,7 +110,7 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 	ctx := c.Request().Context()
 	here, away := d.Cells.All()
 	var apps []web.App
-	of := map[*routing.Cell][]string{} // app names
+	of := map[*routing.Cell][]string{} // names of the apps to show, by cell
 	in := d
 	for _, cell := range here {
 		readings, err := cell.Counter.AuthorizeReadings(ctx, reader.MayLook)
@@ -161,8 +162,8 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		web.Home(d.pageContext(c), apps, rows, append(away, failed...), d.origin(c.Request())))
 }
 
-// proof handles /proof, which shows when the numbers were last verified. With several databases, it shows the oldest of their
-// times.
+// proof handles /proof, which shows when the numbers were last verified. If there are several databases, it shows the time of the
+// database that was verified least recently.
 func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	here, away := d.Cells.All()
 	if len(here)+len(away) > 1 {
@@ -181,7 +182,7 @@ func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	if err != nil {
 		return err
 	}
-	var first time.Time // zero if a cell is unreachable: the time is then unknown
+	var first time.Time // stays zero, which means unknown, if a cell is unreachable
 	if len(away)+len(failed) == 0 && len(here) > 0 {
 		first = slices.MinFunc(proved, time.Time.Compare)
 	}
@@ -223,9 +224,9 @@ func (d *dashboard) embed(c echo.Context) error {
 	})
 }
 
-// mayLook returns an app that the reader may see, and the dashboard of the app's cell. If the reader may not see the app, it calls
-// refuse, and returns nil for of. It does the same for an app that does not exist, so that the response does not reveal which apps
-// exist.
+// mayLook returns an app that the reader may see, and the dashboard of the app's cell. If the reader may not see the app, mayLook
+// calls refuse, and returns a nil Reading. It does the same for an app that does not exist, so that the response does not reveal
+// which apps exist.
 func (d *dashboard) mayLook(c echo.Context, name string) (in *dashboard, of *counter.Reading, app web.App, err error) {
 	r := c.Request()
 	reader, err := d.signedIn(c)
@@ -245,7 +246,7 @@ func (d *dashboard) mayLook(c echo.Context, name string) (in *dashboard, of *cou
 	return d.dashboardFor(cell), of, d.appOf(c, of, reader), nil
 }
 
-// refuse shows the sign-in page. For a reader who is signed in, it returns an error.
+// refuse shows the sign-in page to a reader who is not signed in. For a signed-in reader, it returns an error.
 func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
 	if reader == nil {
 		return d.askToSignIn(c, http.StatusForbidden, c.Request().URL.RequestURI(), "", nil)
@@ -256,11 +257,11 @@ func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
 
 func siteNamed(c echo.Context) string { return pathParam(c, "site") }
 
-// pathParam returns a parameter of the path, unescaped.
+// pathParam returns the unescaped value of a parameter in the URL's path.
 func pathParam(c echo.Context, part string) string {
 	name, err := url.PathUnescape(c.Param(part))
 	if err != nil || c.Request().URL.RawPath == "" {
-		return c.Param(part) // if RawPath is empty, Echo has read the unescaped path
+		return c.Param(part) // the parameter is already unescaped if RawPath is empty
 	}
 	return name
 }
@@ -284,7 +285,7 @@ func (d *dashboard) showApp(c echo.Context, reading *counter.Reading, app web.Ap
 	})
 }
 
-// show waits for a report place, then makes and writes a page.
+// show waits until it may read reports (see readInPlace), and then makes and writes a page.
 func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, error)) error {
 	var p web.Page
 	err := d.readInPlace(c.Request().Context(), placesFor(c, d.cell), func(ctx context.Context) (err error) {
@@ -297,8 +298,8 @@ func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, e
 	return writePage(c, http.StatusOK, "private, no-cache", p)
 }
 
-// showFile sends a panel's rows as a file to a reader with a shared link. It redirects other readers to the API report with the
-// same rows.
+// showFile sends a panel's rows as a file to a reader with a shared link. It redirects other readers to the API, which returns the
+// same rows as a report.
 func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url.Values) error {
 	var kind report.Report
 	var look report.Look
@@ -358,12 +359,12 @@ func writePage(c echo.Context, status int, cache string, p web.Page) error {
 	return write(c, status, p.Type, p.Body)
 }
 
-// shared shows an app or a site to anyone with the shared link. The page disables the Referer, which would reveal the link to
-// other sites. Logs and metrics contain the route, not the token.
+// shared shows an app or a site to anyone with the shared link. The page disables the Referer header, which would reveal the link
+// to other sites. Logs and metrics contain the route, and not the link's secret token.
 func (d *dashboard) shared(c echo.Context) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderReferrerPolicy, "no-referrer")
-	c.Set(homeLinkKey, "") // for the error page if the link does not exist
+	c.Set(homeLinkKey, "") // if the link does not exist, the error page has no home link
 	r := c.Request()
 	cell, err := d.Cells.OfLink(c.Param("token"))
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 //go:embed openapi.json
 var written []byte
 
-// openAPI returns the OpenAPI description of all calls. It completes openapi.json: it adds the common parts of reports, such as
-// their parameters, from report.Reports, and the administration API from describeChanges.
+// openAPI returns the OpenAPI description of all calls. It starts with openapi.json. It then adds the common parts of reports, such
+// as their parameters, from report.Reports, and the administration API from describeChanges.
 var openAPI = sync.OnceValue(func() []byte {
 	var all map[string]any
 	_ = json.Unmarshal(written, &all) // cannot fail: tests parse openapi.json
@@ -35,8 +35,8 @@ var openAPI = sync.OnceValue(func() []byte {
 
 type object = map[string]any
 
-// refer returns a reference to a component. Client generators create a type for each component. The suffix Parameter keeps the
-// names of parameters and schemas distinct.
+// refer returns a reference to an OpenAPI component. The suffix Parameter keeps the names of parameters and schemas distinct,
+// because client generators create a type for each component.
 func refer(kind, name string) object {
 	if kind == "parameters" {
 		name += "Parameter"
@@ -87,7 +87,7 @@ func describeRefusals(responses object) {
 	}
 }
 
-// describeRows returns the schema of a report that lists rows. Each column has the form name:type.
+// describeRows returns the schema of a report that lists rows. Each element of columns has the form name:type.
 func describeRows(list string, columns []string) object {
 	types := object{"day": refer("schemas", "Day")}
 	for _, name := range []string{"string", "integer", "boolean"} {
@@ -112,7 +112,7 @@ func describe(c echo.Context) error {
 	return send(c, "application/json", "no-cache", openAPI(), false)
 }
 
-// describeApps describes the calls of /api/apps, for apps that may be in several cells.
+// describeApps describes the calls of /api/apps, for services whose apps may be in several cells.
 func describeApps(paths, named, one object) {
 	text := object{"type": "string"}
 	away := object{"type": "array", "items": text, "description": "With cells: those that cannot be reached, and whose apps " +
@@ -128,7 +128,8 @@ func describeApps(paths, named, one object) {
 	}
 }
 
-// describeChanges describes the administration API, derived from the declarations of settings and things.
+// describeChanges describes the administration API. The descriptions of an app's settings are derived from
+// app.AllSettings, and those of its keys, links, notes and so on from admin.Things.
 func describeChanges(paths object) {
 	settings := object{}
 	for _, s := range app.AllSettings {

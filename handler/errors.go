@@ -43,8 +43,8 @@ func (s *service) fail(c echo.Context, err error) {
 
 var errInternal = visit.Errorf(visit.Lost, "", "internal error")
 
-// statusOf returns an error's status and the error to send to the caller. It sets the matching headers. If the error is the
-// service's fault, it logs the error.
+// statusOf returns the HTTP status for an error, and the error to send to the caller. It sets the response headers that belong to
+// the status. If the error is the service's fault, it logs the error.
 func (s *service) statusOf(c echo.Context, err error) (status int, told *visit.Error) {
 	status, told = http.StatusInternalServerError, errInternal
 	var verr *visit.Error
@@ -75,7 +75,7 @@ func memberBody(name, text string) []byte {
 	return body
 }
 
-// appendList appends n comma-separated parts.
+// appendList appends n parts, which the function part returns, separated by commas.
 func appendList(out []byte, n int, part func(out []byte, i int) []byte) []byte {
 	for i := range n {
 		if i > 0 {
@@ -101,7 +101,7 @@ func (s *service) describe(c echo.Context, e *echo.HTTPError) *visit.Error {
 	return visit.Errorf(visit.Invalid, "", "%v", e.Message)
 }
 
-// retryAfter returns whole seconds, rounded up, because a caller that retries too early is rejected again.
+// retryAfter formats a duration as whole seconds, rounded up, because a caller that retries too early is rejected again.
 func retryAfter(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
 }
@@ -116,7 +116,7 @@ func (s *service) logFault(route string, status int, err error) {
 		s.Log.Error("a request failed", attributes...)
 		return
 	}
-	// Without its database, the service rejects every request for the same reason, so it logs at most one rejection per second.
+	// While the database is down, every request fails for the same reason, so the service logs at most one failure per second.
 	if more, speak := s.refusals.Next(struct{}{}, time.Now()); speak {
 		s.Log.Warn("a request was refused", append(attributes, slog.Int("unlogged_before", more))...)
 	}

@@ -23,9 +23,9 @@ import (
 
 // body describes a JSON request body.
 type body struct {
-	most  int64  // bytes
-	shape string // the expected shape, for errors
-	list  string // name of the list that replaces the fields of a single visit; "": none
+	most  int64  // maximum size in bytes
+	shape string // the expected shape, for error messages
+	list  string // name of the field with a list, in bodies that are not about a single visit; "": none
 }
 
 // A body of 16 KiB has room for one URI, even if each of its 2,048 bytes is written as \u00xx. A body of 4 MiB has room for
@@ -39,7 +39,7 @@ var (
 	manyPeople = body{4 << 20, `send {"app":"…","ids":["…",…]}`, "ids"}
 )
 
-// answerLater is the only value of answer: the response confirms that the visit is accepted, without numbers.
+// answerLater is the only value of the field answer: the response then only confirms that the visit is accepted, without numbers.
 const answerLater = "later"
 
 type field struct {
@@ -51,12 +51,13 @@ type fields struct {
 	app, ip, visitor, agent, uri, event, id, at, referrer, language, country, answer, offsets, title, with field
 
 	tags tag.Set
-	list []string // uris or ids
-	// parseErr is the first error in a field other than app. The handler reports an unknown app before this error.
+	list []string // the values of the field uris or ids
+	// parseErr is the first error in a field other than app. If the app is unknown, that error is reported instead of parseErr.
 	parseErr error
 }
 
-// postpone stores the first error in parseErr and returns nil. It returns an error about the field app unchanged.
+// postpone stores an error in parseErr, unless parseErr already has an earlier error, and returns nil. But an error about the
+// field app is returned unchanged.
 func (f *fields) postpone(name string, err error) error {
 	if err == nil || name == "app" {
 		return err
@@ -67,8 +68,8 @@ func (f *fields) postpone(name string, err error) error {
 	return nil
 }
 
-// names lists the fields. The first six, up to agent, may also be in a JSON body with a list. The fields from with to title may be
-// empty: a browser sends an empty referrer if there is none, and a visitor's properties are not always available.
+// names lists the fields. The first six, up to agent, may also be in a JSON body with a list of pages or ids. The fields from with
+// to title may be empty: browsers send an empty referrer if there is none, and a visitor's properties are not always available.
 var (
 	names = [...]string{"app", "offsets", "ip", "visitor", "with", "agent", "referrer", "language", "country", "title", "uri", "event", "id",
 		"at", "answer"}
@@ -77,7 +78,7 @@ var (
 	mayBeEmpty      = names[4:10]
 )
 
-// find returns the field of a name, or nil.
+// find returns the field with this name, or nil if there is none.
 func (f *fields) find(name string) *field {
 	at := slices.Index(names[:], name)
 	if at < 0 {
@@ -107,7 +108,7 @@ func (f *field) set(name, value string) error {
 	return nil
 }
 
-// readWith parses the field with, which requests current numbers.
+// readWith parses the field "with", which selects additional current numbers: today's and those of the last minutes.
 func (f *fields) readWith() (with counter.ExtraNumbers) {
 	if !f.with.isSet {
 		return with
@@ -120,7 +121,7 @@ func (f *fields) readWith() (with counter.ExtraNumbers) {
 			with.Here = true
 		default:
 			_ = f.postpone("with", invalid("with",
-				"%.64q is not possible: write today, here or today,here", word)) // nil for every field except app
+				"%.64q is not possible: write today, here or today,here", word)) // returns nil, as for every field except app
 		}
 	}
 	return with
@@ -139,7 +140,7 @@ func readFields(c echo.Context) (fields, error) {
 	return readQuery(r.URL.RawQuery)
 }
 
-// tagPrefix starts the parameters for an app's own tags.
+// tagPrefix is the prefix of query parameters for an app's own tags, such as tag.plan=free.
 const tagPrefix = "tag."
 
 // readQuery reads the fields from a query and ignores other parameters. It is called for every visit by GET, so it makes a single
@@ -153,7 +154,7 @@ func readQuery(query string) (fields, error) {
 		if strings.ContainsAny(name, "%+") {
 			decoded, err := url.QueryUnescape(name)
 			if err != nil {
-				continue // no field has such a name
+				continue // a name that cannot be decoded is not the name of a field
 			}
 			name = decoded
 		}
@@ -263,7 +264,7 @@ func (f *fields) setTags(written json.RawMessage) error {
 		return wrong
 	}
 	for d.More() {
-		name, _ := d.Token() // written is valid JSON
+		name, _ := d.Token() // returns no error, because written is valid JSON
 		value, _ := d.Token()
 		text, ok := value.(string)
 		if !ok {

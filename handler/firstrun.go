@@ -18,8 +18,8 @@ import (
 	"footfall/web"
 )
 
-// noteLoaded returns a handler that records the site whose page loads the script, and calls handle. The page /new/APP shows
-// whether the app's pages have loaded the script.
+// noteLoaded returns a handler that records the site whose page loads the counting script, and then calls handle. The page /new/APP
+// shows whether the app's pages have loaded the script.
 func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if site := app.SiteOfOrigin(origin(c.Request().Header)); site != "" {
@@ -29,7 +29,7 @@ func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// newSite handles /new. An owner enters a site, and newSite adds an app for the site.
+// newSite handles /new, the page where an owner enters a site. newSite adds an app for this site.
 func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	if !reader.IsOwner() {
 		return d.refuse(c, reader)
@@ -59,18 +59,18 @@ func (d *dashboard) newSite(c echo.Context, reader *account.Account) error {
 	return d.redirect(c, http.StatusSeeOther, d.root+"/new/"+name)
 }
 
-// authorOf returns the name of an account in the change history.
+// authorOf returns the text that the change history shows as the author of a reader's changes.
 func authorOf(reader *account.Account) string { return "account " + reader.Name }
 
-// adminFor returns the Admin of a cell for a caller. If an app that the caller may not change lists a site, this Admin does not
-// add the site to another app.
+// adminFor returns the Admin of a cell for a caller. This Admin does not add a site to an app if another app already lists the
+// site, unless the caller may also change that app.
 func (s *service) adminFor(cell *routing.Cell, who string, mayChange func(app string) bool) *admin.Admin {
 	return cell.Admin.As(who).Unless(func(ctx context.Context, site string) (bool, error) {
 		return s.Cells.ListsElsewhere(ctx, site, mayChange)
 	})
 }
 
-// addApp adds an app named after its host, with a number appended if the name is taken.
+// addApp adds an app that is named after its host. If the name is taken, addApp appends a number to the name.
 func (s *service) addApp(ctx context.Context, who, host string, settings app.Settings) (name string, err error) {
 	called := strings.Trim(strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789", r) {
@@ -88,7 +88,7 @@ func (s *service) addApp(ctx context.Context, who, host string, settings app.Set
 			break
 		}
 		if err = cell.Admin.As(who).AddApp(ctx, name, settings); admin.IsBehind(err) {
-			err = nil // the app is added; other instances load it a moment later
+			err = nil // the app is added; another instance will load it a moment later
 		}
 		if refused, is := errors.AsType[*visit.Error](err); !is || refused.Field != "name" {
 			break
@@ -107,7 +107,8 @@ func hostOf(typed string) string {
 	return host
 }
 
-// waiting handles /new/APP. It shows the script tag for the app's pages, and waits for the first visit.
+// waiting handles /new/APP, the page for the time until an app's first visit. It shows the script tag for the app's pages, and why
+// a visit was refused. A POST adds a host to the app.
 func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 	name := c.Param("app")
 	if !reader.MayLook(name) {
@@ -137,7 +138,7 @@ func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 	}
 	if (seen.Why == "unlisted" || seen.Why == "origin") && reading.Counts(seen.Refused) {
 		if seen.Why = "listed"; seen.Loaded.After(seen.At) {
-			seen.Why = "" // a page loaded the script after the refused visit
+			seen.Why = "" // a page has loaded the script since, so the refusal is out of date
 		}
 	}
 	return in.show(c, func(ctx context.Context) (web.Page, error) {

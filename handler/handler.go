@@ -1,4 +1,5 @@
-// Package handler serves HTTP. It parses requests, calls a counter.Counter or a report.Reader, and writes the responses.
+// Package handler serves HTTP. It parses requests, calls a counter.Counter, a report.Reader or an admin.Admin, and writes the
+// responses.
 //
 // A file is named after the call or the page that it serves: visit.go, visits.go, counts.go, badge.go, adminapi.go
 // (/api/apps, /api/keys, /api/accounts), settings.go and so on. Each listener has one route table (routes.go). errors.go maps
@@ -21,44 +22,44 @@ import (
 	"footfall/pause"
 )
 
-// Options of Servers. The zero value of a field selects its default. Cells and Accounts are required.
+// Options are the options of Servers. The zero value of a field selects its default. Cells and Accounts are required.
 type Options struct {
 	Log     *slog.Logger         // default: discards everything
-	Metrics *prometheus.Registry // shown at /metrics, with the metrics of the public server; default: an empty one
+	Metrics *prometheus.Registry // shown at /metrics, together with the metrics of the public server; default: an empty registry
 	// Stopping is closed when the service starts to shut down. From then on /readyz reports the shutdown.
 	Stopping <-chan struct{}
-	// Proxies are trusted to name the client. Default: none.
+	// Proxies are the trusted proxies, which send the client's address in a header. Default: none.
 	Proxies *Proxies
 	// CountryHeader is the header in which trusted proxies send the client's country. Default: none.
 	CountryHeader string
-	// Accounts are the accounts that can sign in.
+	// Accounts manages the accounts that can sign in to the dashboard.
 	Accounts *account.Accounts
 	// SignInHeader is the header in which trusted proxies send the signed-in user. Default: none.
 	SignInHeader string
-	// Cells have the apps. If the home cell has no Admin, apps cannot be changed over HTTP.
+	// Cells are the databases with the apps. If the home database has no Admin, apps cannot be changed over HTTP.
 	Cells *routing.Cells
-	// Zone is the suggested time zone for a new site if the page's script cannot detect the browser's time zone. Default: UTC.
+	// Zone is the time zone suggested on the page /new if the page's script cannot detect the browser's time zone. Default: UTC.
 	Zone string
 	// Help has the command line's help texts for flags and arguments, by name. Default: empty.
 	Help map[string]string
-	// Dashboard enables the HTML pages for people on the public server.
+	// Dashboard enables the HTML pages on the public server.
 	Dashboard bool
-	// CountriesBy returns the author and licence of the country database, for pages that show countries. Default: there is no
+	// CountriesBy returns the author and licence of the country database, for pages that show countries. Default: no country
 	// database.
 	CountriesBy func() string
-	// PublicURL is the public address, such as https://count.example, or https://blog.example/numbers if a proxy strips a path.
+	// PublicURL is the public address, such as https://count.example, or https://blog.example/numbers if a proxy removes a path.
 	// Default: derived from each request.
 	PublicURL string
-	// Busuanzi is the preferred app for pages made for busuanzi. This app counts these pages on all sites that it may count. On
-	// other sites, the app that lists the site counts the pages. Default: none.
+	// Busuanzi is the preferred app for pages made for the page counter busuanzi. This app counts these pages on all sites that it
+	// may count. On other sites, the app that lists the site counts the pages. Default: none.
 	Busuanzi string
 
-	reportWait, reportWithin time.Duration // limits the wait for a report place, and the report itself; default usualWait and usualWithin
-	panelWithin              time.Duration // limit for a page's panel that reads visit rows; default usualPanel
-	readyWithin              time.Duration // limit for the database's response to /readyz; default usualReady
+	reportWait, reportWithin time.Duration // limits of a report's wait and duration; default usualWait and usualWithin
+	panelWithin              time.Duration // time limit for a page's panel that reads rows of visits; default usualPanel
+	readyWithin              time.Duration // time limit for the database check of /readyz; default usualReady
 }
 
-// Servers returns the public server and the operator's server.
+// Servers returns the public server and the operator's server, which serves metrics and profiles.
 func Servers(o Options) (public, admin *http.Server) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return newServer(publicHandler(o), o.Log), newServer(adminHandler(o), o.Log)
@@ -75,20 +76,20 @@ func adminHandler(o Options) http.Handler {
 	o.Dashboard = false // the dashboard is only on the public listener
 	s := newService(o)
 	s.routes = s.adminRoutes()
-	return s.echo(newMetrics(prometheus.NewRegistry())) // a separate registry, because metrics of this listener are not exported
+	return s.echo(newMetrics(prometheus.NewRegistry())) // separate, because metrics of this listener are not exported
 }
 
-// service is shared by all handlers of one listener. After its routes are served, only fields change that are safe for concurrent
-// use.
+// service is shared by all handlers of one listener. Once the listener serves requests, only those fields change that are safe for
+// concurrent use.
 type service struct {
 	Options
 	desk   *intake.Desk
 	tops   tops
 	routes []route
 
-	hasAccounts   atomic.Bool // an account exists; the only owner cannot be removed, so true stays true
+	hasAccounts   atomic.Bool // an account exists; true stays true, because the only owner cannot be removed
 	ownForms      *http.CrossOriginProtection
-	root          string                 // the public path, which a proxy strips; "": none
+	root          string                 // path of the public URL, which a proxy removes from requests; "": none
 	refusals      pause.Seldom[struct{}] // limits the log lines about rejected requests
 	unlistedProxy *unlistedProxy         // nil on the operator's listener, which counts no visits
 }
@@ -104,7 +105,7 @@ func newService(o Options) *service {
 	s.ownForms = http.NewCrossOriginProtection()
 	if at, err := url.Parse(o.PublicURL); err == nil && at.Host != "" {
 		s.root = at.Path
-		_ = s.ownForms.AddTrustedOrigin(at.Scheme + "://" + at.Host) // the URL was checked earlier
+		_ = s.ownForms.AddTrustedOrigin(at.Scheme + "://" + at.Host) // returns no error, because the URL was checked at the start
 	}
 	return s
 }

@@ -12,11 +12,12 @@ import (
 	"footfall/web/words"
 )
 
-// languageParameter is the query parameter that selects the language of a page. Links on the page keep this parameter.
+// languageParameter is the query parameter that selects the language of a page. The links on this page then have the same
+// parameter.
 const languageParameter = "lang"
 
-// pageContext returns the context that pages need: the root path, the reader, the address, and the language. The language is that of
-// the query parameter, else that of the account, else the browser's preferred language.
+// pageContext returns the data that every page needs: the root path, the reader, the page's address, and the language. The language
+// is selected by the query parameter, else by the account, else by the browser's Accept-Language header.
 func (s *service) pageContext(c echo.Context) web.Place {
 	r := c.Request()
 	reader, _ := c.Get(asAccount).(*account.Account) // nil if signedIn was not called, or found no account
@@ -37,7 +38,7 @@ func (s *service) pageContext(c echo.Context) web.Place {
 	return p
 }
 
-// redirect redirects to another page. It keeps the language parameter of the request.
+// redirect redirects to another page. If the request has a language parameter, redirect adds it to the new address.
 func (s *service) redirect(c echo.Context, status int, to string) error {
 	if p := s.pageContext(c); p.Kept && !strings.Contains(to, languageParameter+"=") {
 		sign := "?"

@@ -17,20 +17,20 @@ import (
 	"footfall/visit"
 )
 
-// leancloud serves pages whose theme counts with LeanCloud's class Counter. A record of that class represents a path of the
-// requesting site, or the site itself (siteHot, siteUV). The id of a record is its key in base64url: the path or the site's
-// constant. So every record exists without being created.
+// leancloud serves pages whose theme (blog template) counts visits in a database of the service LeanCloud, in records of the
+// class Counter. A record represents a path of the requesting site, or the site itself (siteHot, siteUV). The id of a record is
+// its key in base64url: the path, siteHot or siteUV. So every record exists without being created.
 type leancloud struct{ *service }
 
 const (
 	recordClass = "Counter"
 	recordPath  = "/1.1/classes/" + recordClass
-	siteHot     = "site-pv" // the record with the site's hot
-	siteUV      = "site-uv" // the record with the site's uv
+	siteHot     = "site-pv" // key of the record with the number of all visits to the site (hot)
+	siteUV      = "site-uv" // key of the record with the site's unique visitors (uv)
 
-	mostRecords = 100 // in one query
+	mostRecords = 100 // maximum number of records in one query
 	mostInBatch = 10
-	// leanHeaders are the headers that themes send. The X-LC- headers name an app of LeanCloud, and are ignored.
+	// leanHeaders are the headers that themes send. Those with X-LC- identify an app of LeanCloud, and are ignored.
 	leanHeaders = echo.HeaderContentType + ", X-LC-Id, X-LC-Key, X-LC-Sign, X-LC-Session"
 )
 
@@ -63,12 +63,12 @@ func leanError(status int, message string) []byte {
 	return fmt.Appendf(nil, `{"code":%d,"error":%s}`, status, text)
 }
 
-// themePage is a request from a page, with the app that counts the page's site.
+// themePage is a request from a page with such a theme (see leancloud), and the app that counts the page's site.
 type themePage struct {
 	echo.Context
 	*leancloud
 	origin, site string
-	app          string // counts the site
+	app          string // name of the app that counts the site
 	cell         *routing.Cell
 }
 
@@ -139,8 +139,8 @@ func (p *themePage) records() error {
 	return respond(p, http.StatusOK, append(out, "]}"...))
 }
 
-// add handles a new record. A theme creates a record if it found no record for its page. If the record's field time, which
-// is a number of visits, is 1, add counts the first visit to the page.
+// add handles a request to create a record. A theme sends it if it found no record for its page. The record's field time is a
+// number of visits. If it is 1, add counts a visit to the page.
 func (p *themePage) add() error {
 	key, count, title, err := readRecord(p.body())
 	if err == nil && count {
@@ -164,7 +164,8 @@ func (p *themePage) increment() error {
 	return respond(p, http.StatusOK, fmt.Appendf(nil, `{"objectId":%q,"updatedAt":%q}`, idOf(key), moment()))
 }
 
-// batch counts a single visit for all requests in a batch, because they belong to one page view.
+// batch handles several requests that were sent in one body. It counts a single visit for them, because they belong to one page
+// view.
 func (p *themePage) batch() error {
 	var sent struct {
 		Requests []struct {
@@ -208,9 +209,9 @@ func (p *themePage) batch() error {
 	return respond(p, http.StatusOK, append(out, ']'))
 }
 
-// count counts one page view for the records with these keys, unless all keys are siteUV. It counts the page that the keys name.
-// If the keys name only the site, it counts the page in the Referer. If the Referer has no path or is from another site, it counts
-// the page (other) of the site. Browsers send no path to another origin, unless the page's referrer policy permits this.
+// count counts one page view for the records with these keys, unless all keys are siteUV. It counts the page whose path is one of
+// the keys. If no key is a path, it counts the page in the Referer. If the Referer has no path or is from another site, it counts
+// the site's page (other). Browsers send no path to another origin, unless the page's referrer policy permits this.
 func (p *themePage) count(title string, keys ...string) error {
 	page, visited := "", false
 	for _, key := range keys {
@@ -245,7 +246,7 @@ func (p *themePage) count(title string, keys ...string) error {
 }
 
 func (p *themePage) body() []byte {
-	sent, _ := io.ReadAll(http.MaxBytesReader(p.Response(), p.Request().Body, mostInBatch*oneVisit.most)) // a cut body is invalid JSON
+	sent, _ := io.ReadAll(http.MaxBytesReader(p.Response(), p.Request().Body, mostInBatch*oneVisit.most)) // an incomplete body is invalid
 	return sent
 }
 
@@ -264,13 +265,13 @@ func readStrictly(text []byte, into any) error {
 	return nil
 }
 
-// keyField names a record. A theme uses either url or target.
+// keyField is the part of a record that contains its key. A theme uses either url or target.
 type keyField struct {
 	URL    json.RawMessage `json:"url"`
 	Target json.RawMessage `json:"target"`
 }
 
-// one returns the member that is set: url or target. It rejects a record with both members or without any.
+// one returns the member that is set: url or target. It rejects a record with both members, or with neither.
 func (k *keyField) one() (name string, value json.RawMessage, err error) {
 	if (k.URL == nil) == (k.Target == nil) {
 		return "", nil, invalid("url", "give either url or target")
@@ -315,7 +316,7 @@ func readWhere(text string) (member string, keys []string, err error) {
 	return member, keys, nil
 }
 
-// readRecord parses a new record. count is true if the record's time is 1, which means a visit to the record's page.
+// readRecord parses a new record. count is true if the record's time (number of visits) is 1.
 func readRecord(text []byte) (key string, count bool, title string, err error) {
 	var sent struct {
 		keyField
@@ -341,7 +342,8 @@ func readRecord(text []byte) (key string, count bool, title string, err error) {
 	return key, *sent.Time == 1, sent.Title, nil
 }
 
-// incremented returns the key of the record in the path. It checks that the body increments the record's time by 1.
+// incremented returns the key of the record that the URL path identifies. It checks that the body increments the record's field
+// time by 1.
 func incremented(path string, text []byte) (key string, err error) {
 	id, is := strings.CutPrefix(path, recordPath+"/")
 	decoded, err := base64.RawURLEncoding.DecodeString(id)
@@ -364,7 +366,7 @@ func idOf(key string) string { return base64.RawURLEncoding.EncodeToString([]byt
 
 func isOfSite(key string) bool { return key == siteHot || key == siteUV }
 
-// checkRecord rejects keys that are neither a path nor siteHot or siteUV.
+// checkRecord returns an error unless a record's key is a path, siteHot or siteUV.
 func checkRecord(key string) error {
 	if isOfSite(key) {
 		return nil

@@ -11,15 +11,15 @@ import (
 	"footfall/admin"
 )
 
-// runLong calls f through run, which is Admin.RunLong or Admin.RunErasing and waits for a slot. f reads the request body, so that
-// the service buffers no bodies of callers that wait.
+// runLong calls f through run. run is Admin.RunLong or Admin.RunErasing, which limit how many long operations run at once, so f may
+// have to wait. Only f reads the request body, so that the service does not buffer bodies during the wait.
 func runLong(c echo.Context, run func(context.Context, string, func(context.Context, *admin.Admin) error) error, app string,
 	f func(ctx context.Context, a *admin.Admin) error) error {
 	begun, w := false, c.Response()
 	readUntil := http.NewResponseController(w).SetReadDeadline
 	err := run(atLength(c), app, func(ctx context.Context, a *admin.Admin) error {
 		begun = true
-		_ = readUntil(time.Now().Add(requestWithin))                         // the time for reading the body starts after the wait
+		_ = readUntil(time.Now().Add(requestWithin))                         // the time limit for the body starts after the wait
 		defer context.AfterFunc(ctx, func() { _ = readUntil(time.Now()) })() // stops reading when the service stops
 		return f(ctx, a)
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are the HTTP metrics of a listener. Labels are routes and status codes, never input from a caller.
+// metrics are the HTTP metrics of a listener. The labels are routes and status codes, and never contain input from a caller.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -38,7 +38,7 @@ func (m *metrics) forRoute(route string) *routeMetrics {
 type routeMetrics struct {
 	requests *prometheus.CounterVec
 	seconds  prometheus.Observer
-	byCode   [600]atomic.Pointer[prometheus.Counter] // cached, so that a request needs no lookup
+	byCode   [600]atomic.Pointer[prometheus.Counter] // counters by status code, cached so that a request needs no lookup
 }
 
 func (m *routeMetrics) observe(status int, begin time.Time) {

@@ -11,7 +11,7 @@ import (
 	"footfall/intake"
 )
 
-// people handles GET (looks up the person for an id) and PUT (links many ids to persons).
+// people handles /people. GET looks up the person for an id, and PUT links many ids to persons.
 func (s *service) people(c echo.Context) error {
 	r := c.Request()
 	f, err := readQuery(r.URL.RawQuery)
@@ -34,7 +34,7 @@ func (s *service) people(c echo.Context) error {
 	return respond(c, http.StatusOK, appendPerson(nil, f.id.value, &found[0]))
 }
 
-// lookUpPeople returns the persons for many ids.
+// lookUpPeople handles /people/lookup, which returns the persons for many ids.
 func (s *service) lookUpPeople(c echo.Context) error {
 	f, err := readBody(c.Request(), c.Response(), manyPeople)
 	if err != nil {
@@ -66,8 +66,8 @@ func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Per
 	return people.Find(c.Request().Context(), ids)
 }
 
-// appendPerson appends a JSON object with an id, its person and the person's tags. If the id is not linked to a person, the
-// object has no field person.
+// appendPerson appends a JSON object with an id, the person that the id is linked to, and the person's tags. If the id is not
+// linked to a person, the object has no field person.
 func appendPerson(out []byte, id string, w *app.Person) []byte {
 	answer := struct {
 		ID     string            `json:"id"`

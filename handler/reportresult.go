@@ -52,8 +52,8 @@ func preference(accept, kind, subtype string) (wanted float64) {
 	return wanted
 }
 
-// writeReport writes a report as one body, compressed if the caller accepts gzip. If the caller already has this body, it responds
-// with 304.
+// writeReport writes a report as one body, compressed if the caller accepts gzip. If the caller already has this body (according to
+// its ETag), writeReport responds with 304.
 func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 	body, err := made.JSON(nil)
 	if err != nil {
@@ -65,7 +65,7 @@ func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 	if made.Next != "" {
 		query := c.Request().URL.Query()
 		query.Set("after", made.Next)
-		c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`) // relative, so that the link also works if a proxy strips a path
+		c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`) // relative, because a proxy may remove a path
 	}
 	return send(c, describeReport(c, name, format), "private, no-cache", body, true)
 }
@@ -73,7 +73,7 @@ func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 const csvFormat = "csv"
 
 func csvOf(rows any) []byte {
-	return []byte(strings.ReplaceAll(report.CSVOf(rows), "\n", "\r\n")) // RFC 4180 requires CRLF
+	return []byte(strings.ReplaceAll(report.CSVOf(rows), "\n", "\r\n")) // RFC 4180 requires CRLF as the end of a line
 }
 
 func describeReport(c echo.Context, name, format string) (kind string) {
@@ -88,8 +88,8 @@ func describeReport(c echo.Context, name, format string) (kind string) {
 	return "text/csv; charset=utf-8; header=present"
 }
 
-// writeParts writes a long report in parts. It holds a report place only while it reads a part, not while it sends a part. If a
-// part cannot be read, it aborts the connection, so that the caller does not take the sent parts for the whole report.
+// writeParts writes a long report in parts. The report counts as running (see readInPlace) only while a part is read, not while it
+// is sent. If a part cannot be read, writeParts aborts the connection. So the caller notices that the report is incomplete.
 func (r *reports) writeParts(c echo.Context, name, format string, made *report.Rows, read func(report.Look) (*report.Rows, error)) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, describeReport(c, name, format))
@@ -119,11 +119,12 @@ func (r *reports) writeParts(c echo.Context, name, format string, made *report.R
 	}
 }
 
-// partOfCSV returns the rows of a part. written is the number of bytes in earlier parts.
+// partOfCSV returns a part of a report as CSV. Only the first part has a header line. written is the number of bytes in earlier
+// parts.
 func partOfCSV(made *report.Rows, written int) []byte {
 	body := csvOf(made.Told())
 	if written > 0 {
-		_, body, _ = bytes.Cut(body, []byte("\r\n")) // drops the header line
+		_, body, _ = bytes.Cut(body, []byte("\r\n")) // removes the header line
 	}
 	return body
 }
@@ -143,8 +144,8 @@ func partOfJSON(made *report.Rows, written int) []byte {
 	return body
 }
 
-// send writes a body with its hash as ETag. If the caller already has the body, it responds with 304. If pack is true, the body is
-// compressed for callers that accept gzip. The ETag is then weak, because both encodings have the same ETag.
+// send writes a body with its hash as ETag. If the caller already has the body, send responds with 304. If pack is true, send
+// compresses the body for callers that accept gzip. The ETag is then weak (W/), because it is the same with and without gzip.
 func send(c echo.Context, kind, cache string, body []byte, pack bool) error {
 	h := c.Response().Header()
 	sum := sha256.Sum256(body)
@@ -184,8 +185,8 @@ func readsGzip(c echo.Context) bool {
 	return strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip")
 }
 
-// matches reports whether the caller has the body with this ETag. It also accepts the weak form of the ETag (W/), because a proxy
-// that compresses the body makes the ETag weak.
+// matches reports whether the values of If-None-Match contain this ETag, so that the caller already has the body. It also accepts
+// the weak form of the ETag (W/), because a proxy that compresses the body makes the ETag weak.
 func matches(values []string, tag string) bool {
 	for one := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		one = strings.TrimSpace(one)

@@ -19,15 +19,15 @@ import (
 
 const (
 	usualWait   = 2 * time.Second
-	usualWithin = 4 * time.Second     // less than the database's statement timeout, so that within detects the timeout
-	usualPanel  = 5 * time.Second / 2 // limit for one panel; leaves time for the page's other panels
+	usualWithin = 4 * time.Second     // shorter than the database's statement timeout, so that readInPlace ends the report first
+	usualPanel  = 5 * time.Second / 2 // limit for one panel of a page; leaves time for the other panels
 	reportPause = 5 * time.Second     // Retry-After for a report that took too long
 )
 
 type reports struct{ *service }
 
-// answer authorizes the caller, parses the query, and writes the report. Like all other calls, it reports a wrong app or key before
-// errors in the parameters, and checks the rate limit last.
+// answer authorizes the caller, parses the query, and writes the report. Like all other API calls, it reports a wrong app or key
+// before errors in the parameters, and checks the rate limit last.
 func (r *reports) answer(c echo.Context, k report.Report) error {
 	ctx, request := c.Request().Context(), c.Request()
 	params, parseErr := k.ParseQuery(request.URL.RawQuery, "format")
@@ -73,7 +73,7 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	return r.serve(c, k, cell, reader, look, format)
 }
 
-// serve reads a report in a cell and writes it.
+// serve reads a report from the database of a cell, and writes it as the response.
 func (r *reports) serve(c echo.Context, k report.Report, of *routing.Cell, from *report.Reader, look report.Look, format string) error {
 	read := func(l report.Look) (made *report.Rows, err error) {
 		err = r.readInPlace(c.Request().Context(), placesFor(c, of), func(ctx context.Context) error {
@@ -95,8 +95,8 @@ func (r *reports) serve(c echo.Context, k report.Report, of *routing.Cell, from 
 // trustedKey is the context key that marks a request with a valid key, account or link.
 const trustedKey = "known"
 
-// placesFor returns the places in a cell that limit this request's reports. Requests without an account, a key or a link share
-// the place for strangers.
+// placesFor returns the channel that limits how many reports run at once in a cell: Cell.Places for requests with an account, a key
+// or a link, and Cell.Strangers for other requests.
 func placesFor(c echo.Context, in *routing.Cell) chan struct{} {
 	if reader, _ := c.Get(asAccount).(*account.Account); reader != nil || c.Get(trustedKey) != nil {
 		return in.Places
@@ -104,7 +104,7 @@ func placesFor(c echo.Context, in *routing.Cell) chan struct{} {
 	return in.Strangers
 }
 
-// readInPlace waits for one of the places, and then calls read with a timeout.
+// readInPlace waits for a free place in the channel places, which limits concurrent reports. It then calls read with a timeout.
 func (s *service) readInPlace(ctx context.Context, places chan struct{}, read func(context.Context) error) error {
 	wait := time.NewTimer(s.reportWait)
 	defer wait.Stop()
@@ -131,8 +131,8 @@ func (s *service) readInPlace(ctx context.Context, places chan struct{}, read fu
 	return visit.Unanswered(err)
 }
 
-// each calls ask for all cells concurrently. away lists the cells that failed or did not respond in time. Only for the home database,
-// each returns the error instead.
+// each calls ask for all cells concurrently. away lists the cells that failed or did not respond in time. If the home database
+// fails, each returns its error.
 func (s *service) each(ctx context.Context, of []*routing.Cell,
 	ask func(ctx context.Context, i int, cell *routing.Cell) error) (away []string, err error) {
 	failed := make([]error, len(of))
@@ -155,7 +155,7 @@ func (s *service) each(ctx context.Context, of []*routing.Cell,
 			return nil, failed[i]
 		case failed[i] != nil:
 			away = append(away, cell.Name)
-			if ctx.Err() == nil { // otherwise the caller has left
+			if ctx.Err() == nil { // a request whose caller has left is not logged
 				s.logFault("all cells", http.StatusServiceUnavailable, fmt.Errorf("cell %s: %w", cell.Name, failed[i]))
 			}
 		}

@@ -48,7 +48,7 @@ func (s *service) publicRoutes() []route {
 		{embed.ScriptPath, getOnly, s.noteLoaded(script(embed.Count, scriptCache))},
 		{"/count.:version", getOnly, s.noteLoaded(scriptVersion)},
 		{"/livez", getOnly, s.alive},
-		{"/readyz", getOnly, s.ready}, {"/healthz", getOnly, s.ready}, // /healthz is another usual name of /readyz
+		{"/readyz", getOnly, s.ready}, {"/healthz", getOnly, s.ready}, // /healthz is another common path for /readyz
 	}
 	table = append(append(table, (&busuanzi{s}).routes()...), (&leancloud{s}).routes()...)
 	r := &reports{s}
@@ -68,8 +68,8 @@ func (s *service) publicRoutes() []route {
 // adminRoutes returns the routes of the operator's listener, which serves metrics and profiles.
 func (s *service) adminRoutes() []route {
 	metrics := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError)})
-	// own checks the Host header to prevent DNS rebinding. Otherwise a page in an operator's browser could point its own host name
-	// to this listener and read the responses.
+	// own checks the Host header to prevent DNS rebinding: a page in an operator's browser could point its own host name to the
+	// address of this listener, and read the responses.
 	own := func(h http.Handler, isOwn func(host string) bool) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if !isOwn(c.Request().Host) {
@@ -101,8 +101,8 @@ func hostName(host string) string {
 	return host
 }
 
-// namesThisService reports whether a Host header has a name of this machine or the name in --public-url. It also accepts names that
-// cannot exist on the internet, such as the service names of containers and clusters.
+// namesThisService reports whether a Host header contains a name of this machine, or the host in --public-url. It also accepts
+// names that cannot exist on the internet, such as the service names of containers and clusters.
 func (s *service) namesThisService(host string) bool {
 	name, own := strings.ToLower(hostName(host)), ""
 	if at, err := url.Parse(s.PublicURL); err == nil {
@@ -112,8 +112,8 @@ func (s *service) namesThisService(host string) bool {
 		slices.ContainsFunc([]string{".local", ".internal", ".svc"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// namesThisMachine reports whether a Host header has any IP address, localhost, or the name of this machine. DNS rebinding cannot
-// use these.
+// namesThisMachine reports whether a Host header contains any IP address, localhost, or the name of this machine. An attacker's
+// page cannot use these names for DNS rebinding.
 func namesThisMachine(host string) bool {
 	host = hostName(host)
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
@@ -123,7 +123,7 @@ func namesThisMachine(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && strings.EqualFold(host, own)
 }
 
-// echo serves the route table. It uses no middleware, because Echo would chain it again for each request.
+// echo returns a handler that serves s.routes. It uses no middleware, because Echo chains middleware again for each request.
 func (s *service) echo(m *metrics) http.Handler {
 	e := echo.New()
 	for _, r := range s.routes {
@@ -145,8 +145,8 @@ func (s *service) echo(m *metrics) http.Handler {
 	return e
 }
 
-// knownMethods are the methods that every route registers in Echo. Echo itself would reject a method that a route does not register.
-// With all methods registered, guard writes the error for a method that a route does not support.
+// knownMethods are the methods that are registered in Echo for every route. So Footfall itself, and not Echo, writes the error
+// for a method that a route does not support.
 var knownMethods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 	http.MethodConnect, http.MethodOptions, http.MethodTrace,
@@ -154,7 +154,7 @@ var knownMethods = []string{
 
 func (r route) allow() string { return strings.Join(r.methods, ", ") }
 
-// guard returns a handler that writes the response for the errors and panics of handle, and records metrics.
+// guard returns a handler that calls handle, writes an error response if handle fails or panics, and records metrics.
 func (s *service) guard(handle echo.HandlerFunc, seen *routeMetrics) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begin := time.Now()

@@ -6,18 +6,18 @@ import (
 	"footfall/embed"
 )
 
-// scriptCache is for the script's plain name: a new version of Footfall changes the script. versionCache is for a name with the
-// current version: the script never changes under this name.
+// scriptCache is the Cache-Control header for the script's plain name, under which each version of Footfall serves its own script.
+// versionCache is the header for a name with the current version. The script never changes under such a name.
 const (
 	scriptCache  = "public, max-age=3600"
 	versionCache = "public, max-age=31536000, immutable"
 )
 
-// script returns a handler that responds with a script. Any page may load the script.
+// script returns a handler that responds with a script. Pages of any site may load the script.
 func script(of embed.Script, cache string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
-		h.Set(echo.HeaderAccessControlAllowOrigin, "*") // required by pages that use the script's integrity hash
+		h.Set(echo.HeaderAccessControlAllowOrigin, "*") // required by browsers if a page specifies the script's integrity hash
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		h.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
 		body := of.Plain

@@ -17,12 +17,12 @@ import (
 const (
 	headerWithin  = 5 * time.Second
 	requestWithin = 10 * time.Second
-	answerWithin  = time.Minute // longer than a visit waits for its batch, plus the time for the batch
+	answerWithin  = time.Minute // longer than a visit may take, including the wait for its batch
 	idleFor       = 2 * time.Minute
 	maxHeader     = 32 << 10
 )
 
-// newServer returns a server with limits on a client's use of resources.
+// newServer returns a server that limits how much time and memory a client can use.
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	faults := slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	faults.SetOutput(nameless{faults.Writer()})
@@ -39,8 +39,8 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 }
 
 // lastIfChunked closes the connection after a request with a chunked body, to prevent request smuggling. A request with a chunked
-// body may also have a Content-Length. net/http then reads the chunks, ignores the length, and would read the next bytes as
-// another request. A proxy that uses the length takes these bytes for a part of the body. So a client could hide a request with
+// body may also have a Content-Length. net/http then ignores the length, and would read the bytes after the last chunk as another
+// request. But a proxy that uses the length treats these bytes as a part of the body. So a client could hide a second request with
 // forged headers in the body, and send it through a trusted proxy.
 func lastIfChunked(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +51,8 @@ func lastIfChunked(h http.Handler) http.Handler {
 	})
 }
 
-// nameless removes client addresses from log lines. net/http logs such an address when a handler panics or a handshake fails.
+// nameless is a writer that removes client addresses from log lines. net/http logs a client's address when a handler panics or a
+// handshake fails.
 type nameless struct{ log io.Writer }
 
 var addressAndPort = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9A-Fa-f:.]+(?:%[^]\s]*)?\]):\d+`)

@@ -18,22 +18,22 @@ import (
 	"footfall/web"
 )
 
-// settingsPage is a settings page during one request: it executes the submitted form and shows the result.
+// settingsPage is a settings page during one request. It executes the submitted form, if there is one, and shows the page.
 type settingsPage struct {
 	*dashboard
 	c            echo.Context
 	reader       *account.Account
-	admin        *admin.Admin    // acts as the reader
+	admin        *admin.Admin    // records the reader as the author of changes
 	slot         context.Context //nolint:containedctx // passed by RunLong; only for an upload
 	app          string          // the app of the page; "": the service's page
 	path         string
-	form         url.Values   // the submitted form; nil: none, or executed
-	fault        *visit.Error // error in the form
+	form         url.Values   // the submitted form; nil: no form was submitted, or it was executed
+	fault        *visit.Error // error in the submitted form
 	isFaultShown bool         // the page shows the error next to its form
 	page         web.Settings
-	shown        []web.Section // requested sections, shown first
+	shown        []web.Section // sections that the form requests, such as a visitor's data; shown first
 	apps         []string      // apps that the reader may change
-	confirmation *web.Section  // a request for confirmation, shown instead of the page
+	confirmation *web.Section  // a question whether the reader is sure, shown instead of the page
 }
 
 // settings handles /settings and /settings/APP.
@@ -58,7 +58,7 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 	}
 	p.page = web.Settings{Place: d.pageContext(c), Path: p.path}
 	if from, err := url.Parse(c.Request().Referer()); err == nil && strings.HasPrefix(from.Path, d.root+"/settings") {
-		p.page.Said = notices[c.QueryParam("done")] // a notice only after a redirect from a form, not for a typed address
+		p.page.Said = notices[c.QueryParam("done")] // only after a redirect from a form, not for a typed address
 	}
 	if p.app == "" || !strings.HasPrefix(c.Request().Header.Get(echo.HeaderContentType), echo.MIMEMultipartForm) {
 		return p.answer(do, show)
@@ -73,7 +73,7 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 func (p *settingsPage) answer(do func() (string, error), show func() error) error {
 	c, d := p.c, p.dashboard
 	if c.Request().Method == http.MethodPost {
-		form, err := d.formUpTo(c, 4*mostGiven, p.app != "") // only an app's page takes files (imports of history)
+		form, err := d.formUpTo(c, 4*mostGiven, p.app != "") // only an app's page accepts files, for imports of history
 		if err != nil {
 			return err
 		}
@@ -112,15 +112,15 @@ func (p *settingsPage) write(status int) error {
 	return writePage(p.c, status, "no-store", web.Change(p.page))
 }
 
-// notices maps the parameter done to the notice at the top of the page.
+// notices maps values of the query parameter done to notices, which are shown at the top of the page.
 var notices = map[string]string{"yes": "Saved.", "added": "Added.", "removed": "Removed.", "deleted": "Deleted.", "erased": "Erased.",
 	"ended": "Ended."}
 
 // donePath returns the address to redirect to after a form. Because of the redirect, reloading the page does not submit the form again.
 func (p *settingsPage) donePath(what string) string { return p.path + "?done=" + what }
 
-// newForm returns a form with the hidden fields do, of and one. If this form was submitted with errors, it contains the errors and
-// the submitted values.
+// newForm returns a form with the hidden fields do, of and one. If the reader has submitted this form with errors, the returned
+// form contains the errors and the submitted values.
 func (p *settingsPage) newForm(button, do, of, one string, fields ...web.Field) web.Form {
 	f := web.Form{ID: strings.Trim(strings.ReplaceAll(do+"-"+of, " ", "-"), "-"), Button: button, Fields: fields}
 	for _, hidden := range [][2]string{{"do", do}, {"of", of}, {"one", one}} {
@@ -191,12 +191,12 @@ func (p *settingsPage) confirmed(button, word string, lost ...visit.Text) bool {
 	return false
 }
 
-// translate translates a text of this package or of the command line. If there are values, the text is a format like that of Sprintf.
+// translate translates a text of this package or of the command line. If there are values, the text is a format as for Sprintf.
 func (p *settingsPage) translate(text string, values ...any) string {
 	return p.page.Words.Of(text, values...)
 }
 
-// helpFor returns a help text in the page's language.
+// helpFor returns the help text for a flag or an argument, in the page's language.
 func (p *settingsPage) helpFor(name string) string { return p.translate(p.service.helpFor(name)) }
 
 // helpFor returns the command line's help for a flag or argument, adapted for pages. It removes the parts in [[…]], which only apply

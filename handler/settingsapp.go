@@ -18,7 +18,8 @@ import (
 	"footfall/web"
 )
 
-// doInApp executes a form of an app's page. It returns the address to redirect to, or "" to show the page with the result.
+// doInApp executes a form that was submitted on an app's settings page. It returns the address to redirect to, or "" to show the
+// page with the result.
 func (p *settingsPage) doInApp() (then string, err error) {
 	ctx, one := atLength(p.c), strings.TrimSpace(p.form.Get("one"))
 	thing := admin.ThingNamed(p.form.Get("of"))
@@ -64,8 +65,8 @@ func (p *settingsPage) doInApp() (then string, err error) {
 	return "", visit.Errorf(visit.Invalid, "form", "it names no action that this page has: reload the page, and try again")
 }
 
-// set changes the settings whose submitted values differ from the values that the form was shown with. It leaves other settings
-// unchanged, so that concurrent changes by other users are kept.
+// set changes the settings whose submitted values differ from the values in the form when the page was shown. It leaves other
+// settings unchanged, so that it does not undo concurrent changes by other users.
 func (p *settingsPage) set() (then string, err error) {
 	given := admin.Given{}
 	for _, setting := range app.AllSettings {
@@ -123,7 +124,7 @@ func (p *settingsPage) add(thing *admin.Thing) (then string, err error) {
 	return p.donePath("added"), err
 }
 
-// showVisitor shows a visitor's stored data. The visitor is in the form, not in the URL.
+// showVisitor shows a visitor's stored data. The visitor's address or id is in the form, so that no URL contains it.
 func (p *settingsPage) showVisitor() error {
 	typed := strings.TrimSpace(p.form.Get("visitor"))
 	found, err := p.admin.ShowVisitor(atLength(p.c), p.app, typed)
@@ -169,14 +170,14 @@ func (p *settingsPage) deletePage() (then string, err error) {
 	return p.donePath("deleted"), p.admin.DeletePage(atLength(p.c), p.app, uri)
 }
 
-// group is a form for settings.
+// group is a set of settings that share a form.
 type group struct {
 	of, title string
 	names     []string
 }
 
-// groups are the settings that site owners look for first. moreGroups are under "More". The top of the page has a list of the
-// app's hosts or, for an app without hosts, the group unlistedHosts.
+// groups contain the settings that site owners look for first. moreGroups are under the heading "More". The top of the page has a
+// list of the app's hosts or, for an app without hosts, the group unlistedHosts.
 var (
 	unlistedHosts = group{"unlisted", "Hosts", []string{"site"}}
 	groups        = []group{
@@ -227,7 +228,7 @@ func (p *settingsPage) showApp() error {
 	return p.showThings()
 }
 
-// groupSection returns a form for some of an app's settings.
+// groupSection returns a section with a form for the settings of a group.
 func (p *settingsPage) groupSection(g group, row *admin.AppRow) web.Section {
 	fields := make([]web.Field, len(g.names))
 	for i, name := range g.names {
@@ -257,7 +258,7 @@ func (p *settingsPage) settingField(s *app.Setting, row *admin.AppRow) web.Field
 }
 
 // describeChoices splits a help text like "Who may count. open: anyone. key: callers with a key." into its beginning and a text for
-// each word. If the help does not explain the words, the choices are true and false.
+// each choice (open and key). If the help text does not explain the choices, they are true and false.
 func (p *settingsPage) describeChoices(help string, words []string) (beginning string, choices []web.Choice) {
 	explained := regexp.MustCompile(`(?:^| )(`+strings.Join(words, "|")+`): `).FindAllStringSubmatchIndex(help, -1)
 	if explained == nil {
@@ -278,7 +279,7 @@ func capitalize(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// showThings shows the app's lists of things, and forms for other actions.
+// showThings shows the app's keys, links, notes and so on (admin.Things), and the forms for other actions.
 func (p *settingsPage) showThings() error {
 	for i := range admin.Things {
 		if thing := &admin.Things[i]; thing.Name != "hosts" {
@@ -305,7 +306,7 @@ func (p *settingsPage) showThings() error {
 	return err
 }
 
-// people lists the accounts that may see the app. Only owners see this list.
+// people returns the section with the accounts that may see the app. Only owners see this section.
 func (p *settingsPage) people() (s web.Section, err error) {
 	list, err := p.Accounts.List(p.c.Request().Context())
 	s = web.Section{ID: "people", Title: "People", Columns: []string{"Name", "Permissions"},
@@ -319,7 +320,8 @@ func (p *settingsPage) people() (s web.Section, err error) {
 	return s, err
 }
 
-// changes lists the last changes to an app. If of is "", it lists the last changes of all available cells.
+// changes returns the section with the last changes to an app, whose name is the parameter of. If there is no name (""), the
+// section contains the last changes in all available cells.
 func (p *settingsPage) changes(of string, most int32) (s web.Section, err error) {
 	ctx := p.c.Request().Context()
 	s = web.Section{ID: "changes", Title: "Changes", Columns: []string{"When", "Who", "App", "Item", "Before", "After"}}

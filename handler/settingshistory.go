@@ -17,17 +17,17 @@ import (
 	"footfall/web"
 )
 
-// Limits of uploads. Larger exports can be imported on the command line.
+// Limits for uploads. Larger files can be imported on the command line.
 const (
 	mostUploaded   = 256 << 20 // bytes, also after decompression
 	mostLines      = 2_000_000
-	mostInMemory   = 8 << 20 // bytes; the rest is in temporary files
+	mostInMemory   = 8 << 20 // bytes; the rest of an upload is stored in temporary files
 	uploadedWithin = 10 * time.Minute
 )
 
 // readUpload reads a form with files.
 func readUpload(w http.ResponseWriter, r *http.Request) error {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadedWithin)) // supported by echo's response writer
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadedWithin)) // echo's response writer supports it
 	r.Body = http.MaxBytesReader(w, r.Body, mostUploaded)
 	if err := r.ParseMultipartForm(mostInMemory); err != nil {
 		if here := (*fs.PathError)(nil); errors.As(err, &here) {
@@ -40,7 +40,7 @@ func readUpload(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// importHistory imports the uploaded files. If the form's field try is set, it shows a preview instead.
+// importHistory imports the uploaded files. If the form's field try is set, it imports nothing and shows a preview.
 func (p *settingsPage) importHistory() error {
 	sent := p.c.Request().MultipartForm
 	if sent == nil || len(sent.File["file"]) == 0 {
@@ -77,7 +77,7 @@ func (p *settingsPage) importHistory() error {
 			}
 			s.Rows = append(s.Rows, row)
 		}
-		if len(s.Rows) > 0 { // an import of totals only has no days
+		if len(s.Rows) > 0 { // an import that has only totals has no days
 			p.shown = append(p.shown, s)
 		}
 		p.showTotals(done.Totals)
@@ -85,7 +85,8 @@ func (p *settingsPage) importHistory() error {
 	return err
 }
 
-// showTotals shows the first offsets that an import or its removal would change.
+// showTotals shows the first offsets that an import, or its removal, would change. An offset is a number that is added to a
+// counted total.
 func (p *settingsPage) showTotals(first []admin.OffsetsPutRow) {
 	s := web.Section{ID: "totals", Title: "Totals", Columns: []string{"Page or site", "Before", "After"}}
 	for _, o := range first {
@@ -97,7 +98,8 @@ func (p *settingsPage) showTotals(first []admin.OffsetsPutRow) {
 	}
 }
 
-// removeHistory removes the import with the number one. The page that asks for confirmation shows the offsets that would change.
+// removeHistory removes an import. one is the number of the import. The page that asks for confirmation shows the numbers that
+// would change.
 func (p *settingsPage) removeHistory(one string) (then string, err error) {
 	number, err := strconv.ParseInt(one, 10, 32)
 	if err != nil {
@@ -118,7 +120,7 @@ func (p *settingsPage) removeHistory(one string) (then string, err error) {
 	})
 }
 
-// history shows the imports of an app, and the form to import more.
+// history returns the section that lists the imports of an app, with a form to import more files.
 func (p *settingsPage) history() (s web.Section, err error) {
 	imports, err := p.admin.HistoryImports(p.c.Request().Context(), p.app)
 	s = web.Section{ID: "history", Title: "History by day", Text: p.helpFor("history"),

@@ -13,10 +13,10 @@ import (
 	"footfall/web"
 )
 
-// mostListed is the maximum number of rows in a table of things.
+// mostListed is the maximum number of rows in a table of keys, links, notes and so on (admin.Things).
 const mostListed = 200
 
-// sectionOf lists the things of one kind, such as the keys of an app, with a form to add a thing.
+// sectionOf returns a page's section about one kind of thing, such as the keys of an app: a table, and a form to add one.
 func (p *settingsPage) sectionOf(thing *admin.Thing) (s web.Section, err error) {
 	rows, err := thing.List(p.c.Request().Context(), p.admin, p.app)
 	s = web.Section{ID: thing.Name, Title: web.Label(thing.Name), Text: p.helpFor(sectionHelp[thing.Name])}
@@ -55,7 +55,7 @@ func (p *settingsPage) sectionOf(thing *admin.Thing) (s web.Section, err error) 
 			continue
 		}
 		field := web.Field{Name: f.Name, Label: web.Label(f.Name), Help: p.helpFor(f.Help), Kind: "text", Optional: f.Optional}
-		if thing.Name == "notes" { // the dashboard links to this page with values for the fields
+		if thing.Name == "notes" { // the dashboard's link to this form contains values for the fields
 			field.Value = p.c.QueryParam(f.Name)
 		}
 		for _, word := range f.Choices {
@@ -80,12 +80,12 @@ func (p *settingsPage) sectionOf(thing *admin.Thing) (s web.Section, err error) 
 	return s, err
 }
 
-// sectionHelp maps sections to the names of their help texts.
+// sectionHelp maps the sections of an app's page to the names of their help texts on the command line.
 var sectionHelp = map[string]string{"hosts": "app --site", "keys": "app key", "links": "app share", "notes": "app note",
 	"webhooks": "app webhook",
 	"offsets":  "offset"}
 
-// cellOf formats a value for a table.
+// cellOf formats a value for a table on a page.
 func cellOf(value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -17,10 +17,12 @@ import (
 	"footfall/web/words"
 )
 
-// ownActions are the actions that every account may take for itself. Other actions require an owner.
+// ownActions are the actions on the service's settings page that all users may take for their own account. Other actions require
+// an owner.
 var ownActions = []string{"password", "end", "end others", "language"}
 
-// doInService executes a form of the service's page. It returns the address to redirect to, or "" to show the page with the result.
+// doInService executes a form that was submitted on the service's settings page. It returns the address to redirect to, or "" to
+// show the page with the result.
 func (p *settingsPage) doInService() (then string, err error) {
 	ctx, do := p.c.Request().Context(), p.form.Get("do")
 	if !p.reader.IsOwner() && !slices.Contains(ownActions, do) {
@@ -90,7 +92,7 @@ func (p *settingsPage) setPassword() (then string, err error) {
 	return p.donePath("yes"), err
 }
 
-// tellLink shows an account's link for choosing a password. The link cannot be shown again, because only its hash is stored.
+// tellLink shows the new link for choosing an account's password. The link cannot be shown again, because only its hash is stored.
 func (p *settingsPage) tellLink(token string, err error) error {
 	if err == nil {
 		p.page.Said = p.translate(
@@ -100,7 +102,7 @@ func (p *settingsPage) tellLink(token string, err error) error {
 	return err
 }
 
-// ofApp is the prefix of fields with the right to an app.
+// ofApp is the prefix of form fields with an account's right to an app. The app's name follows.
 const ofApp = "app."
 
 // rights reads an account's rights from a form. It leaves out rights that the user did not change in the form, so that they keep
@@ -120,8 +122,8 @@ func (p *settingsPage) rights() account.Rights {
 	return r
 }
 
-// rightsFields returns the fields that the method rights reads: owner, and the account's right to each app. For the app named
-// offered, it preselects the right to look.
+// rightsFields returns the form fields that the method rights reads: owner, and the account's right to each app. offered is the
+// name of an app for which the right to view is preselected.
 func (p *settingsPage) rightsFields(e account.Entry, offered string) []web.Field {
 	owner := strconv.FormatBool(e.Owner)
 	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: owner, Was: &owner,
@@ -140,7 +142,7 @@ func (p *settingsPage) rightsFields(e account.Entry, offered string) []web.Field
 	return fields
 }
 
-// showService makes the service's page. Owners see everything, other users see their own settings and apps.
+// showService fills the service's settings page. Owners see everything. Other users see their own settings and apps.
 func (p *settingsPage) showService() error {
 	ctx := p.c.Request().Context()
 	p.page.Title = "Settings"
@@ -207,7 +209,7 @@ func (p *settingsPage) showAccounts(ctx context.Context) error {
 	return nil
 }
 
-// mayOf describes the rights of an account that is not an owner. For more than five apps, it returns only their number.
+// mayOf describes the rights of an account that is not an owner. For more than five apps, it returns numbers of apps, not names.
 func (p *settingsPage) mayOf(e account.Entry) string {
 	looks, changes := e.With(account.Look), e.With(account.Change)
 	if len(e.Apps) > 5 {
@@ -233,7 +235,7 @@ func orNumber(e account.Entry) string {
 	return e.Name
 }
 
-// browserLanguage is the choice to use the browser's language.
+// browserLanguage is the value of the choice to use the browser's language.
 const browserLanguage = "browser"
 
 func (p *settingsPage) setLanguage(accounts *account.Accounts) (then string, err error) {
@@ -256,11 +258,11 @@ func (p *settingsPage) languageSection() web.Section {
 	return web.Section{ID: "language", Title: "Your language", Forms: []web.Form{p.newForm("Save", "language", "", "", f)}}
 }
 
-// showOwn shows the reader's own settings: the language, the password and the sessions. A reader who is signed in by a proxy has
-// only the language.
+// showOwn shows the reader's own settings: the language, the password and the sessions. It shows only the language to a reader whom
+// a proxy has signed in, because this reader has no session.
 func (p *settingsPage) showOwn(ctx context.Context) error {
 	p.page.Sections = append(p.page.Sections, p.languageSection())
-	if p.reader.Session == 0 { // signed in by a proxy
+	if p.reader.Session == 0 { // the reader is signed in by a proxy
 		return nil
 	}
 	sessions, err := p.Accounts.Sessions(ctx, p.reader.ID)

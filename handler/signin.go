@@ -22,15 +22,15 @@ import (
 
 const (
 	asAccount     = "account"          // context key of the signed-in account
-	sessionCookie = "footfall_session" // contains the session's token
-	linkCookie    = "footfall_link"    // contains the token of an opened link
-	deviceCookie  = "footfall_device_" // prefix; followed by the ID of an account that the browser has signed in to
-	linkFor       = time.Hour          // short, because the next user of a shared machine could use the link
+	sessionCookie = "footfall_session" // name of the cookie with the session's token
+	linkCookie    = "footfall_link"    // name of the cookie with the token of an opened link
+	deviceCookie  = "footfall_device_" // prefix of cookie names; followed by the ID of an account that the browser has signed in to
+	linkFor       = time.Hour          // lifetime of linkCookie; short, because other users of the machine could use the link
 	formBytes     = 16 << 10
 )
 
-// signedIn returns the account that the browser is signed in to, or nil. A name sent by a trusted proxy takes precedence over
-// the browser's session.
+// signedIn returns the account that the browser is signed in to, or nil. If a trusted proxy sends the name of an account, this
+// account takes precedence over the browser's session.
 func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
 	if has, is := c.Get(asAccount).(*account.Account); is {
 		return has, nil
@@ -58,7 +58,7 @@ func (s *service) session(c echo.Context) string {
 	return session
 }
 
-// readerOf returns the data about the reader that pages show.
+// readerOf returns the data that pages show about their reader, the user who is signed in.
 func readerOf(a *account.Account) web.Reader {
 	if a == nil {
 		return web.Reader{}
@@ -66,7 +66,7 @@ func readerOf(a *account.Account) web.Reader {
 	return web.Reader{Name: a.Name, Owner: a.Owner, Leaves: a.Session != 0, Settings: "/settings"}
 }
 
-// enter handles /enter. The reader signs in with a name and a password, and the browser gets a new session token.
+// enter handles /enter, the page for signing in with a name and a password. The browser then gets a new session token.
 func (d *dashboard) enter(c echo.Context) error {
 	if c.Request().Method != http.MethodPost {
 		return d.askToSignIn(c, http.StatusOK, c.QueryParam("to"), "", nil)
@@ -93,8 +93,8 @@ func (d *dashboard) enter(c echo.Context) error {
 	return d.redirect(c, http.StatusSeeOther, d.root+ownPath(form.Get("to")))
 }
 
-// letIn sets the browser's session, ends the browser's previous session, and sets a device cookie. The device cookie shows later
-// that the browser has signed in to the account before.
+// letIn sets the cookie of a new session, ends the browser's previous session, and sets a device cookie. In later sign-ins, the
+// device cookie shows that the browser has signed in to the account before.
 func (d *dashboard) letIn(c echo.Context, session string) error {
 	ctx := c.Request().Context()
 	before, err := d.signedIn(c)
@@ -124,8 +124,8 @@ func ownPath(to string) string {
 	return to
 }
 
-// try rejects callers that guess passwords for a name. Otherwise it returns the Accounts to use for the next attempt. A browser
-// with a session or an earlier sign-in has its own limits, which other callers cannot use up.
+// try returns an error if the caller has tried too many passwords. Otherwise it returns the Accounts that checks the next
+// password. A browser with a session or an earlier sign-in has its own limits, which other callers cannot use up.
 func (d *dashboard) try(c echo.Context, name, session string) (*account.Accounts, error) {
 	counter, device, folded := d.Cells.Home().Counter, session, account.Folded(name)
 	if strings.Contains(c.Request().Header.Get(echo.HeaderCookie), deviceCookie) {
@@ -143,14 +143,15 @@ func (d *dashboard) try(c echo.Context, name, session string) (*account.Accounts
 	return d.Accounts.ForDevice(), counter.TryDevice(device, folded)
 }
 
-// peer returns the caller's address, or the zero Addr if the address is not available. Callers without an address share one limit.
+// peer returns the caller's address, or the zero Addr if the address is not available. So callers without an address share one
+// rate limit.
 func (s *service) peer(r *http.Request) netip.Addr {
 	peer, _ := s.Proxies.client(r)
 	return peer
 }
 
-// formProblem returns the error to show in the form, without the name of its field. It returns nil if err is nil or is not about
-// the form.
+// formProblem returns the error to show next to a form, without the name of its field. It returns nil if err is nil, or if it is
+// not about the form's values.
 func formProblem(err error) *visit.Error {
 	verr, is := errors.AsType[*visit.Error](err)
 	if !is || verr.Kind != visit.Invalid && verr.Kind != visit.Forbidden {
@@ -192,8 +193,8 @@ func (d *dashboard) askToSignIn(c echo.Context, status int, to, name string, pro
 	return writePage(c, status, "no-store", web.SignIn(d.pageContext(c), to, name, problem, !d.hasAccounts.Load()))
 }
 
-// follow handles an invitation link. It moves the token into a cookie, so that the token is in no URL that is stored or sent
-// to others.
+// follow handles an invitation link. It moves the token into a cookie and redirects. So the address of the next page, which
+// browsers store and send to other sites, does not contain the token.
 func (d *dashboard) follow(c echo.Context) error {
 	c.Response().Header().Set(echo.HeaderReferrerPolicy, "no-referrer")
 	if _, err := d.linkOf(c, c.Param("token")); err != nil {
@@ -211,7 +212,7 @@ func (d *dashboard) linkOf(c echo.Context, token string) (account.Link, error) {
 	return link, err
 }
 
-// begin handles /begin, where a user with a link chooses a password, and a name if the account has none.
+// begin handles /begin, where a user who has followed a link chooses a password, and also a name if the account has none.
 func (d *dashboard) begin(c echo.Context) error {
 	token := d.cookie(c, linkCookie)
 	link, err := d.linkOf(c, token)
@@ -246,8 +247,8 @@ func (d *dashboard) begin(c echo.Context) error {
 	return d.redirect(c, http.StatusSeeOther, d.root+to)
 }
 
-// form reads a form, and checks that a page of this service sent the form (http.CrossOriginProtection). In addition, browsers do
-// not send Footfall's cookies with forms of other sites (SameSite).
+// form reads a form, and checks that a page of this service sent the form (http.CrossOriginProtection). In addition, Footfall's
+// cookies are SameSite cookies, so browsers do not send them with forms of other sites.
 func (d *dashboard) form(c echo.Context) (url.Values, error) { return d.formUpTo(c, formBytes, false) }
 
 func (d *dashboard) formUpTo(c echo.Context, most int64, files bool) (url.Values, error) {
@@ -278,8 +279,8 @@ func (s *service) cookie(c echo.Context, name string) string {
 	return plainCookie(c, s.cookieName(c.Request(), name))
 }
 
-// cookieName returns the name of a cookie in the browser. Over https the name has a prefix, so that browsers accept the cookie only
-// from this host, not from a sibling host or over http.
+// cookieName returns the full name of a cookie. Over https the name has a prefix, so that browsers accept the cookie only from this
+// host, not from a sibling host or over http.
 func (s *service) cookieName(r *http.Request, name string) string {
 	switch {
 	case !strings.HasPrefix(s.origin(r), "https:"):
@@ -287,7 +288,7 @@ func (s *service) cookieName(r *http.Request, name string) string {
 	case s.root == "":
 		return "__Host-" + name
 	}
-	return "__Secure-" + name // __Host- permits no path
+	return "__Secure-" + name // browsers accept the prefix __Host- only for cookies with the path /
 }
 
 // setCookie sets a cookie. If lasts is negative, it deletes the cookie. With SameSite=Lax, browsers send the cookie when the user
@@ -307,7 +308,7 @@ func (s *service) setCookie(c echo.Context, name, value string, lasts time.Durat
 	}
 }
 
-// browserOf returns the names of the browser and its operating system.
+// browserOf returns the names of the browser and its operating system, as shown in the list of sessions.
 func browserOf(r *http.Request) string {
 	agent := tag.ReadAgent(r.UserAgent()).With(hints(r.Header))
 	if agent.Browser == "" {

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	mostTop    = 50 // pages in a list
+	mostTop    = 50 // maximum number of pages in a list
 	usualTop   = "10"
 	usualDays  = "30"
 	topFor     = time.Minute // lifetime of a cached list
 	mostTops   = 1000        // maximum number of cached lists
-	topAtFirst = 64          // number of pages to read first; enough unless many pages have the same pv
+	topAtFirst = 64          // number of pages that readTopPages reads first; enough unless many pages have the same pv
 )
 
 var topDays = []int{1, 7, 30, 90, 365}
@@ -33,13 +33,13 @@ var topDays = []int{1, 7, 30, 90, 365}
 type topPage struct {
 	URI      string `json:"uri"`
 	Shown    string `json:"shown"` // the URI in readable form
-	Title    string `json:"title"` // "": unknown
+	Title    string `json:"title"` // "" if the title is unknown
 	Hot      int64  `json:"hot"`
 	PV       int64  `json:"pv"`
 	Visitors *int64 `json:"visitors"` // unique visitors in the range; null: unknown
 }
 
-// tops caches lists of the most visited pages for a minute. It is safe for concurrent use.
+// tops caches lists of the most visited pages, each for topFor. It is safe for concurrent use.
 type tops struct {
 	mu   sync.Mutex
 	kept map[topKey]keptTop
@@ -123,8 +123,8 @@ func readTop(typed, most, last string) (site string, n, days int, err error) {
 	return site, n, days, nil
 }
 
-// readTopPages reads the mostTop most visited pages of a site, sorted by pv and then by URI. The report sorts pages with the same pv
-// differently. So readTopPages reads more pages until it has every page with the same pv as the last page of the list.
+// readTopPages reads the mostTop most visited pages of a site, sorted by pv and then by URI. The report itself does not sort pages
+// with the same pv by URI. So readTopPages reads more pages until it has all pages with the same pv as the last page of the list.
 func readTopPages(ctx context.Context, in *routing.Cell, app, site string, days visit.Range) ([]topPage, error) {
 	look := report.Look{App: app, Target: site, In: days, By: "pv", N: topAtFirst}
 	for ; ; look.N = min(4*look.N, report.DeepestTop) {

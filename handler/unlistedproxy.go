@@ -13,15 +13,15 @@ import (
 	"footfall/pause"
 )
 
-// clientHeaders are the headers in which proxies usually name the client.
+// clientHeaders are the headers in which proxies usually send the client's address.
 var clientHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "True-Client-Ip", "Cf-Connecting-Ip"}
 
 // isUnlisted reports whether a visit most likely arrived through a proxy that is missing in --trust-proxy, or that does not send the
-// header in --proxy-header. All visitors behind this proxy count as one visitor. There are two cases:
+// header in --proxy-header. Then all visitors behind this proxy count as one visitor. There are two cases:
 //   - The peer is on this machine or in a private network, is not trusted, and sends one of clientHeaders.
 //   - The peer is trusted, and sends one of clientHeaders, but not the header in --proxy-header.
 //
-// Headers of other peers prove nothing, because any client can send them.
+// The headers of an untrusted peer on the internet prove nothing, because any client can send them.
 func (p *Proxies) isUnlisted(r *http.Request, client netip.Addr) bool {
 	if p.trusts(client) {
 		if r.Header[p.header] != nil {
@@ -34,7 +34,7 @@ func (p *Proxies) isUnlisted(r *http.Request, client netip.Addr) bool {
 		return false
 	}
 	peer, err := peerOf(r)
-	return err == nil && peer == client // they differ if a trusted proxy has named the client
+	return err == nil && peer == client // they differ if a trusted proxy has sent the client's address
 }
 
 const warnEvery = time.Minute

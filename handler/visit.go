@@ -17,8 +17,8 @@ func (s *service) visit(c echo.Context) error {
 	return s.answer(c, (*counter.Counter).Visit, false)
 }
 
-// answer parses a request, calls ask, and writes the response. If now is true, the request may ask for current numbers with the
-// field with.
+// answer parses a request, calls ask, and writes the response. If now is true, the request may select current numbers with the
+// field "with".
 func (s *service) answer(
 	c echo.Context, ask func(*counter.Counter, context.Context, counter.Request) (visit.Answer, error), now bool,
 ) error {
@@ -59,7 +59,7 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	ask.Later, ask.Counted, ask.ParseErr = f.answer.isSet, f.offsets.isSet, f.parseErr
 	var err error
 	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
-		ask.ParseErr = err // a caller that names the visitor needs no address
+		ask.ParseErr = err // if the request identifies the visitor itself, the client's address is not needed
 	}
 	ask.Located = s.Proxies.country(r, s.CountryHeader)
 	if !ask.Asserts && s.Proxies.isUnlisted(r, ask.Peer) {
@@ -87,10 +87,10 @@ func respond(c echo.Context, status int, body []byte) error {
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// skippedHeader contains the reason why a visit was intentionally not counted.
+// skippedHeader is the response header with the reason why a visit was intentionally not counted.
 const skippedHeader = "Footfall-Skipped"
 
-// repeatedHeader is set if a visit with the same id was counted before.
+// repeatedHeader is the response header that is set if a visit with the same id was already counted.
 const repeatedHeader = "Footfall-Repeated"
 
 // writeNumbers responds with 200 and the numbers, or with 202 for a visit that will be counted in a moment.
@@ -111,7 +111,7 @@ func writeNumbers(c echo.Context, a visit.Answer) error {
 	return respond(c, status, *buffer)
 }
 
-// appendAnswer appends an answer as JSON: the same text as encoding/json, in a tenth of the time.
+// appendAnswer appends an answer as JSON. The text is the same as that of encoding/json, which needs ten times as long.
 func appendAnswer(out []byte, a visit.Answer) []byte {
 	switch {
 	case a.Untold:
@@ -129,13 +129,13 @@ func appendAnswer(out []byte, a visit.Answer) []byte {
 	return append(appendBehind(out, a.Behind), '}')
 }
 
-// appendTarget appends the numbers of a site or a page, with the selected current numbers.
+// appendTarget appends the numbers of a site or a page, and the current numbers that the request has selected.
 func appendTarget(out []byte, n visit.Counts, today *visit.Today, here *int64) []byte {
 	out = appendCounts(out, n)
 	if today == nil && here == nil {
 		return out
 	}
-	out = out[:len(out)-1] // removes the closing brace
+	out = out[:len(out)-1] // removes the closing brace; it is appended again below
 	if today != nil {
 		out = strconv.AppendInt(append(out, `,"today":{"hot":`...), today.Hot, 10)
 		out = append(strconv.AppendInt(append(out, `,"pv":`...), today.PV, 10), '}')

@@ -28,7 +28,7 @@ func (s *service) visits(c echo.Context) error {
 	if wrong == nil {
 		wrong = readCall(r, &call)
 	}
-	named := field{isSet: true} // marks ip as given, because each item in the body names its visitor
+	named := field{isSet: true} // treated as if ip were given, because each item in the body identifies its visitor
 	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: wrong})
 	cell, err := s.Cells.Of(f.app.value)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *service) visits(c echo.Context) error {
 	return respond(c, http.StatusOK, append(out, "]}"...))
 }
 
-const longestKey = 255 // bytes in an Idempotency-Key
+const longestKey = 255 // maximum length of an Idempotency-Key, in bytes
 
 func readCall(r *http.Request, call *intake.Call) error {
 	switch answers := r.URL.Query()["answers"]; {
@@ -94,7 +94,7 @@ func readKind(c echo.Context, call *intake.Call) error {
 	return nil
 }
 
-// notReached is the error for visits that were not processed before the call ended.
+// notReached is the error text for visits that were not processed before the call ended early.
 const notReached = "not counted: send again"
 
 func appendResult(out []byte, r *intake.Result) []byte {
@@ -117,19 +117,19 @@ func appendResult(out []byte, r *intake.Result) []byte {
 
 const mostErrors = 100
 
-// sums is the response to a call with answers=none: it counts the visits by outcome.
+// sums is the response to a call with answers=none: the number of visits for each outcome.
 type sums struct {
 	Counted   int                   `json:"counted"`
 	Repeated  int                   `json:"repeated"`
-	Skipped   map[visit.Skipped]int `json:"skipped"` // by reason
+	Skipped   map[visit.Skipped]int `json:"skipped"` // number of visits by the reason why they were not counted
 	Failed    int                   `json:"failed"`
-	Unknown   int                   `json:"unknown"`   // possibly counted: the database connection was lost
-	Unreached int                   `json:"unreached"` // not processed before the call ended
-	Errors    []itemError           `json:"errors"`    // the first mostErrors failures
+	Unknown   int                   `json:"unknown"`   // possibly counted: the connection to the database was lost
+	Unreached int                   `json:"unreached"` // not processed before the call ended early
+	Errors    []itemError           `json:"errors"`    // the errors of the first failed visits, at most mostErrors
 }
 
 type itemError struct {
-	Item  int    `json:"item"` // index, from 0
+	Item  int    `json:"item"` // the visit's position in the body, from 0
 	Error string `json:"error"`
 }
 

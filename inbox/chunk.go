@@ -13,28 +13,31 @@ import (
 )
 
 var (
-	// errRowsChanged is returned if rows, or the settings of their app, have changed since the rows were read.
+	// errRowsChanged is returned if rows of the inbox, or the settings of their app, have changed since the drainer read
+	// the rows.
 	errRowsChanged = errors.New("rows of the inbox must be read again")
-	// errAppPaused is returned if only one app is being counted, and its visits cannot be counted for now.
+	// errAppPaused is returned if the drainer is counting the visits of a single app, and they cannot be counted now.
 	errAppPaused = errors.New("visits of the app are skipped for now")
 )
 
-// row is a row of the table inbox. next is the number of the row's visits that are already counted or in chunks.
+// row is a row of the table inbox, which contains several visits. next is the index of the row's first visit that was
+// neither counted nor put into a chunk.
 type row struct {
 	db.InboxReadRow
 	position *record.Position
 	next     int64
 }
 
-// entry is a visit of a row, or all remaining visits of a row that can never be counted.
+// entry is one visit of a row. If the visits of a row can never be counted, entry is all its remaining visits together.
 type entry struct {
 	row     *row
 	step    record.Step
 	visits  int64
-	dropped string // why the entry is not counted; "": the entry is counted
+	dropped string // why the entry can never be counted; "": it can be counted
 }
 
-// record counts the visits of rows that were read for the app of or, if of is 0, for all apps.
+// record counts the visits in rows, in several chunks. The rows contain only visits of the app of or, if of is 0, of any
+// app.
 func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
 	for {
 		chunk := d.chunkOf(of, rows)
@@ -48,8 +51,8 @@ func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
 	}
 }
 
-// chunkOf returns the next visits of some rows. During a burst of new visits it returns few, because the responses to new
-// visits wait while a chunk is counted.
+// chunkOf returns the next visits in rows, as one chunk. During a burst of new visits, the chunk is small, because new
+// visits get no response while a chunk is being counted.
 func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 	most := d.recorder.ChunkVisits()
 	if d.small {
@@ -79,8 +82,8 @@ func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 	return chunk
 }
 
-// visitOf returns visit i of a row. The visit has When Past, because its day may have ended, and visits of later days may
-// have been counted since.
+// visitOf returns visit i of a row. Its When is record.Past, because its day may have ended, and visits of later days may
+// already be counted.
 func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	page := r.Uris[r.Pages[i]-1]
 	site, _, _ := strings.Cut(page, "/")
@@ -99,8 +102,8 @@ func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	return v
 }
 
-// send counts a chunk. If visits of an app cannot be counted for now, it sets the app aside and leaves out the app's
-// visits.
+// send counts a chunk. If the visits of an app cannot be counted now, send calls putAside for the app, and continues
+// without these visits.
 func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 	for len(chunk) > 0 {
 		if ctx.Err() != nil {
@@ -135,7 +138,8 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 			d.putAside(app, nil)
 			chunk = slices.DeleteFunc(chunk, func(e entry) bool { return e.row.AppID == app })
 		case db.WaitedInVain(err):
-			// Perhaps only one app causes the wait. So set aside each app of the chunk: drain then retries each app separately.
+			// It is unknown which app's visits caused the timeout. So set aside all apps of the chunk: drain later retries
+			// each app separately.
 			for _, app := range appsOf(chunk) {
 				d.putAside(app, err)
 			}
@@ -144,7 +148,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 			return errRowsChanged
 		case e.step.Visit == nil, told && verr.Kind != visit.Invalid:
 			return err
-		case told: // the visit's day has just been deleted
+		case told: // the app has just deleted the visits of this day
 			e.step.Visit, e.dropped = nil, verr.Error()
 		default:
 			e.step.Visit, e.dropped = nil, "internal error: "+err.Error()
@@ -153,7 +157,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 	return nil
 }
 
-// settle updates the metrics and the log with the results of entries.
+// settle adds entries to the metrics. It logs how many visits can never be counted, and why.
 func (d *drainer) settle(entries []entry) {
 	dropped := map[string]int64{}
 	for _, e := range entries {

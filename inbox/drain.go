@@ -14,39 +14,39 @@ import (
 )
 
 const (
-	// lookEvery is the maximum interval between reads of the table inbox. The writer signals its own writes earlier. But another
-	// instance may have written visits, or may have been killed while it counted.
+	// lookEvery is the maximum interval between reads of the table inbox. The writer of this instance signals when it has
+	// written visits. But other instances write visits, too, or may be killed while they count.
 	lookEvery = time.Second
-	// restFor is the pause between two rounds, so that each round has more than a few visits.
+	// restFor is the pause between two calls of drain, so that each call finds more than a few visits.
 	restFor = 100 * time.Millisecond
-	// readVisits is roughly the number of visits per read.
+	// readVisits is about the number of visits that are read from the inbox at once.
 	readVisits = 8000
-	// restsAtMost bounds how long the visits of an app that could not be counted wait for a retry, as a multiple of the statement
-	// timeout. Each retry may delay other apps by up to one timeout.
+	// restsAtMost limits how long the visits of an app wait for a retry after they could not be counted. It is a multiple
+	// of the statement timeout, because each retry may delay other apps by one timeout.
 	restsAtMost = 6
-	// During a burst of new visits, counting waits before each chunk until the new visits are accepted, for at most yieldAtMost.
-	// If the burst continues, the chunk has only 1/burstPart of its normal size. Once the oldest visit in the inbox has waited
-	// longer than burst, counting no longer waits, so that it keeps up as far as possible.
+	// During a burst of new visits, the drainer waits before each chunk until the new visits are in the inbox, but at most
+	// for yieldAtMost. It checks this every yieldLooks. If the burst continues, the chunk has only 1/burstPart of its
+	// normal size. When the oldest visit in the inbox has waited longer than burst, the drainer no longer waits.
 	burst       = time.Minute
 	burstPart   = 8
 	yieldAtMost = time.Second
 	yieldLooks  = 5 * time.Millisecond
 )
 
-// drainer counts the visits in the inbox. Only its view may be used by several goroutines.
+// drainer counts the visits in the inbox. It is not safe for concurrent use, except for its field view.
 type drainer struct {
 	db       *db.DB
 	recorder *record.Recorder
-	writer   *writer // nil: this process does not write to the inbox
+	writer   *writer // writer of this process; nil: it does not write to the inbox
 	log      *slog.Logger
 	metrics  *metrics
 	view     *view
 
-	pausedApps map[int32]*pausedFor // apps whose visits cannot be counted for now
-	small      bool                 // the next chunk must be small because of a burst of visits
+	pausedApps map[int32]*pausedFor // apps that are set aside, because their visits cannot be counted now
+	small      bool                 // the next chunk must be small, because new visits are arriving in a burst
 }
 
-// pausedFor is the time during which an app's visits are set aside.
+// pausedFor describes an app that is set aside: since when, and until when its visits are not counted.
 type pausedFor struct{ since, until time.Time }
 
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
@@ -56,7 +56,7 @@ func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) 
 	}
 }
 
-// run counts visits until ctx ends.
+// run repeatedly calls drain until ctx ends, while no other instance is draining the inbox.
 func (d *drainer) run(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
@@ -76,9 +76,9 @@ func (d *drainer) run(ctx context.Context) {
 	}
 }
 
-// drain first counts the visits of apps that are set aside and due for a retry, one app at a time. Then it counts the visits of
-// all other apps. A lock excludes other instances. If this instance loses the connection that holds the lock, another instance
-// may drain too, but each visit still counts only once.
+// drain first retries the apps that are set aside, one app at a time, if their time has come. Then it counts the visits of
+// all other apps. The caller must hold a database lock, so that no other instance drains. If the connection with this lock
+// is lost, two instances may drain at once, but each visit still counts only once.
 func (d *drainer) drain(ctx context.Context) error {
 	for app, r := range d.pausedApps {
 		if time.Now().Before(r.until) {
@@ -91,8 +91,9 @@ func (d *drainer) drain(ctx context.Context) error {
 	return d.count(ctx, 0)
 }
 
-// count counts the waiting visits of the app of or, if of is 0, of all apps that are not set aside. It regularly starts again
-// from the first row, because a row with a smaller number may have committed in the meantime.
+// count counts the waiting visits of the app of or, if of is 0, of all apps that are not set aside. It reads rows in the
+// order of their numbers. Every lookEvery it starts again from the first row, because a row with a smaller number may have
+// been committed in the meantime.
 func (d *drainer) count(ctx context.Context, of int32) error {
 	var began time.Time
 	var after int64
@@ -124,7 +125,7 @@ func (d *drainer) count(ctx context.Context, of int32) error {
 	return ctx.Err()
 }
 
-// read reads the next rows, whose numbers are greater than after.
+// read reads the next rows of the inbox, whose numbers are greater than after.
 func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error) {
 	generation, err := d.recorder.Reading(ctx)
 	if err != nil {
@@ -148,8 +149,8 @@ func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error
 	return rows, err
 }
 
-// putAside sets an app's visits aside for a second. If they were already set aside, it sets them aside again for as long as
-// they have been so far, within limits. why is nil if the app is locked: this is normal and is not logged.
+// putAside sets an app aside: its visits are not counted for a second. If the app was already set aside, this time is
+// doubled, up to a limit, and why is logged. why is nil if another transaction has locked the app, which is not a problem.
 func (d *drainer) putAside(app int32, why error) {
 	now := time.Now()
 	r, again := d.pausedApps[app]
@@ -164,8 +165,8 @@ func (d *drainer) putAside(app int32, why error) {
 	}
 }
 
-// yield waits for at most yieldAtMost while the writer is busy, or while the recorder passes visits on to the inbox. It returns
-// whether the burst continues.
+// yield waits while many new visits arrive, for at most yieldAtMost: while the writer is busy, or the recorder passes
+// visits on to the inbox. It reports whether the burst continues.
 func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 	if d.writer == nil || d.metrics.age() > burst {
 		return false
@@ -178,7 +179,7 @@ func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 	return false
 }
 
-// appsOf returns the apps of some entries, without duplicates.
+// appsOf returns the ids of the apps in entries, without duplicates.
 func appsOf(entries []entry) (apps []int32) {
 	for _, e := range entries {
 		apps = append(apps, e.row.AppID)

@@ -1,11 +1,10 @@
-// Package inbox stores visits durably for a fraction of the cost of counting them, and counts them
-// a moment later, each exactly once.
+// Package inbox first stores visits in a table, which is much cheaper than counting them. It counts each visit a moment
+// later, exactly once.
 //
-// Put adds a visit to the writer (write.go): while the writer writes one transaction, visits gather
-// for the next transaction. One instance at a time reads the waiting rows (drain.go), and counts
-// their visits in transactions that also delete the rows (chunk.go). If the visits of an app cannot
-// be counted now, they are set aside and retried later. Each instance regularly checks how many
-// visits wait (view.go).
+// Put passes a visit to the writer (write.go). While the writer runs one transaction, it collects visits for the next one.
+// The drainer reads the waiting rows, in only one instance at a time (drain.go). It counts their visits in transactions
+// that also delete the rows (chunk.go). If the visits of an app cannot be counted now, the app is set aside and retried
+// later. Each instance regularly checks how many visits wait (view.go).
 package inbox
 
 import (
@@ -20,7 +19,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// Options configure Open. A zero field means its default.
+// Options configure Open. If a field is zero, its default is used.
 type Options struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // default: the metrics are not registered
@@ -28,7 +27,7 @@ type Options struct {
 	Limit int64
 }
 
-// Inbox is one instance's access to the inbox. It is safe for concurrent use.
+// Inbox writes to the table inbox and counts its visits, in one instance. It is safe for concurrent use.
 type Inbox struct {
 	writer *writer
 	drain  *drainer
@@ -36,8 +35,8 @@ type Inbox struct {
 	ended  sync.WaitGroup
 }
 
-// Open starts accepting visits, and counting the visits that wait in the inbox. Close stops both.
-// The recorder stays open, and must be closed after the inbox.
+// Open starts to accept visits, and to count the visits that wait in the table. Close stops both. The caller must close the
+// recorder after the inbox.
 func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 	ctx, stop := context.WithCancel(context.Background())
 	m := newMetrics(o.Metrics)
@@ -49,12 +48,12 @@ func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 	return i
 }
 
-// Put writes a visit to the inbox, and returns when the visit has committed there or has failed.
-// The visit is counted later with its present day, visitor and tags. Put takes no context for the
-// same reason as Recorder.Record.
+// Put writes a visit to the inbox, and returns when the transaction has committed or failed. The visit is counted later,
+// but with the day, visitor and tags that it has now. Put has no context parameter, because an accepted visit is written
+// even if its caller leaves.
 func (i *Inbox) Put(v record.Visit) error {
 	if v.Tags != nil {
-		tags := v.Tags() // here, because many callers run concurrently, but only one writer
+		tags := v.Tags() // computed here, because callers run concurrently and the writer does not
 		v.Tags = func() tag.Set { return tags }
 	}
 	g, place, err := i.writer.accept(v)
@@ -66,28 +65,27 @@ func (i *Inbox) Put(v record.Visit) error {
 	return err
 }
 
-// Close refuses new visits, and returns when all accepted visits are written and all background
-// work has stopped. Waiting visits stay in the table for the next start.
+// Close refuses new visits. It returns when all accepted visits are in the table, and all background goroutines have
+// stopped. Visits that are not counted yet stay in the table.
 func (i *Inbox) Close() {
 	i.writer.close()
 	i.stop()
 	i.ended.Wait()
 }
 
-// Settle counts all visits of an app that were accepted before the call, and returns how many of
-// them were waiting.
+// Settle counts all visits of an app that are waiting in the inbox when it is called. It returns their number.
 func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Options) (waited int64, err error) {
 	return newDrainer(d, r, nil, o, newMetrics(nil)).settleAll(ctx, app)
 }
 
-// Behind returns the number of accepted visits of an app that are not counted yet.
+// Behind returns how many accepted visits of an app are not counted yet.
 func (i *Inbox) Behind(ctx context.Context, app int32) (visits int64, err error) {
 	after := i.drain.view.drainedUpTo.Load()
 	err = read(ctx, i.drain.db, func(q *db.Queries) (err error) { visits, err = q.InboxBehind(ctx, app, after); return err })
 	return visits, err
 }
 
-// read runs f with the time limit of one statement.
+// read calls f with queries for reading d. The statement timeout limits its duration.
 func read(ctx context.Context, d *db.DB, f func(q *db.Queries) error) error {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()

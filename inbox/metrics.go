@@ -12,17 +12,17 @@ import (
 	"footfall/visit"
 )
 
-// metrics are an inbox's metrics. waiting and oldest describe the table inbox, so every instance reports the same
+// metrics contains the metrics of an Inbox. waiting and oldest describe the table inbox, so all instances report the same
 // values.
 type metrics struct {
-	accepted *prometheus.CounterVec // by outcome
-	drained  *prometheus.CounterVec // by outcome
+	accepted *prometheus.CounterVec // visits sent to the inbox, by outcome
+	drained  *prometheus.CounterVec // visits taken out of the inbox, by outcome
 	waiting  prometheus.Gauge
-	oldest   atomic.Int64 // when the oldest waiting visit arrived, in nanoseconds; 0: none is waiting
+	oldest   atomic.Int64 // when the oldest waiting visit arrived, in Unix nanoseconds; 0: no visit is waiting
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
-	make := promauto.With(r) // registers nowhere if r is nil
+	make := promauto.With(r) // if r is nil, nothing is registered
 	m := &metrics{
 		accepted: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_inbox_accepted_total",
@@ -49,7 +49,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// outcome counts a visit in accepted. err is the result of accepting the visit.
+// outcome adds a visit to the metric accepted. err is nil if the visit was accepted.
 func (m *metrics) outcome(err error) {
 	var verr *visit.Error
 	switch {
@@ -62,7 +62,7 @@ func (m *metrics) outcome(err error) {
 	}
 }
 
-// age returns how long the oldest visit has waited, or 0 if none is waiting.
+// age returns how long the oldest visit has been waiting, or 0 if no visit is waiting.
 func (m *metrics) age() time.Duration {
 	since := m.oldest.Load()
 	if since == 0 {
@@ -71,7 +71,7 @@ func (m *metrics) age() time.Duration {
 	return max(time.Since(time.Unix(0, since)), 0)
 }
 
-// show updates the metrics about waiting visits. ahead is how far this machine's clock is ahead of the database's
+// show updates the metrics about waiting visits. ahead is the difference between this machine's clock and the database's
 // clock.
 func (m *metrics) show(apps []db.InboxLookRow, ahead time.Duration) {
 	waiting, oldest := int64(0), int64(0)

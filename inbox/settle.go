@@ -11,11 +11,11 @@ import (
 	"footfall/visit"
 )
 
-// settleWithin is how long settleAll continues if neither this nor another instance makes progress.
+// settleWithin is how long settleAll continues if no instance counts any visit in the meantime.
 const settleWithin = time.Minute
 
-// settleAll counts all visits of an app that were accepted before the call, and returns their number. Other instances may count
-// some of them at the same time.
+// settleAll counts all visits of an app that are waiting in the inbox when it is called, and returns their number. Some of
+// them may be counted by another instance.
 func (d *drainer) settleAll(ctx context.Context, app int32) (waited int64, err error) {
 	until := int64(math.MaxInt64)
 	var left db.InboxUncountedRow

@@ -12,43 +12,43 @@ import (
 )
 
 const (
-	// putsEnd is the time after which a transaction that has taken a row number has committed or failed. In a hanging
-	// session, the transaction may commit even later. Then look finds its row within wholeEvery.
+	// A transaction gets the numbers of its rows before it commits. After putsEnd, it has normally committed or failed. If
+	// it commits even later, look finds its rows within wholeEvery.
 	putsEnd    = 30 * time.Second
 	wholeEvery = time.Minute
-	// The view spends at most 1/looksTake of the time on reading the table inbox.
+	// watch spends at most 1/looksTake of its time on reading the table inbox.
 	looksTake = 20
 )
 
-// view is the result of this instance's last look at the table inbox. PostgreSQL keeps deleted rows until old
-// transactions have ended, and these rows slow down reads. So the drainer starts to read after the numbers of
-// deleted rows.
+// view contains what this instance found when it last read the table inbox. PostgreSQL keeps deleted rows until old
+// transactions have ended, and such rows slow down reads. So the view remembers up to which number all rows are deleted,
+// and reads start after this number.
 type view struct {
 	db      *db.DB
-	writer  *writer // nil: this process does not write to the inbox
+	writer  *writer // writer of this process; nil: it does not write to the inbox
 	metrics *metrics
 
 	drainedUpTo atomic.Int64 // no row up to this number is waiting
 
 	mu           sync.Mutex      // guards the following fields
-	firsts       map[int32]int64 // app → number of its first waiting row
+	firsts       map[int32]int64 // app → number of the app's first waiting row
 	last         int64           // the largest row number seen so far
-	marked       time.Time       // when mark was the largest row number
+	marked       time.Time       // when mark was set to the value of last
 	mark         int64
-	ended        int64     // the largest row number that was seen more than putsEnd ago
-	lastFullLook time.Time // when look last read all rows, and not only rows after gone
+	ended        int64     // a row number that was already the largest one more than putsEnd ago
+	lastFullLook time.Time // when look last read all rows, and not only rows after drainedUpTo
 }
 
-// watch calls look regularly until ctx ends, even while this or another instance is counting.
+// watch calls look regularly until ctx ends, whichever instance is counting.
 func (v *view) watch(ctx context.Context) {
 	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
 		began := time.Now()
-		_ = v.look(ctx) // run of the drainer logs errors of the database
+		_ = v.look(ctx) // ignore the error: drainer.run logs errors of the database
 		rest = max(lookEvery, looksTake*time.Since(began))
 	}
 }
 
-// look reads which rows are waiting.
+// look reads which rows of the inbox are waiting, and updates the view, the metrics and the writer's limits.
 func (v *view) look(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -85,7 +85,8 @@ func (v *view) look(ctx context.Context) error {
 	return nil
 }
 
-// from returns the row number after which to read the rows of an app or, if app is 0, of all apps except butFor.
+// from returns the row number after which the drainer must start to read. The drainer reads the rows of an app or, if app
+// is 0, the rows of all apps that are not in butFor.
 func (v *view) from(app int32, butFor map[int32]*pausedFor) int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -18,49 +18,55 @@ import (
 )
 
 const (
-	// waitingAtMost bounds the visits that wait to be written, and thus the memory.
+	// waitingAtMost is the maximum number of visits that wait to be written to the table. It limits the memory.
 	waitingAtMost = 50_000
-	// The writer is busy if it took gatheredMany or more visits at once within the last thickFor, or if a write takes longer
-	// than writeShould. Counting can wait, so it yields to a busy writer (drainer.yield).
+	// The writer is busy if it wrote gatheredMany or more visits at once within the last thickFor, or if the present write
+	// takes longer than writeShould. The drainer waits while the writer is busy (drainer.yield), because counting is less
+	// urgent.
 	gatheredMany = 32
 	thickFor     = 100 * time.Millisecond
 	writeShould  = 20 * time.Millisecond
-	// rowVisits is the maximum number of visits in a row, so that reading a row needs little memory.
+	// rowVisits is the maximum number of visits in one row of the inbox, so that reading a row needs little memory.
 	rowVisits = 2000
-	// Visits of locked apps may use 1/asideShare of the inbox's limit.
+	// The visits of locked apps may fill 1/asideShare of the inbox. A locked app is one whose past days another transaction
+	// has locked.
 	asideShare = 4
-	// busyTries is the maximum number of attempts to write visits that are rolled back because of other transactions.
+	// busyTries is the maximum number of attempts to write visits, if conflicts with other transactions roll back each
+	// attempt.
 	busyTries = 20
 )
 
-// gathering holds visits that will be written together. writer.mu guards the fields until writer.run takes the gathering.
-// From then until done is closed, visits and errs belong to the goroutine of writer.run.
+// gathering contains visits that will be written together. writer.mu guards the fields until writer.run takes the
+// gathering. After that, only the goroutine of writer.run uses visits and errs. This goroutine closes done when the visits
+// are written.
 type gathering struct {
 	visits []record.Visit
 	errs   []error
 	done   chan struct{}
 }
 
-// writer writes visits to the inbox. While it writes one gathering, new visits gather in next.
+// writer writes visits to the inbox. While it writes one gathering, it collects new visits in another one (next).
 type writer struct {
 	db      *db.DB
 	metrics *metrics
 	limit   int64
-	wrote   chan struct{} // signals the drainer that visits were written
+	wrote   chan struct{} // receives a value after each write, which wakes the drainer
 
-	// written is the number of visits that this instance has written. waitingOffset is the number of waiting visits at the
-	// last look at the table, minus written at that time. So waitingOffset plus written is about the number of waiting visits.
+	// written is the number of visits that this instance has written so far. waitingOffset is the number of waiting visits
+	// when view.look last read the table, minus written at that time. So waitingOffset plus written is approximately the
+	// present number of waiting visits.
 	waitingOffset, written atomic.Int64
-	// refused contains the apps that are locked, if their waiting visits use up the share of locked apps. It is empty otherwise.
+	// refused contains the locked apps, if their waiting visits have filled the share of the inbox for locked apps.
+	// Otherwise it is empty.
 	refused atomic.Pointer[[]int32]
 
 	mu             sync.Mutex // guards the following fields
-	wake           sync.Cond  // signals changes of next and closed
+	wake           sync.Cond  // signals that next or closed has changed
 	closed         bool
-	next           *gathering // nil: no visit is waiting
-	pending        int        // visits in next and in the present write
+	next           *gathering // visits for the next write; nil: none
+	pending        int        // number of visits in next and in the present write
 	since          time.Time  // when the present write started; zero: no write is running
-	lastLargeWrite time.Time  // when gatheredMany or more visits were last taken
+	lastLargeWrite time.Time  // when a write of gatheredMany or more visits last started
 }
 
 func newWriter(d *db.DB, o Options, m *metrics) *writer {
@@ -69,7 +75,7 @@ func newWriter(d *db.DB, o Options, m *metrics) *writer {
 	return w
 }
 
-// accept adds a visit to the next gathering, and returns the gathering and the visit's index.
+// accept adds a visit to the next gathering. It returns this gathering and the visit's index in it.
 func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,8 +104,9 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	return w.next, len(w.next.visits) - 1, nil
 }
 
-// updateLimits updates rest and refused after a look at the table inbox. written is the value of w.written before the look. If locked
-// apps use more than their share, rest does not include the excess, so that it takes no room from other apps.
+// updateLimits updates waitingOffset and refused after view.look has read the table inbox. written is the value of
+// w.written before that. If locked apps use more than their share, waitingOffset does not include the excess. So the excess
+// does not reduce the space for other apps.
 func (w *writer) updateLimits(apps []db.InboxLookRow, written int64) {
 	var waiting, aside int64
 	var locked []int32
@@ -118,14 +125,14 @@ func (w *writer) updateLimits(apps []db.InboxLookRow, written int64) {
 	w.refused.Store(&locked)
 }
 
-// isBusy reports whether many visits are arriving, or whether a write takes longer than it should.
+// isBusy reports whether many visits are arriving, or whether the present write takes too long.
 func (w *writer) isBusy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Since(w.lastLargeWrite) < thickFor || !w.since.IsZero() && time.Since(w.since) > writeShould
 }
 
-// run writes until the writer is closed and no visit is waiting.
+// run writes gatherings until the writer is closed and all accepted visits are written.
 func (w *writer) run() {
 	for {
 		g := w.take()
@@ -172,7 +179,7 @@ func (w *writer) close() {
 	w.wake.Signal()
 }
 
-// write writes visits to the inbox. If a visit cannot be written, write sets the visit's error in errs.
+// write writes visits to the inbox. If a visit cannot be written, write stores an error in errs at the visit's index.
 func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error) {
 	rows, past := columns(visits)
 	for try := 1; ; try++ {
@@ -211,7 +218,7 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 			}
 			errs[0] = refusal(fault, err)
 			return
-		case db.FaultAhead: // this machine's clock was changed since it was measured
+		case db.FaultAhead: // this machine's clock has changed since MeasureClock was last called
 			err = errors.Join(err, w.db.MeasureClock(ctx))
 		}
 		refuse(errs, visit.Errorf(visit.Unavailable, "", "the inbox cannot accept visits now; try again").Because(err))
@@ -219,7 +226,7 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 	}
 }
 
-// refusal returns the error for a visit that the tables do not accept.
+// refusal returns the error for a visit that the database has refused with err.
 func refusal(fault db.Fault, err error) error {
 	switch {
 	case fault == db.FaultTooOld:
@@ -239,8 +246,8 @@ func refuse(errs []error, err error) {
 	}
 }
 
-// columns converts visits to rows of the table inbox: one row per app and settings, or several if there are many visits. past
-// has the past days of the visits.
+// columns converts visits to rows of the table inbox. Visits of one app with the same settings are in one row, or in
+// several rows of at most rowVisits visits. past contains the past days on which visits are counted.
 func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayColumns) {
 	type group struct {
 		app int32

@@ -12,46 +12,47 @@ import (
 )
 
 const (
-	// mostReceived limits the total memory of the bodies that a Desk is receiving, compressed or not. The decompressed
-	// texts (MostBytes for each of callsAtOnce calls) take another 32 MB.
+	// mostReceived limits the total size, in bytes, of the request bodies that a Desk is receiving. Compressed bodies count
+	// with their compressed size. The decompressed texts are not included. They take another 32 MB at most (callsAtOnce ·
+	// MostBytes).
 	mostReceived = 32 << 20
-	// bodyGrace and slowest limit the time of a body: bodyGrace, plus one second for every slowest bytes that have arrived.
+	// A body must arrive within bodyGrace, plus one second for each minBytesPerSecond bytes that have already arrived.
 	bodyGrace         = 5 * time.Second
 	minBytesPerSecond = 16 << 10
-	// bodyWithin is the longest time for receiving a body. It is so short that the server can still respond before it closes
+	// bodyWithin is the maximum time for receiving a body. After it, the server still has time to respond before it closes
 	// the connection.
 	bodyWithin = 30 * time.Second
-	// bodyQuick is the time for which a body may keep its memory in any case. After bodyQuick, a body that is still arriving is
-	// aborted if other bodies need its memory.
+	// bodyQuick is how long a body is safe from being aborted. After this time, a body that is still arriving is aborted if
+	// another body needs its memory.
 	bodyQuick = time.Second
-	// leastPart and mostPart limit the size of the buffers into which a body is read. The next buffer is allocated only
-	// when the last one is full.
+	// Minimum and maximum size of the buffers into which a body is read. A body gets its next buffer when the previous one
+	// is full.
 	leastPart = 4 << 10
 	mostPart  = 256 << 10
 )
 
-// body is a request body that is being received, or has been received.
+// body is a request body that is arriving or has arrived.
 type body struct {
 	parts       [][]byte
-	size        int64 // received bytes
+	size        int64 // number of received bytes
 	begun       time.Time
 	setDeadline func(time.Time) error
 
-	reserved int64 // bytes of all parts, including the unused rest of the last part
+	reserved int64 // capacity of all parts, in bytes
 	received bool
 	aborted  bool
 }
 
-// bodies limits the memory of the request bodies of a Desk.
+// bodies limits the memory that a Desk uses for request bodies.
 type bodies struct {
-	mu    sync.Mutex    // guards the following fields, and takes, received and aborted of each body
-	free  int64         // bytes
-	freed chan struct{} // closed and replaced whenever memory is freed
-	all   []*body       // the oldest body first
+	mu    sync.Mutex    // guards the following fields, and reserved, received and aborted of each body
+	free  int64         // unused memory, in bytes
+	freed chan struct{} // closed, and replaced by a new channel, when memory is freed
+	all   []*body       // all bodies, the oldest first
 }
 
-// receive reads the body of c to its end without decompressing it. The caller must pass the result to leave, which frees
-// the memory.
+// receive reads the body of c to its end without decompressing it. wait is the maximum time to wait for memory. The caller
+// must pass the result to release, which frees the memory.
 func (b *bodies) receive(c *Call, wait time.Duration) (*body, error) {
 	r := &body{begun: time.Now(), setDeadline: c.ReadUntil}
 	if r.setDeadline == nil {
@@ -69,7 +70,7 @@ func (b *bodies) receive(c *Call, wait time.Duration) (*body, error) {
 
 // fill reads a body to its end, and enforces the time limits.
 func (b *bodies) fill(r *body, c *Call, wait time.Duration) error {
-	var grace time.Duration // time spent waiting for memory, which is not the sender's fault
+	var grace time.Duration // time that the body has waited for memory, added to its time limit
 	for part := []byte(nil); ; {
 		if len(part) == cap(part) {
 			size := min(max(r.size, leastPart), mostPart)
@@ -104,8 +105,8 @@ func (b *bodies) fill(r *body, c *Call, wait time.Duration) error {
 	}
 }
 
-// tooSlow returns the error for a body whose read deadline has passed. Either the sender was too slow, or makeRoom has
-// aborted the body.
+// tooSlow returns the error for a body whose deadline has passed. Usually the sender was too slow. If makeRoom has aborted
+// the body, the error is that there are too many calls.
 func (b *bodies) tooSlow(r *body) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,7 +116,7 @@ func (b *bodies) tooSlow(r *body) error {
 	return visit.Errorf(visit.TooSlow, "body", "it arrives too slowly: send at least 16 KB a second, and all of it within 30 s")
 }
 
-// take reserves size bytes of memory for a body. If too little memory is free, take waits for at most the duration wait.
+// take reserves size bytes of memory for a body. If too little memory is free, it waits, at most for the duration wait.
 func (b *bodies) take(r *body, size int64, wait time.Duration) error {
 	end := time.Now().Add(wait)
 	b.mu.Lock()
@@ -138,8 +139,8 @@ func (b *bodies) take(r *body, size int64, wait time.Duration) error {
 	return nil
 }
 
-// makeRoom aborts bodies that are older than bodyQuick, the oldest first, until size bytes will be free. It returns how
-// long the caller should wait before it checks again.
+// makeRoom makes memory available for r. It aborts other bodies that have been arriving for longer than bodyQuick, the
+// oldest first, until size bytes will be free. It returns how long the caller should wait before it calls makeRoom again.
 func (b *bodies) makeRoom(r *body, size int64, now time.Time) time.Duration {
 	room := b.free
 	for _, other := range b.all {
@@ -158,13 +159,14 @@ func (b *bodies) makeRoom(r *body, size int64, now time.Time) time.Duration {
 			return quick
 		}
 		other.aborted = true
-		_ = other.setDeadline(now) // an error means that the connection is already gone
+		_ = other.setDeadline(now) // ignore an error: the connection is already closed
 		room += other.reserved
 	}
 	return bodyQuick
 }
 
-// readUntil sets the deadline of the next read, unless the body was aborted. The zero time marks the body as received.
+// readUntil sets the deadline for the next read of a body, unless the body was aborted. With the zero time, it removes the
+// deadline and marks the body as received.
 func (b *bodies) readUntil(r *body, end time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -172,11 +174,11 @@ func (b *bodies) readUntil(r *body, end time.Time) error {
 		return tooMany()
 	}
 	r.received = end.IsZero()
-	_ = r.setDeadline(end) // an error means that the connection is already gone
+	_ = r.setDeadline(end) // ignore an error: the connection is already closed
 	return nil
 }
 
-// release frees a body's memory.
+// release frees a body's memory. It may be called more than once.
 func (b *bodies) release(r *body) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

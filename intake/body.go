@@ -13,13 +13,14 @@ import (
 	"footfall/visit"
 )
 
-// Limits of a request body.
+// Limits of a request body: the number of visits or links, and the size in bytes.
 const (
 	MostItems = 10_000
-	MostBytes = 8 << 20 // after unpacking
+	MostBytes = 8 << 20 // after decompression
 )
 
-// read returns the decompressed text of a body. If the call has a key, sum is the SHA-256 of the text.
+// read returns the decompressed text of a received body. If the call has an Idempotency-Key, sum is the SHA-256 of the
+// text.
 func (c *Call) read(b *body) (text string, sum [sha256.Size]byte, err error) {
 	parts := net.Buffers(b.parts)
 	from := io.Reader(&parts)
@@ -54,7 +55,7 @@ func tooLarge() error {
 	return visit.Errorf(visit.TooLarge, "body", "it is larger than %d bytes: send it in several calls", MostBytes)
 }
 
-// unread returns the error for a body that could not be read to its end.
+// unread returns the error for the caller if reading the body has failed with err.
 func (c *Call) unread(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge()

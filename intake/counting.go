@@ -11,28 +11,29 @@ import (
 	"footfall/visit"
 )
 
-// numbersAtOnce is the number of visits whose numbers are read in one query.
+// numbersAtOnce is the maximum number of visits in one query for current numbers.
 const numbersAtOnce = 1000
 
-// counting implements feed.Source for one call. Each entry is one item of the call, and Entry.Of is the item's index.
+// counting counts the items of one call. It implements feed.Source: each entry is one item, and Entry.Of is the item's
+// index in the call.
 type counting struct {
 	*counter.Counting
 	items    items[counter.Item]
 	results  []Result
-	numbers  bool // the caller wants the numbers of repeated visits
+	numbers  bool // the caller wants the current numbers for repeated visits, too
 	key      string
 	position *record.Position
 
 	nextIndex int     // index of the next item to read
-	passed    []entry // entries that an identical call, sent before or at the same time, may have counted
+	passed    []entry // entries that may have been counted by an identical call, which was sent before or at the same time
 	repeated  []entry
-	internal  error // errors that are not the caller's fault
+	internal  error // errors that are not the caller's fault, for the log
 }
 
 type entry = feed.Entry[int]
 
-// count counts the items and fills in their results. After the first failure that is the service's fault, the remaining
-// items stay Unreached.
+// count counts the items and fills in c.results. After a failure that is the service's fault, the remaining items are not
+// counted and stay Unreached.
 func (c *counting) count(ctx context.Context) error {
 	within, cancel := context.WithTimeoutCause(ctx, countWithin, record.ErrNotReached)
 	defer cancel()
@@ -53,8 +54,8 @@ func (c *counting) count(ctx context.Context) error {
 	return c.failure(err)
 }
 
-// failure returns the error for the whole call. It returns nil if an item was counted, now or before, because the caller
-// then needs the results of the items.
+// failure returns the error for the whole call. It returns nil if at least one item was counted, now or earlier: the caller
+// then gets a result for each item instead.
 func (c *counting) failure(err error) error {
 	if _, ok := errors.AsType[*visit.Error](err); !ok {
 		c.internal = errors.Join(c.internal, err)
@@ -80,7 +81,7 @@ func (c *counting) failure(err error) error {
 	return err
 }
 
-// remedy returns the remedy for visits whose outcome is unknown.
+// remedy returns a text for the caller: what to do about visits whose outcome is unknown.
 func (c *counting) remedy() string {
 	if c.key != "" {
 		return "send them again with the same Idempotency-Key"
@@ -88,8 +89,8 @@ func (c *counting) remedy() string {
 	return "query /counts, or send those that have an id again"
 }
 
-// Read implements feed.Source. It also sets the fate of each entry. If the app's settings change later in the call, the
-// fate does not change.
+// Read implements feed.Source. It also sets the fate of each entry. The fate stays the same even if the app's settings
+// change during the call.
 func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	if c.nextIndex == len(c.results) {
 		return nil, io.EOF
@@ -106,8 +107,9 @@ func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	return entries, c.findRepeated(ctx, entries)
 }
 
-// chunkSize returns how many items to count next, if left items remain. It divides a call into chunks of equal size, each at
-// most a quarter larger than best. A larger chunk delays waiting callers less than another commit would delay the call.
+// chunkSize returns how many items to count next, if left items remain. best is the best chunk size. The rest of the call
+// is divided into equal chunks, which may exceed best by a quarter. Slightly larger chunks cost less time than one more
+// commit.
 func chunkSize(left, best int) int {
 	most := best + best/4
 	chunks := (left + most - 1) / most
@@ -121,8 +123,8 @@ func (c *counting) decide(ctx context.Context, e *entry) error {
 	return Decide(ctx, c.Counting, c.items.list[e.Of], e)
 }
 
-// findRepeated changes the fate of a refused entry to Repeated if a visit with the entry's id was counted before. Only an
-// entry whose day is no longer kept is both refused and counted before.
+// findRepeated changes the fate of a refused entry to Repeated if a visit with the entry's id was already counted. This
+// happens only if the app has stopped keeping the visit's day since then.
 func (c *counting) findRepeated(ctx context.Context, entries []entry) error {
 	var ids []string
 	for i := range entries {
@@ -147,7 +149,7 @@ func (c *counting) Decide(context.Context) (func(context.Context, *entry) error,
 	return func(context.Context, *entry) error { return nil }, nil
 }
 
-// onResult stores the recorder's result of a visit.
+// onResult stores the result of a visit that was sent to the recorder.
 func (c *counting) onResult(e *entry, got record.Result) {
 	verr, ok := errors.AsType[*visit.Error](got.Err)
 	switch {
@@ -160,8 +162,8 @@ func (c *counting) onResult(e *entry, got record.Result) {
 	}
 }
 
-// Unaccepted implements feed.Source. If the call has a key, its position is stored in the database. Unaccepted then stops the
-// feed, so that the position does not pass the entry.
+// Unaccepted implements feed.Source. If the call has an Idempotency-Key, Unaccepted stops the feed. Otherwise the call's
+// stored position would pass the entry, and the visit could not be sent again.
 func (c *counting) Unaccepted(e *entry, err error) error {
 	c.internal = errors.Join(c.internal, err)
 	c.Recorder().NotCounted(err)
@@ -172,7 +174,8 @@ func (c *counting) Unaccepted(e *entry, err error) error {
 	return record.ErrNotReached
 }
 
-// Keep implements feed.Source. It stores the results of items that are not counted.
+// Keep implements feed.Source. It stores the results of refused and skipped items, and marks these items as uncounted in
+// the position.
 func (c *counting) Keep(e *entry, _ bool) []record.Refusal {
 	switch e.Fate {
 	case feed.Refused:
@@ -190,7 +193,7 @@ func (c *counting) Keep(e *entry, _ bool) []record.Refusal {
 func (c *counting) Settled(entries []*entry) {
 	for _, e := range entries {
 		switch {
-		case e.ByOthers, e.Fate == feed.Counted && c.results[e.Of].Outcome != Counted: // an identical call may have counted it
+		case e.ByOthers, e.Fate == feed.Counted && c.results[e.Of].Outcome != Counted: // an identical call may have counted the item
 			c.passed = append(c.passed, *e)
 		case e.Fate == feed.Repeated:
 			c.repeated = append(c.repeated, *e)
@@ -198,9 +201,9 @@ func (c *counting) Settled(entries []*entry) {
 	}
 }
 
-// findPassed sets the results of c.passed, the items that an identical call may have counted. If the identical call counted
-// an item, the item is Repeated, even if the app's settings, days or sites have changed since. If the identical call did not
-// count an item, this call does not count the item either.
+// findPassed sets the results of c.passed, the items that an identical call may have counted. If that call has counted an
+// item, the item is Repeated, even if the app's settings have changed since. If that call has not counted an item, this
+// call does not count it either.
 func (c *counting) findPassed(ctx context.Context) error {
 	if len(c.passed) == 0 {
 		return nil
@@ -233,8 +236,8 @@ func (c *counting) findPassed(ctx context.Context) error {
 	return nil
 }
 
-// answerRepeated fills in the results of visits that were counted before. The results contain the current numbers if the
-// database can be read.
+// answerRepeated fills in the results of visits that were already counted. If the caller wants numbers and the database
+// responds, the results contain the current numbers.
 func (c *counting) answerRepeated(ctx context.Context) {
 	var ask []record.Visit
 	var places []int

@@ -7,7 +7,8 @@ import (
 	"footfall/record/feed"
 )
 
-// Decide converts item to a visit, stores the visit in e, and sets the fate of e.
+// Decide converts item to a visit, and stores the visit in e. It also sets the fate of e: whether the visit is to be
+// counted, skipped or refused.
 func Decide[T any](ctx context.Context, g *counter.Counting, item counter.Item, e *feed.Entry[T]) error {
 	v, skipped, err := g.Visit(ctx, item)
 	e.Visit = v

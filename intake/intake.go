@@ -1,5 +1,5 @@
-// Package intake receives visits in bulk. This package handles requests with many visits. Its subpackages read access
-// logs, queues, and numbers from other counters. Visits are split into chunks, and package record counts the chunks.
+// Package intake counts many visits at once. This package reads them from a request. Its subpackages read access logs,
+// queues, and numbers from other counters. Visits are divided into chunks, and package record counts each chunk.
 package intake
 
 import (
@@ -14,68 +14,68 @@ import (
 )
 
 const (
-	// callsAtOnce is the maximum number of calls that are counted at the same time. Each call holds its results and a text
-	// of at most MostBytes in memory. mostReceived limits the memory of the received bodies separately.
+	// callsAtOnce is the maximum number of calls that are counted at the same time. It limits the memory for the calls'
+	// results and decompressed texts. mostReceived limits the memory for bodies that are still arriving.
 	callsAtOnce = 4
-	// callWait is how long a call waits for memory, and then for its turn, before it is refused.
+	// callWait is how long a call may wait for memory, and after that for its turn. Then the call is refused.
 	callWait = 2 * time.Second
-	// countWithin is the time after which a call starts no more chunks. Even if the last chunk fails, the server can still
-	// respond before it closes the connection.
+	// countWithin is the time after which a call starts no more chunks. Even if its last chunk runs into a timeout, the
+	// server can then still respond before it closes the connection.
 	countWithin = 20 * time.Second
 )
 
-// Desk counts calls with many visits. It is safe for concurrent use.
+// Desk counts the visits of calls, and limits how many calls are processed at the same time. It is safe for concurrent use.
 type Desk struct {
 	turns  chan struct{}
 	bodies bodies
 	wait   time.Duration
 }
 
-// NewDesk returns a desk.
+// NewDesk returns a Desk with the default limits.
 func NewDesk() *Desk {
 	return &Desk{make(chan struct{}, callsAtOnce), bodies{free: mostReceived, freed: make(chan struct{})}, callWait}
 }
 
-// Call is a request with many visits.
+// Call is a request with many visits, or with many links between ids.
 type Call struct {
 	Counting *counter.Counting
 	Body     io.Reader
-	Length   int64 // of the body, if known
-	// ReadUntil sets the deadline for reading the body, also for a read in progress. The zero time removes the deadline.
-	// ReadUntil may be nil.
+	Length   int64 // of the body in bytes, if known
+	// ReadUntil sets the deadline for reading the body. It also affects a read that is already waiting. The zero time
+	// removes the deadline. ReadUntil may be nil.
 	ReadUntil func(time.Time) error
 	Lines     bool   // the body has one JSON object per line instead of a JSON array
-	Gzip      bool   // the body is compressed
-	Key       string // the Idempotency-Key, which makes the call repeatable; "": the call has no key
-	SumsOnly  bool   // the caller does not need each visit's numbers
-	// Turns limits how many calls for one database are counted at once. A database that does not respond then leaves
-	// capacity to the other databases. Turns is nil if there is only one database.
+	Gzip      bool   // the body is compressed with gzip
+	Key       string // the Idempotency-Key: if a call with a key is sent again, nothing counts twice; "": no key
+	SumsOnly  bool   // the caller does not need the numbers of each visit
+	// Turns limits how many calls for one database are counted at the same time. Calls for a database that does not respond
+	// therefore cannot use all turns of the Desk. Turns is nil if there is only one database.
 	Turns chan struct{}
 }
 
-// Outcome is the outcome of one visit in a call.
+// Outcome is the result of counting one visit of a call.
 type Outcome int
 
-// The outcomes. Counted means that this call counted the visit, and Unknown means that this call may have counted it.
+// The outcomes of a visit.
 const (
-	Unreached Outcome = iota // not counted: send it again
+	Unreached Outcome = iota // not counted, because the call ended before: send it again
 	Counted
-	Repeated // counted before: the numbers are current
-	Skipped  // deliberately not counted
-	Failed   // not counted: the visit is invalid, or caused an internal error
-	Unknown  // the connection was lost: possibly counted
+	Repeated // counted by an earlier call; the result contains the current numbers
+	Skipped  // not counted on purpose, for example because it is from a bot
+	Failed   // not counted, because it is invalid or caused an internal error
+	Unknown  // perhaps counted, because the connection to the database was lost
 )
 
-// Result is the result of one visit in a call.
+// Result is the result of one visit of a call.
 type Result struct {
 	Outcome Outcome
 	Answer  visit.Answer // the visit's numbers or, if Outcome is Skipped, the reason in Answer.Skipped
-	Fault   string       // the problem as a sentence, for Failed and Unknown
+	Fault   string       // a description of the problem, if Outcome is Failed or Unknown
 }
 
-// Count counts the visits of a call and returns a result for each visit. If err has the kind visit.Lost, it is unknown
-// whether visits were counted. After any other err, no visit was counted. internal is an error to log that is not the
-// caller's fault.
+// Count counts the visits of a call, and returns a result for each visit. If err has the kind visit.Lost, it is unknown
+// whether visits were counted. If Count returns any other err, no visit was counted. internal is an error that is not the
+// caller's fault. It should be logged.
 func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, err error) {
 	read, sum, leave, err := take(ctx, d, &c, &visitForm)
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, e
 	}
 	defer leave()
 	k := counting{Counting: c.Counting, items: read, results: make([]Result, len(read.list)), numbers: !c.SumsOnly, key: c.Key}
-	ctx = context.WithoutCancel(ctx) // finish even if the caller disconnects, so that a repeated call finds all results
+	ctx = context.WithoutCancel(ctx) // continue if the caller disconnects, so that a repeated call finds all results
 	if k.position, err = c.Counting.OpenCall(ctx, c.Key, sum, len(read.list)); err != nil {
 		return nil, nil, err
 	}
@@ -91,9 +91,9 @@ func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, e
 	return k.results, k.internal, err
 }
 
-// PutPeople writes the links between ids that a call contains. faults has an element for each item: why the item is
-// invalid, or "". If err has the kind visit.Lost, it is unknown whether links were written. After any other err, no link
-// was written.
+// PutPeople stores the links of a call. Each link assigns a visitor's id to a person, or sets the person's tags. faults
+// contains an element for each link: the reason why the link is invalid, or "". If err has the kind visit.Lost, it is
+// unknown whether links were stored. If PutPeople returns any other err, no link was stored.
 func (d *Desk) PutPeople(ctx context.Context, c Call, people *counter.People) (faults []string, err error) {
 	read, _, leave, err := take(ctx, d, &c, &ofPeople)
 	if err != nil {
@@ -103,7 +103,8 @@ func (d *Desk) PutPeople(ctx context.Context, c Call, people *counter.People) (f
 	return people.Put(ctx, read.list, read.problems)
 }
 
-// take receives the body of a call, waits for a turn, and reads the items. The turn lasts until the caller calls leave.
+// take receives the body of a call, waits for a turn, and parses the items in the body. The caller must call leave to end
+// the turn.
 func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[T], sum [sha256.Size]byte, leave func(), err error) {
 	body, err := d.bodies.receive(c, d.wait)
 	if err != nil {
@@ -124,8 +125,8 @@ func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[
 	return read, sum, leave, err
 }
 
-// takeTurn waits for a turn in of, the turns of the call's database, unless of is nil. Then it waits for a turn of the desk.
-// leave ends these turns.
+// takeTurn waits until fewer calls than the limits are being counted: the limit of the call's database (of, unless it is
+// nil), and the limit of the Desk. leave lets the next calls start.
 func (d *Desk) takeTurn(ctx context.Context, of chan struct{}) (leave func(), err error) {
 	wait := time.After(d.wait)
 	leave = func() {}

@@ -15,23 +15,24 @@ import (
 	"footfall/visit/tag"
 )
 
-// items holds the items of a request body, such as visits.
+// items contains the items of a request body: visits, or links between ids.
 type items[T any] struct {
 	list     []T
-	problems map[int]string // why an item is invalid, by its index in list
+	problems map[int]string // index in list → why the item is invalid
 }
 
-// form describes the JSON syntax of items. Each item is an object whose values are strings, with optional tags.
+// form describes the JSON syntax of one kind of item. Each item is an object with string values. Its field tags, if
+// present, is an object, too.
 type form[T any] struct {
-	one, many  string   // the word for an item in the singular and plural, for errors
-	example    string   // an example item, for errors
-	names      []string // the names of the fields
+	one, many  string   // the word for an item in errors, in the singular and plural
+	example    string   // an example of an item, for errors
+	names      []string // the names of an item's fields
 	firstEmpty int      // index of the first field that may be empty
 	set        func(item *T, field int, value string) error
 	tags       func(item *T) *tag.Set
 }
 
-// visitForm describes the items of POST /visits.
+// visitForm is the form of items in POST /visits.
 var visitForm = form[counter.Item]{
 	"visit", "visits", `{"uri":"…","ip":"…"}`,
 	[]string{"uri", "ip", "visitor", "id", "at", "event", "agent", "referrer", "language", "country", "tags"}, 6,
@@ -46,7 +47,7 @@ var visitForm = form[counter.Item]{
 	func(v *counter.Item) *tag.Set { return &v.Tags },
 }
 
-// ofPeople describes the items of PUT /people, which are links between ids.
+// ofPeople is the form of items in PUT /people, which are links from an id to a person.
 var ofPeople = form[app.Link]{
 	"item", "items", `{"id":"…","is":"…"}`,
 	[]string{"id", "is", "tags"}, 2,
@@ -57,16 +58,16 @@ var ofPeople = form[app.Link]{
 	func(s *app.Link) *tag.Set { s.Tags = tag.Set{}; return &s.Tags },
 }
 
-// unreadable is a syntax error in a body. It makes the whole body invalid, so no item is counted.
+// unreadable is a syntax error in a body. It makes the whole body invalid, so no item is processed.
 type unreadable struct {
-	at      int // byte offset
+	at      int // byte offset of the error in the text
 	message string
 }
 
 func (u *unreadable) Error() string { return u.message }
 
-// readItems reads a JSON array of items or, if lines is set, one JSON object per line. Strings without escapes in the items
-// are slices of text and keep text in memory.
+// readItems parses a JSON array of items or, if lines is set, one JSON object per line. Strings without escapes are not
+// copied: they are slices of text, so text stays in memory as long as the items.
 func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
 	r := reader[T]{form: f, text: text, end: len(text)}
 	var err error
@@ -86,10 +87,10 @@ func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
 	return r.items, err
 }
 
-// ReadItem reads one visit, in the syntax of POST /visits.
+// ReadItem parses one visit, in the JSON syntax of POST /visits.
 func ReadItem(text string) (counter.Item, error) { return readItem(&visitForm, text) }
 
-// ReadLink reads one link between ids, in the syntax of PUT /people.
+// ReadLink parses one link from an id to a person, in the JSON syntax of PUT /people.
 func ReadLink(text string) (app.Link, error) { return readItem(&ofPeople, text) }
 
 func readItem[T any](f *form[T], text string) (none T, err error) {
@@ -109,7 +110,7 @@ func readItem[T any](f *form[T], text string) (none T, err error) {
 	return r.items.list[0], err
 }
 
-// validUTF8 returns the length of the longest valid UTF-8 prefix of a text.
+// validUTF8 returns the length in bytes of the longest prefix of text that is valid UTF-8.
 func validUTF8(text string) int {
 	if utf8.ValidString(text) {
 		return len(text)
@@ -122,13 +123,13 @@ func validUTF8(text string) int {
 	return len(text)
 }
 
-// reader parses JSON by hand. encoding/json would accept duplicate names and names in upper case, and is several times
-// slower.
+// reader parses the JSON text of items. It does not use encoding/json, which accepts duplicate names and names in upper
+// case, and is several times slower.
 type reader[T any] struct {
 	form  *form[T]
 	text  string
 	at    int
-	end   int // end of the text to parse: of the current line, or of the whole text
+	end   int // offset at which parsing stops: the end of the current line, or of the whole text
 	items items[T]
 }
 
@@ -146,7 +147,8 @@ func (r *reader[T]) array() error {
 	return r.requireEnd("the list of " + r.form.many)
 }
 
-// list reads comma-separated elements up to the closing character.
+// list parses comma-separated elements up to the character end, by calling one for each element. missing is the error if
+// neither a comma nor end follows an element.
 func (r *reader[T]) list(end byte, missing string, one func() error) error {
 	if r.take(end) {
 		return nil
@@ -214,10 +216,11 @@ func (r *reader[T]) item() error {
 	return r.list('}', "a comma or } should follow the value", func() error { return r.member(&r.items.list[place], &given, wrong) })
 }
 
-// fields marks the fields that an item has, in the order of form.names.
+// fields is a set of fields of an item. The indexes are those of form.names.
 type fields [16]bool
 
-// member reads a name and its value.
+// member parses a field of an item: a name and its value. It calls wrong if the field is invalid, but the JSON syntax is
+// valid.
 func (r *reader[T]) member(item *T, given *fields, wrong func(field, format string, args ...any)) error {
 	name, err := r.name("the name of a field")
 	if err != nil {
@@ -253,7 +256,8 @@ func (r *reader[T]) member(item *T, given *fields, wrong func(field, format stri
 	return err
 }
 
-// name reads a name and the colon after it, up to the value.
+// name parses a name in an object, and skips the colon and white space after it. what describes the name in the error
+// message.
 func (r *reader[T]) name(what string) (string, error) {
 	r.space()
 	name, err := r.string(what)
@@ -264,7 +268,7 @@ func (r *reader[T]) name(what string) (string, error) {
 	return name, err
 }
 
-// tags reads an object of names and values.
+// tags parses a JSON object with the names and values of tags.
 func (r *reader[T]) tags(into *tag.Set, wrong func(field, format string, args ...any)) error {
 	if !r.take('{') {
 		wrong("tags", `they are not an object: write {"plan":"…"}`)
@@ -287,7 +291,7 @@ func (r *reader[T]) tags(into *tag.Set, wrong func(field, format string, args ..
 	})
 }
 
-// string reads a JSON string. what describes the expected string in the error message if no string begins at r.at.
+// string parses a JSON string. what describes the string in the error message if no string begins at r.at.
 func (r *reader[T]) string(what string) (string, error) {
 	if r.at == r.end || r.text[r.at] != '"' {
 		return "", r.fault("%s should begin here in double quotes", what)
@@ -318,7 +322,7 @@ func (r *reader[T]) string(what string) (string, error) {
 	return "", r.fault("this string is not closed")
 }
 
-// skip skips a JSON value of any type.
+// skip skips a JSON value of any type. It returns an error if the value's syntax is invalid.
 func (r *reader[T]) skip() error {
 	r.space()
 	d := json.NewDecoder(strings.NewReader(r.text[r.at:r.end]))
@@ -339,7 +343,7 @@ func (r *reader[T]) skip() error {
 	return nil
 }
 
-// take skips white space, and then the character c. If another character follows, take returns false.
+// take skips white space, and then the character c. If the next character is not c, take returns false.
 func (r *reader[T]) take(c byte) bool {
 	if r.space(); r.at == r.end || r.text[r.at] != c {
 		return false

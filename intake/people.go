@@ -11,22 +11,23 @@ import (
 	"footfall/counter/app"
 )
 
-// longestLine is longer than any valid line.
+// longestLine is a size in bytes. Longer lines are invalid: no valid line needs that much.
 const longestLine = 16 << 10
 
-// Loading reads links between ids, one per line, in the syntax of PUT /people. The number of lines is not limited.
+// Loading stores links from ids to persons. From contains one link per line, in the JSON syntax of PUT /people. The number
+// of lines is not limited.
 type Loading struct {
 	From io.Reader
-	// Put writes links. wrong holds the errors of invalid links, by index. Put returns an element for each link: its error, or
-	// "" if the link is stored.
+	// Put stores links. wrong contains the errors of links that are already found invalid, by index. For each link, Put
+	// returns its error, or "" if the link is stored.
 	Put   func(ctx context.Context, links []app.Link, wrong map[int]string) ([]string, error)
-	Wrong func(line int64, why string) // called for each invalid line
+	Wrong func(line int64, why string) // called for each line whose link is not stored
 
-	Bytes, Lines atomic.Int64 // read so far
-	Items        atomic.Int64 // links that were written now, or were already stored
+	Bytes, Lines atomic.Int64 // numbers of bytes and lines that were read so far
+	Items        atomic.Int64 // number of links that are stored, now or already before
 }
 
-// Run reads all lines and writes their links. If Run returns an error, it may already have written some links.
+// Run reads all lines and stores their links. If Run returns an error, some links may already be stored.
 func (l *Loading) Run(ctx context.Context) error {
 	from := bufio.NewReaderSize(l.From, longestLine)
 	for end := false; !end; {
@@ -65,7 +66,7 @@ func (l *Loading) Run(ctx context.Context) error {
 	return nil
 }
 
-// line reads the next line. If the line is too long, fault is the reason why it is invalid.
+// line reads the next line. If the line is too long, line skips it, and fault contains the error.
 func (l *Loading) line(from *bufio.Reader) (text, fault string, err error) {
 	part, err := from.ReadSlice('\n')
 	l.Lines.Add(1)

@@ -40,8 +40,8 @@ type last struct {
 	missed int
 }
 
-// Next reports whether to log the message what now (speak), and how often this message was
-// suppressed since it was last logged (missed).
+// Next reports whether the message with the key what may be logged at the time now (speak). If so, missed is how
+// often the message was suppressed since it was last logged.
 func (s *Seldom[K]) Next(what K, now time.Time) (missed int, speak bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
--- Apps.
+-- Apps: groups of sites with common settings.
 
 -- name: AppsList :many
 -- All apps, by name.
@@ -40,7 +40,7 @@ VALUES (@name)
 ON CONFLICT (name) DO NOTHING;
 
 -- name: BrowsersTell :exec
--- Makes the database refuse batches of instances that cannot distinguish browsers behind one address.
+-- Makes the database refuse batches of 0.1.0, which cannot distinguish browsers behind one address.
 SELECT tell_browsers();
 
 -- name: AppSet :exec
@@ -82,8 +82,9 @@ UPDATE epochs
 SET value = value + 1
 WHERE name = 'erasures';
 
--- Instances that cache apps hold a shared lock on the epoch of apps that they have read. A command that
--- changes apps waits until no instance holds an older epoch. If an instance dies, its lock is released.
+-- The epoch of apps is a number that increases with every change of apps. Instances that cache apps hold a
+-- shared lock on the epoch that they have read. A command that changes apps waits until no instance holds
+-- an older epoch. If an instance dies, its lock is released.
 
 -- name: AppsListen :exec
 -- Subscribes to changes of apps.
@@ -102,20 +103,21 @@ SELECT pg_advisory_unlock_shared(hashtext('footfall.apps'), @epoch::integer);
 SELECT apps_epochs_held_before(@epoch)::bigint AS instances;
 
 -- name: AppsToRead :many
--- All apps by name, with the columns that reports need. footfall_report may read no other columns of apps.
+-- All apps by name, with the columns that reports need. The role footfall_report may read no other
+-- columns.
 SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id, hashed_as, cell
 FROM apps
 ORDER BY name;
 
--- Names that refer to cells (functions/elsewhere.sql).
+-- Names of apps in cells, which are other databases (functions/elsewhere.sql).
 
 -- name: NameClaim :one
--- Makes a name refer to a cell, unless the name already refers to another cell or belongs to an app in
--- this database. Returns the cell that the name refers to, or '' if the app is in this database.
+-- Makes an app's name refer to a cell, unless the name already refers to another cell or belongs to an app
+-- in this database. Returns the cell that the name refers to, or '' if the app is in this database.
 SELECT claim_app(@name, @cell)::text AS cell;
 
 -- name: NameLetGo :exec
--- Frees a name that has referred to a cell for at least this number of seconds.
+-- Frees an app's name that has referred to a cell for at least this number of seconds.
 SELECT let_go_app(@name, @cell, make_interval(secs => @seconds));
 
 -- name: NameLead :one

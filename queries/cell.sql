@@ -1,5 +1,5 @@
--- Queries of each connection to a cell, and of each step of its schema. For creating and moving
--- cells, see queries/cells/.
+-- Queries for connecting to a cell (a database on a Citus cluster), and for migrating its schema.
+-- Queries that create and move cells are in queries/cells/.
 
 -- name: CellIs :one
 -- Whether this database belongs to a cell.
@@ -33,8 +33,9 @@ ON CONFLICT (one) DO UPDATE
     SET texts = excluded.texts;
 
 -- name: StepGivesWay :exec
--- Makes a step of the schema fail (FaultBusy) if it waits longer than this for a lock. In a cell,
--- this setting of the transaction reaches all nodes. Settings of the session do not.
+-- Makes a step of the schema migration fail (FaultBusy) if it waits for a lock for more than 100
+-- ms. In a cell, this setting reaches all nodes, because it belongs to the transaction. Settings of
+-- the session do not reach them.
 SET LOCAL lock_timeout = '100ms';
 
 -- name: NodesAway :one

@@ -1,8 +1,8 @@
--- Keys of days, for hashing the visitors of apps whose visitor setting is daily.
+-- Keys of days: with these, the visitors of apps with the setting visitor = daily are hashed.
 
 -- name: DayKeyMake :exec
 -- Stores the key of a day, unless another instance has already stored one. Fails with SQLSTATE
--- FF003 if the day is more than one day after the latest present day of any time zone.
+-- FF003 if the day is more than one day after the latest current day in any time zone.
 INSERT INTO day_keys (day_id, key)
 VALUES (require_day_near(@day, 1), @key)
 ON CONFLICT DO NOTHING;

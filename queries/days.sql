@@ -8,8 +8,9 @@ WHERE NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = asked.day)
 ORDER BY asked.day;
 
 -- name: RetentionPauseSet :one
--- Pauses deletion by retention for an app for this number of hours, on behalf of one run, or ends
--- the run's pause (0). Returns the first day for which the app accepts visits.
+-- Pauses the deletion of an app's old visits (retention) for @hours hours, or ends the pause (0).
+-- @run identifies the pause, because several runs may pause the deletion at once. Returns the first
+-- day for which the app accepts visits.
 SELECT pause_retention(@app::integer, @run::bigint, @hours::integer)::integer AS first_day;
 
 -- name: VisitsDays :many

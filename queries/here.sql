@@ -1,9 +1,9 @@
 -- The visitors that are on a site now.
 
 -- name: HereAdd :exec
--- Stores recent visitors of sites. The arrays are the columns of one table. Also deletes rows that
--- are too old to be reported, unless another instance is deleting them. Ignores sites that have
--- been deleted in the meantime.
+-- Stores recent visitors of sites. The values at one index of the arrays are a site and a visitor.
+-- Also deletes rows that are too old to be reported, unless another instance is deleting them.
+-- Ignores sites that have been deleted in the meantime.
 WITH gone AS (
     DELETE FROM here AS h
     WHERE h.came_at < now() - here_lasts()

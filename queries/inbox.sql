@@ -1,15 +1,15 @@
 -- The inbox: visits that are accepted now and counted a moment later.
 
 -- name: InboxPut :exec
--- Writes visits of an app, in a transaction started by BatchBegin. All arrays except uris and tag_sets
--- are the columns of one table.
+-- Writes visits of an app, in a transaction started by BatchBegin. In all arrays except uris and
+-- tag_sets, the values at one index belong to one visit.
 SELECT put_in_inbox(@app, @tz, @visitor, @ipv6_prefix::smallint, @uris::text[], @pages::integer[], @days::integer[],
                     @new_pages::integer[], @ips::inet[], sqlc.narg(ids)::text[], sqlc.narg(tag_sets)::text[], sqlc.narg(tag_places)::smallint[]);
 
 -- name: InboxLook :many
--- For each app, the rows after the row number @after: how many waiting visits they contain, the first
--- and last row, and when the first row arrived. is_locked is true if another transaction holds the app's
--- days, so that the app's visits cannot be counted now.
+-- Returns for each app, after the row number @after: the number of waiting visits, the first and the
+-- last row, and when the first row arrived. is_locked is true if another transaction holds a lock on the
+-- app's days, so that the app's visits cannot be counted now.
 SELECT w.app_id, w.visits::bigint AS visits, w.first::bigint AS first, w.last::bigint AS last, f.received_at AS oldest,
        (w.app_id IN (
            SELECT l.objid::bigint
@@ -17,7 +17,7 @@ SELECT w.app_id, w.visits::bigint AS visits, w.first::bigint AS first, w.last::b
            JOIN pg_catalog.pg_database AS d ON d.oid = l.database AND d.datname = current_database()
            WHERE l.locktype = 'advisory'
              AND l.classid::bigint = hashtext('footfall.past_days')::bigint & 4294967295
-             AND l.objsubid = 2 -- a lock with two keys
+             AND l.objsubid = 2 -- 2: a lock with two keys
              AND l.mode = 'ExclusiveLock'
              AND l.granted
        ))::boolean AS is_locked
@@ -31,10 +31,10 @@ JOIN inbox AS f ON f.number = w.first
 ORDER BY w.app_id;
 
 -- name: InboxRead :many
--- Returns the next rows after the row number @after: as many as contain about @visits visits, but at
--- least one. of_app selects one app (0: all apps). Rows of apps in but_for, and of apps that are being
--- moved, are left out. counts_so is true if the app exists and still has the settings for days and
--- visitors that the row was written with.
+-- Returns the next rows after the row number @after: so many that they contain at least @visits waiting
+-- visits, but at most 4,000 rows. of_app selects one app (0: all apps). Rows of apps in but_for, and of
+-- apps that are being moved, are left out. counts_so is true if the app exists, and its settings for
+-- days and visitors are those with which the row was written.
 SELECT r.number, r.counted, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        coalesce(r.tag_sets, '{}')::text[]       AS tag_sets,
@@ -56,10 +56,10 @@ WHERE r.before < @visits::bigint
 ORDER BY r.number;
 
 -- name: InboxTake :exec
--- Removes visits in the transaction that counts them. Each of the rows loses its visits from the place
--- in froms to the place in untils. The place in untils is the end of the row, except in the last row.
--- The arrays are the columns of one table, in order of the row numbers. Fails with SQLSTATE FF004 unless
--- all of these visits are present.
+-- Removes visits in the transaction that counts them. The values at one index of the arrays belong to
+-- one row, in order of the row numbers. The row loses its visits from the place in froms to the place in
+-- untils. The place in untils is the end of the row, except in the last row. Fails with SQLSTATE FF004
+-- unless all of these visits are present.
 SELECT take_from_inbox(@numbers::bigint[], @froms::integer[], @untils::integer[]);
 
 -- name: InboxBehind :one

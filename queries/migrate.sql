@@ -9,13 +9,13 @@ SELECT pg_advisory_lock(hashtext('footfall.migrate'));
 SELECT set_config('lock_timeout', @after::text, false);
 
 -- name: WorkBegin :one
--- Tries to get the lock for a kind of work, without waiting, and returns whether the session got it. The session holds the
--- lock until WorkEnd or until the session ends, however long it is idle.
+-- Tries to get the lock for a kind of work (such as the daily task), without waiting. Returns whether the session got it. The
+-- session holds the lock until WorkEnd or until the session ends, however long it is idle.
 SELECT pg_try_advisory_lock(hashtext(@work::text))::boolean AS mine
 WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL;
 
 -- name: WorkEnd :exec
--- Releases the lock for a kind of work.
+-- Releases the lock that WorkBegin has taken for a kind of work.
 SELECT pg_advisory_unlock(hashtext(@work::text));
 
 -- name: SchemaSeen :one
@@ -37,13 +37,13 @@ WHERE n.nspname = 'footfall'
 CREATE SCHEMA IF NOT EXISTS footfall;
 
 -- name: SchemaFiles :many
--- The files that made this database, with their hashes. There is one row for each applied step, and one for all functions and
--- views, while these exist.
+-- The files that made this database, with their hashes. There is one row for each applied migration step, and one row for all
+-- functions and views together, while these exist.
 SELECT name, hash
 FROM schema_files;
 
 -- name: StepNote :exec
--- Records the hash of a step that is being applied.
+-- Records the hash of a migration step that is being applied.
 INSERT INTO schema_files (name, hash)
 VALUES (@name, @hash)
 ON CONFLICT (name) DO UPDATE
@@ -63,8 +63,8 @@ SELECT drop_functions();
 SELECT note_functions(@hash);
 
 -- name: CommentsOutdated :many
--- The indexes in the arrays, from 0, of the tables and columns whose comment in the database differs from the given text. The
--- arrays are the columns of one table. A column '' means the table itself.
+-- Compares comments in the database with given texts. The values at one index of the arrays are a table, a column ('': the
+-- table itself) and the text. Returns the indexes, from 0, at which the comment differs.
 SELECT (c.place - 1)::integer AS place
 FROM (SELECT generate_subscripts(@tables::text[], 1) AS place, unnest(@tables::text[]) AS of_table,
              unnest(@columns::text[]) AS of_column, unnest(@texts::text[]) AS comment) AS c
@@ -73,7 +73,8 @@ WHERE pg_catalog.col_description(to_regclass(c.of_table), coalesce(a.attnum, 0))
 ORDER BY c.place;
 
 -- name: CommentsWait :exec
--- Lets this transaction wait for a lock for longer than it takes until an autovacuum releases its lock.
+-- Lets this transaction wait for a lock for 2 seconds. This is longer than an autovacuum takes to release its lock for a
+-- waiting session.
 SELECT set_config('lock_timeout', '2s', true);
 
 -- name: RolesGrant :one
@@ -98,8 +99,8 @@ ORDER BY day;
 
 -- name: SessionSet :exec
 -- Changes settings of this session. Also sets synchronous_commit to on, unless it is remote_apply, so that COMMIT waits for
--- the disk, and for a synchronous standby's disk. Values that are already correct are also set, because a configuration
--- reload does not change values that the session has set.
+-- the disk, and for a synchronous standby's disk. Sets values even if they are already correct: a later reload of the
+-- configuration then cannot change them.
 SELECT set_config(name, value, false)
 FROM (SELECT unnest(@names::text[]) AS name, unnest(@values::text[]) AS value) AS s
 UNION ALL

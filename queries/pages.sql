@@ -1,10 +1,10 @@
--- Targets: finding, creating and reading them by uri.
+-- Targets (pages, sites and events): finding, creating and reading them by uri.
 
 -- name: PagesFind :many
--- The ids of the given targets that exist in an app. counts_so is true if the app counts here and has
--- these settings for days and visitors. Once an app has targets, the settings change only if its
--- addresses are hashed or the app is moved. Looks up one target at a time, because writers plan the
--- query once, perhaps while the table is small.
+-- The ids of the given targets that exist in an app. counts_so is true if the app counts in this
+-- database, with these settings for days and visitors. Once an app has targets, these settings change
+-- only if its addresses are hashed or the app is moved. Looks up one target at a time, because
+-- writers plan the query once, perhaps while the table is small.
 SELECT asked.uri::text AS uri, found.id,
        EXISTS (
            SELECT
@@ -27,11 +27,11 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: PagesTallyLock :one
--- Locks an app's row of page_tallies, so that until this transaction ends, only this transaction
--- creates pages and tags of the app. Runs before any page or tag is created. Returns how many pages
--- and tags were created on the day. If another instance's clock has already started a later day, the
--- numbers are those of that later day. Fails with SQLSTATE FF003 if the day has not started in any
--- time zone.
+-- Locks an app's row of page_tallies, which counts the pages and tags that were created on a day.
+-- Until this transaction ends, no other transaction can create pages or tags of the app. Runs before
+-- any page or tag is created. Returns how many pages and tags were created on the day. If another
+-- instance's clock has already started a later day, the numbers are those of that later day. Fails
+-- with SQLSTATE FF003 if the day has not started in any time zone.
 INSERT INTO page_tallies AS t (app_id, day_id, today)
 VALUES (@app_id, require_day_near(@day, 0), 0)
 ON CONFLICT (app_id) DO UPDATE

@@ -1,8 +1,8 @@
--- Positions: how far sources have been counted.
+-- Positions: how far sources of visits (calls, logs, queues) have been counted.
 
 -- name: PositionOpen :one
--- The position of a call, and the content that the position was created with. If the call
--- has no position yet, creates one that points to the call's first item. Waits for a transaction that is moving the position.
+-- The position of a call, and the hash of the content with which the position was created. If the call has no position yet,
+-- creates one that points to the call's first item. Waits for a transaction that is moving the position.
 INSERT INTO positions AS p (app_id, source, part, content, uncounted)
 VALUES (@app_id, @source, @part, @content, '')
 ON CONFLICT (app_id, source, part) DO UPDATE
@@ -54,7 +54,7 @@ SELECT forget_refused(@most)::bigint AS forgotten;
 SELECT forget_calls(@days, @most)::bigint AS forgotten;
 
 -- name: VisitorsReadAnew :exec
--- Makes running instances read the visitors again, because a separate process has counted many.
+-- Makes running instances read the visitors again, because a separate process has counted many visits.
 SELECT read_anew();
 
 -- name: LinesCount :exec

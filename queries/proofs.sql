@@ -1,7 +1,7 @@
--- When `footfall verify` last proved the counted numbers.
+-- When `footfall verify` last proved that the counted numbers are correct.
 
 -- name: ProofNote :exec
--- Records that all numbers are proved at this moment.
+-- Records that `footfall verify` has proved all numbers at this moment.
 INSERT INTO epochs (name, value)
 VALUES ('proved', floor(extract(epoch FROM clock_timestamp()))::bigint)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;

@@ -1,4 +1,4 @@
--- Snapshots: taking one for reading, and finding the holders of old ones.
+-- Snapshots of the database: taking one for reading, and finding what holds old ones.
 
 -- name: SnapshotGate :exec
 -- Waits for a transaction that drops a day of visits, and blocks later drops until this transaction
@@ -28,7 +28,7 @@ FROM (
            greatest(age(a.backend_xid), age(a.backend_xmin))   AS age,
            a.xact_start                                        AS since
     FROM pg_catalog.pg_stat_activity AS a
-    WHERE coalesce(a.datname, current_database()) = current_database() -- null: the connection of a standby, which affects all databases
+    WHERE coalesce(a.datname, current_database()) = current_database() -- null: a standby's connection, which affects all databases
       AND a.pid <> pg_backend_pid()
       AND a.pid NOT IN (SELECT v.pid FROM pg_catalog.pg_stat_progress_vacuum AS v)
     UNION ALL

@@ -20,14 +20,14 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: TagsMake :exec
--- Creates missing tags of an app. PagesTallyLock has locked the app's row of page_tallies before.
+-- Creates missing tags of an app. The caller has run PagesTallyLock in this transaction.
 INSERT INTO tags (app_id, name, value)
 SELECT @app_id, unnest(@names::text[]), unnest(@tag_values::text[])
 ON CONFLICT (app_id, name, value) DO NOTHING;
 
 -- name: VisitsFind :many
 -- Returns the places (from 1) of the rows whose visitor was counted at the target on the day. The
--- arrays are the columns of one table: targets, days and visitors.
+-- values at one index of the arrays are a target, a day and a visitor.
 SELECT asked.place::integer AS place
 FROM (
     SELECT unnest(@pages::bigint[])                 AS page_id,
@@ -50,14 +50,15 @@ CROSS JOIN LATERAL (
 SELECT pg_try_advisory_xact_lock(hashtext('footfall.fold_tags'))::boolean AS mine;
 
 -- name: TagNewsTake :many
--- Removes at most @most rows from tag_news, and returns them.
+-- Removes at most @most rows from tag_news, which has the tags of recent batches, and returns these
+-- rows.
 DELETE FROM tag_news AS n
 WHERE n.ctid = ANY (ARRAY(SELECT t.ctid FROM tag_news AS t LIMIT @most))
 RETURNING n.verdicts, n.tags;
 
 -- name: TagDaysAdd :exec
--- Adds sums to tag_days. The arrays are the columns of one table without duplicate rows. Ignores
--- pages that have been deleted since they were counted.
+-- Adds sums to tag_days. The values at one index of the arrays belong to one row, without
+-- duplicates. Ignores pages that have been deleted since they were counted.
 INSERT INTO tag_days AS t (page_id, day_id, tag_id, pv, newcomers)
 SELECT n.page_id, n.day_id, n.tag_id, n.pv, n.newcomers
 FROM (

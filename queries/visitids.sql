@@ -1,10 +1,10 @@
--- Visit ids, with which visits may be sent again.
+-- Visit ids: if a caller sends a visit again with the same id, it counts once.
 
 -- name: VisitIDsAdd :exec
 -- Stores visit ids in the transaction of the batch that counts the visits. The caller passes each
--- id only once. Every batch inserts its ids in the same order. Waits for a transaction that is
--- counting a visit with one of the ids. Violates the key if a visit with one of the ids was counted
--- before.
+-- id only once. Every batch inserts its ids in the same order, so that batches cannot deadlock.
+-- Waits for a transaction that is counting a visit with one of the ids. Violates the key if a visit
+-- with one of the ids was counted before.
 INSERT INTO visit_ids (app_id, day_id, id)
 SELECT v.app_id, (SELECT today('UTC')) AS day_id, v.id
 FROM (
@@ -14,7 +14,7 @@ FROM (
 ORDER BY v.app_id, v.id COLLATE "C";
 
 -- name: VisitIDsKnown :many
--- The given ids with which a visit was counted before.
+-- The given ids whose visits were counted before.
 SELECT v.app_id, v.id
 FROM (
     SELECT unnest(@apps::integer[]) AS app_id,

@@ -1,17 +1,16 @@
--- The only write path. A batch of visits is a transaction with these statements, sent in one round trip:
+-- Visits are counted only by these statements. A batch of visits is one transaction, sent in one round trip:
 --
 --   BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 --
--- VisitIDsAdd follows BatchBegin if visits have ids. The batch leaves out visits whose ids are known to be
--- counted already. PastDaysHold is next if visits are of past days. Then PositionMove runs once for each
--- position, if the sources of the visits have positions. CountersLock runs after all of these. LateVisitsRecord
--- replaces VisitsRecord if visits may be late. NewVisitorsRecord replaces VisitsRecord if all visitors are
--- hinted to be new. DaysVisited replaces VisitsRecord if the batch has no (target, visitor) pairs.
+-- Some batches have more statements before CountersLock, in this order: VisitIDsAdd if visits have ids (ids that
+-- were counted before are left out), PastDaysHold if visits are of past days, and PositionMove for each source
+-- with a position, which is how far the source has been counted. Three statements may replace VisitsRecord:
+-- LateVisitsRecord if visits may be late, NewVisitorsRecord if all visitors are hinted (certainly new), and
+-- DaysVisited if no (target, visitor) pair is left to record.
 --
 -- CountersLock takes every row lock that the batch needs in one global order, so that no two batches can
 -- deadlock. BatchCheck and VisitsRecord are separate statements after CountersLock, because they need snapshots
--- taken under these locks. They must see rows that other batches have inserted, and erasures that held the locks
--- before.
+-- taken under these locks. They must see the rows and erasures of transactions that held the locks before.
 
 -- name: BatchBegin :exec
 -- Inserts the batch's id. If this connection is lost, BatchAbandon reports whether the transaction committed.
@@ -28,15 +27,15 @@ SELECT probe_room()::bigint AS rows;
 COMMIT;
 
 -- name: StandbyRequire :one
--- Returns whether a synchronous standby is required. @unsaid is the default if no setting is stored. Fails with
--- SQLSTATE FF009 if a standby is required and COMMIT waits for none.
+-- Returns whether COMMIT must wait for a synchronous standby. @unsaid is the default if no setting is stored.
+-- Fails with SQLSTATE FF009 if COMMIT must wait for a standby, but PostgreSQL is not configured to wait.
 SELECT CASE WHEN coalesce((SELECT nullif(value, 0) % 2 = 1 FROM epochs WHERE name = 'standby'), @unsaid::boolean)
             THEN require_standby() IS NOT NULL
             ELSE false
        END::boolean AS required;
 
 -- name: StandbySay :exec
--- Stores whether a synchronous standby is required from now on.
+-- Stores whether COMMIT must wait for a synchronous standby from now on.
 SELECT say_standby(@required);
 
 -- name: BatchRollback :exec
@@ -45,8 +44,8 @@ ROLLBACK;
 
 -- name: BatchAbandon :one
 -- Waits for the transaction of the batch with this id if it is still running. Returns true if the batch never
--- committed, and no longer can. Returns false if it committed. Repeated calls return the same result. Inserts
--- the id for both turns, because the batch may have started, or may start later, in either turn.
+-- committed, and no longer can. Returns false if it committed. Repeated calls return the same result. Batches
+-- are stored in two tables in turn. The id is inserted into both, because the batch may start in either turn.
 WITH claimed AS (
     INSERT INTO batches AS b (id, turn, schema_version, abandoned)
     SELECT @id, generate_series(0, 1), 3, true
@@ -63,8 +62,8 @@ FROM claimed;
 SELECT empty_batches()::boolean AS emptied;
 
 -- name: CountersLock :many
--- Locks the counters of the batch's targets, and adds the batch's visits to hot, and its hinted newcomers to pv
--- and uv. Returns the new sums.
+-- Locks the counters of the batch's targets. Adds the batch's visits to hot, and its hinted visitors (certainly
+-- new) to pv and uv. Returns the new sums.
 INSERT INTO counters AS c (page_id, hot, pv, uv)
 SELECT unnest(@pages::bigint[])     AS page_id,
        unnest(@hots::bigint[])      AS hot,
@@ -86,9 +85,9 @@ FROM bases AS b;
 -- name: BatchCheck :one
 -- Fails with SQLSTATE FF001 if the batch's basis has changed (an empty basis is not checked). Fails with FF002
 -- if a site of the batch was already counted on a later day. Fails with FF003 if a day of the batch has not
--- started in any time zone. Fails with FF009 like StandbyRequire, and returns the result of StandbyRequire.
--- require_basis() and require_days() are called only to raise an error. Calling them for every batch would take
--- most of the time.
+-- started in any time zone. Also makes the check of StandbyRequire, and returns its result. require_basis() and
+-- require_days() are called only to raise an error. Calling them for every batch would take most of this
+-- statement's time.
 SELECT CASE WHEN @basis::text <> '' AND b.basis IS DISTINCT FROM @basis
             THEN require_basis(@basis)
        END AS basis_holds,
@@ -119,22 +118,23 @@ CROSS JOIN LATERAL (
 ) AS d;
 
 -- name: VisitsRecord :many
--- Decides for each (target, visitor) pair of the batch whether it counts, and writes it. Returns for each pair
--- its place in the arrays (from 1), and the visitor's rank. newcomer is true if the visitor is new to the
--- target, and counted if this was their first visit of the day.
+-- Decides whether each (target, visitor) pair of the batch counts, and records it. Returns for each pair its
+-- place in the arrays (from 1), and the visitor's rank. newcomer is true if the visitor is new to the target.
+-- counted is true if this was their first visit of the day.
 --
 -- The first five arrays are the columns of a table with a row for each distinct pair, in the order of arrival.
 -- hinted means "certainly a new visitor": CountersLock has already counted the visitor, who is not looked up
--- here. If the hint is wrong, an insert violates the key of visitors or visits. tag_sets are the tags of pairs
--- at sites, each as the text of an array. '' means unknown, as for pairs at pages. The next four arrays are the
--- columns of a table with a row for each target of the batch: the target, the target's site (0: the target is a
--- site), the day, and the number of visits. tags are the tags of all pairs in the format of tag_news.
+-- here. If the hint is wrong, an insert violates the key of visitors or visits. tag_sets has the tags of each
+-- pair at a site, as the text of an array. '' means that no tags are recorded, as for pairs at pages. The next
+-- four arrays are the columns of a table with a row for each target of the batch: the target, the target's site
+-- (0: the target is a site), the day, and the number of visits. tags has the tags of all pairs in the format of
+-- tag_news.
 --
--- The statement is planned once, perhaps on empty tables, and the plan must suit large ones. So the planner gets
--- no choice. Tables made from arrays are not joined with each other, and counters is updated through a conflict
--- with its key. Each visitor is looked up separately: as the first row, in order, of a range of one address.
--- Only the primary key has this order. (With a plain equality, the index of ranks would seem as cheap on empty
--- tables.) Writers' sessions disable other scans.
+-- PostgreSQL plans the statement once, perhaps while the tables are empty, but the plan must suit large tables.
+-- So the statement leaves the planner no choice. Tables made from arrays are not joined with each other, and
+-- counters is updated through a conflict with its key. Each visitor is looked up separately: as the first row,
+-- in order, of a range of one address. Only the primary key has this order. (With a plain equality, the index of
+-- ranks would seem as cheap on empty tables.) Writers' sessions disable other scans.
 WITH asked AS (
     SELECT unnest(@pages::bigint[])                   AS page_id,
            unnest(@ips::inet[])                       AS ip,
@@ -155,8 +155,8 @@ WITH asked AS (
         LIMIT 1
     ) AS v ON true
 ), decided AS MATERIALIZED (
-    -- uv in counters is also the last rank that was given. Newcomers get the ranks after uv, in the order of
-    -- arrival. uv already includes the hinted newcomers.
+    -- uv in counters is also the last rank that a visitor has got. Newcomers get the ranks after uv, in the
+    -- order of arrival. uv already includes the hinted newcomers.
     SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.tags, f.last_day,
            f.rank IS NULL                           AS newcomer,
            f.rank IS NULL OR f.last_day < f.day_id  AS counted,
@@ -219,8 +219,9 @@ WITH asked AS (
     ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
         SET visitors = r.visitors + excluded.visitors
 ), summed AS (
-    -- The rows of counters exist, and CountersLock has locked them. A row to insert must pass the checks of
-    -- counters before PostgreSQL finds the conflict, so hot is as large as pv.
+    -- The rows of counters exist, and CountersLock has locked them. The inserted row must pass the checks of
+    -- counters (such as hot >= pv) before PostgreSQL finds the conflict. So its hot equals its pv, although hot
+    -- is not added.
     INSERT INTO counters AS c (page_id, hot, pv, uv)
     SELECT page_id, count(*), count(*), sum(newcomer::integer)
     FROM decided
@@ -250,10 +251,10 @@ FROM decided;
 -- pages, ips, days, places, later and tag_sets are the columns of a table with a row for each pair, in key
 -- order. places is the place of the pair's target among the targets (from 1). later is how many newcomers
 -- arrived at the target after the pair's visitor. The other five arrays are the columns of a table of the
--- targets, in order of id. tags are the tags of all pairs, as in VisitsRecord.
+-- targets, in order of id. tags has the tags of all pairs, as in VisitsRecord.
 --
 -- The last ranks of the targets are read from an array, because a join of the two tables would give the planner
--- a choice.
+-- a choice of plans.
 WITH last_ranks AS MATERIALIZED (
     SELECT array_agg((SELECT c.uv FROM counters AS c WHERE c.page_id = t.page_id) ORDER BY t.page_id) AS uvs
     FROM (SELECT unnest(@targets::bigint[]) AS page_id) AS t
@@ -292,15 +293,15 @@ FROM (
 ) AS p;
 
 -- name: PastDaysHold :exec
--- Locks the past days and the apps of a batch. The arrays are the columns of one table. late is true for a batch
--- of late visits. Fails with SQLSTATE FF003 if a day has not started in any time zone, and with FF005 if an app
--- no longer keeps a day. Fails with FF006 if a day is closed and late is false, and with FF007 if an app is
--- locked.
+-- Locks the past days and the apps of a batch. The values at one index of the arrays are an app and a day. late
+-- is true for a batch of late visits, which may be earlier than other visits of their visitors. Fails with
+-- SQLSTATE FF003 if a day has not started in any time zone, and with FF005 if an app no longer keeps a day.
+-- Fails with FF006 if a day is closed and late is false, and with FF007 if an app is locked.
 SELECT require_past_days(@apps::integer[], @days::integer[], @late::boolean);
 
 -- name: PastDaysAreLate :one
 -- Returns whether visits of these sites and days may be late: the site was counted on a later day, or the day is
--- closed. The arrays are the columns of one table.
+-- closed. The values at one index of the arrays are a site and a day.
 SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (@days::integer[]))
         OR EXISTS (
             SELECT
@@ -317,9 +318,10 @@ SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (@days::intege
 
 -- name: LateVisitsRecord :many
 -- Does the work of VisitsRecord for visits of any days. pages, ips, days and turns are the columns of a table
--- with a row for each distinct pair and day, in the order of arrival. turns counts the rows of the same pair up
--- to this row. The next four arrays are the columns of a table with a row for each day of a target. tags and
--- tag_sets are the tags of the first table. Returns a row for each row of the first table.
+-- with a row for each distinct (target, visitor) pair and day, in the order of arrival. turns counts the rows of
+-- the same pair up to this row. The next four arrays are the columns of a table with a row for each day of a
+-- target. tags and tag_sets are the tags of the first table, as in VisitsRecord. Returns a row for each row of
+-- the first table.
 SELECT l.place::integer    AS place,
        l.rank::bigint      AS rank,
        l.newcomer::boolean AS newcomer,
@@ -333,8 +335,8 @@ FROM record_late_visits(@pages::bigint[], @ips::inet[], @days::integer[], @turns
 SELECT coalesce(first_possible_day(@app_id::integer), 0)::integer AS first_day;
 
 -- name: DaysVisited :exec
--- Adds a batch's visits to the days of their targets if the batch has no pairs. Writes no tags, because tags
--- belong to pairs.
+-- Adds a batch's visits to the daily numbers of their targets. For batches without (target, visitor) pairs,
+-- whose visitors were all counted on this day before. Writes no tags, because tags belong to pairs.
 INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
 SELECT unnest(@targets::bigint[])                AS page_id,
        nullif(unnest(@sites::bigint[]), 0)       AS site_id,
@@ -358,7 +360,8 @@ SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan'
        set_config('statement_timeout', @timeout::text, true);
 
 -- name: VisitorsAfter :many
--- The next visitors in key order, for reading all of them in portions after ReadInOrder.
+-- Returns the next @rows visitors after a key, in key order. A caller reads all visitors by repeated calls after
+-- ReadInOrder.
 SELECT page_id, ip
 FROM visitors
 WHERE (page_id, ip) > (@page_id::bigint, @ip::inet)

@@ -13,28 +13,28 @@ import (
 	"footfall/pause"
 )
 
-// caches provides the present generation. After a generation was dropped, it creates a new one. Its
-// methods may be called concurrently.
+// caches provides the present generation: the set of caches that this instance uses now. After a generation was
+// dropped, caches creates a new one. Its methods may be called concurrently.
 type caches struct {
 	db      *db.DB
 	log     *slog.Logger
 	options Options
 	metrics *metrics
 
-	filterFull sync.Once // logs only once that the filter's memory is too small
+	filterFull sync.Once // limits the warning about the filter's memory to one
 
-	current atomic.Pointer[generation] // nil before the first generation and after a generation was dropped; set while making is held
+	current atomic.Pointer[generation] // nil if there is no generation; changed only with the mutex below held
 	making  sync.Mutex                 // held while a generation is created or dropped
 
-	// Guarded by making.
+	// The mutex above guards the following fields.
 	generationsMade uint64             // number of generations created so far
 	filter          *filter            // the last generation's filter
-	filterOf        string             // the version of the visitors (second word of the basis) for which filter was created
-	stopFilter      context.CancelFunc // stops filling the filter
+	filterOf        string             // filter's version of the visitors (second word of generation.basis)
+	stopFilter      context.CancelFunc // stops the goroutine that fills the filter
 
 	ctx    context.Context // canceled by close
 	cancel context.CancelFunc
-	warms  sync.WaitGroup // the goroutines that warm filters
+	warms  sync.WaitGroup // the goroutines that read visitors into filters
 }
 
 func newCaches(d *db.DB, o Options, m *metrics) *caches {
@@ -44,14 +44,14 @@ func newCaches(d *db.DB, o Options, m *metrics) *caches {
 	return c
 }
 
-// close stops the warming of filters.
+// close stops the goroutines that read visitors into filters.
 func (c *caches) close() {
 	c.cancel()
 	c.warms.Wait()
 }
 
-// get returns the present generation. If there is none, get reads the basis from the database and
-// creates a generation.
+// get returns the present generation. If there is none, get reads the basis (the version of the tables) from the
+// database, and creates a generation.
 func (c *caches) get(ctx context.Context) (*generation, error) {
 	if now := c.current.Load(); now != nil {
 		return now, nil
@@ -79,10 +79,10 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	return now, nil
 }
 
-// filterOn returns the filter for a new generation. It returns the previous filter if the version
-// of the visitors is unchanged. Otherwise the tables may have visitors that the previous filter
-// does not contain, and filterOn creates a new filter. The previous filter may still contain erased
-// visitors: if an erased visitor returns, the visitor is looked up needlessly.
+// filterOn returns the filter for a new generation with this basis. If the basis has the same version of the visitors
+// as before, filterOn returns the previous filter. Otherwise it creates a new filter, because the tables may have
+// visitors that the previous filter does not contain. The previous filter may still contain erased visitors. If such
+// a visitor returns, the only cost is a needless look-up in the tables.
 func (c *caches) filterOn(basis string) *filter {
 	_, visitors, _ := strings.Cut(basis, " ")
 	if !c.options.Filter || c.filter != nil && c.filterOf == visitors {
@@ -99,7 +99,8 @@ func (c *caches) filterOn(basis string) *filter {
 	return filter
 }
 
-// drop drops the generation was, if this is still the present generation.
+// drop discards the given generation (was), if this is still the present generation. The next call of get then
+// creates a new one.
 func (c *caches) drop(was *generation) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -110,17 +111,17 @@ func (c *caches) drop(was *generation) {
 	c.metrics.dropped.Inc()
 }
 
-// A filter that replaces a previous filter waits for warmPause before it reads the tables: often an
-// import caused the replacement, and further imports follow. After the first error, the filter
-// waits for warmPause before it retries. Each further error doubles this pause, up to warmPauseMax.
+// A filter that replaces a previous filter waits for warmPause before it reads the tables, because imports often
+// cause the replacement, and further imports follow. After the first error, the filter waits for warmPause before it
+// retries. Each further error doubles this pause, up to warmPauseMax.
 const (
 	warmPause    = time.Second
 	warmPauseMax = time.Minute
 	warmDoubling = 6 // number of doublings until warmPauseMax is reached
 )
 
-// warm fills a filter, and retries until the filter is filled or ctx is canceled. first means that
-// the filter does not replace a previous filter.
+// warm reads the visitors in the tables into a filter. It retries until it has read all of them or ctx is canceled.
+// first means that the filter does not replace a previous filter.
 func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 	if !first {
 		if pause.For(ctx, warmPause) != nil {

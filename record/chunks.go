@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// chunkTakes is about how long a chunk may hold its locks, which block other writers that count
-	// for the same sites.
+	// chunkTakes is about how long the database may take for a chunk, which is a group of visits that RecordChunk
+	// counts together. The chunk's locks block other writers that count for the same sites.
 	chunkTakes = 25 * time.Millisecond
-	// longChunkTakes replaces chunkTakes while no other writer counts for the chunk's sites, because
-	// larger chunks need less time per visit. When another writer starts to count for these sites, it
-	// may have to wait for one such chunk.
+	// longChunkTakes replaces chunkTakes while no other writer counts for the chunk's sites, because larger chunks
+	// need less time per visit. A writer that then starts to count for these sites may have to wait for one such
+	// chunk.
 	longChunkTakes = 100 * time.Millisecond
-	// longChunksAfter is how long chunks stay short after another writer has counted for a chunk's
-	// sites.
+	// longChunksAfter is how long chunks stay short (chunkTakes) after another writer has counted for the same sites.
 	longChunksAfter = 10 * time.Second
 	// Minimum, first and maximum size of a chunk, in visits.
 	chunkLeast = 100
@@ -27,32 +26,30 @@ const (
 	chunkMost  = 4000
 )
 
-// Result is the answer or the error for a visit of a chunk.
+// Result is the result of one step of a chunk: the answer to its visit, or an error.
 type Result struct {
 	Answer visit.Answer
 	Err    error
 }
 
-// Errors that only visits of a chunk can have.
+// Errors of the visits of a chunk. A visit outside of a chunk can also have ErrNumbersLost.
 var (
-	// ErrNotReached: not counted because an earlier visit of the chunk failed.
+	// ErrNotReached means that the visit was not counted, because an earlier visit of the chunk failed.
 	ErrNotReached = visit.Errorf(visit.Unavailable, "", "not counted: send again")
-	// ErrMoved: not counted because another writer has moved the position, or because the caches were
-	// dropped after an inbox row was read. Call FindPosition to read the new position: the visits
-	// before that position are already counted. Inbox rows must be read again.
+	// ErrMoved means that the visit was not counted. Either another writer has moved the position of the visit's
+	// source, or the caches were dropped after the visit was read from the inbox. FindPosition reads the new
+	// position. Visits before it are already counted. Visits from the inbox must be read again.
 	ErrMoved = errors.New("the position has moved")
-	// ErrNumbersLost: counted, but the connection was lost before the response with the numbers
-	// arrived.
+	// ErrNumbersLost means that the visit was counted, but the connection was lost before its numbers arrived.
 	ErrNumbersLost = visit.Errorf(visit.Lost, "", "counted, but its numbers were lost: query /counts")
 )
 
-// RecordChunk counts the visits of steps together, outside of the lanes, and returns the result of
-// each step. Usually one transaction counts all visits and moves the positions. Several
-// transactions are needed if some visits cannot be counted, and often if the visits are of several
-// days. After the first visit that is not counted, no further visit is counted, so that sending the
-// rest again keeps the order. Visits may be of any sites and past days, in any order. Visits in
-// order of time, with fastVisits or more per day, are counted fastest. RecordChunk takes no context
-// for the same reason as Record.
+// RecordChunk counts the visits of the steps together, without the lanes that Record uses, and returns the result of
+// each step. Usually one transaction counts all visits and moves the positions of their sources. Several transactions
+// are needed if some visits cannot be counted, and often if the visits are of several days. After the first visit
+// that fails, no further visit is counted. So the order stays the same if the caller sends the rest again. The visits
+// may be of any sites and past days, in any order. Chunks are fastest with visits in order of time, and with
+// fastVisits or more per day. RecordChunk takes no context, because it counts the visits even if its caller leaves.
 func (r *Recorder) RecordChunk(steps []Step) []Result {
 	entries, results := r.chunks.write(steps), make([]Result, len(steps))
 	for i := range entries {
@@ -68,30 +65,30 @@ func (r *Recorder) RecordChunk(steps []Step) []Result {
 	return results
 }
 
-// NotCounted adds a visit of a chunk to the metrics as refused or lost. Call it if the visit was
-// not counted, or possibly not counted, and this instance does not retry the visit.
+// NotCounted adds a visit of a chunk to the metrics: as lost if it is unknown whether the visit was counted, else as
+// refused. Do not call it if this instance retries the visit.
 func (r *Recorder) NotCounted(why error) { r.metrics.notCounted(why) }
 
-// ChunkVisits returns the best size of the next chunk: the number of visits that can be written in
-// chunkTakes or longChunkTakes.
+// ChunkVisits returns the best size of the next chunk: the number of visits that can be written in chunkTakes, or in
+// longChunkTakes if no other writer counts for the same sites.
 func (r *Recorder) ChunkVisits() int { return int(r.chunks.best.Load()) }
 
-// chunks writes one chunk at a time.
+// chunks writes one chunk at a time, with a writer of its own.
 type chunks struct {
 	metrics *metrics
 
-	best  atomic.Int64 // the last result of size
+	best  atomic.Int64 // the result of the last call of size
 	clock func() time.Time
 
 	mu      sync.Mutex // guards the following fields; held while a chunk is written
 	writer  *writer
 	pace    pace
-	lastHot map[int64]int64 // by site id: the site's hot after its last visit in a chunk
-	others  time.Time       // when another writer was last found to have counted for a chunk's sites
+	lastHot map[int64]int64 // by site id: the site's number of visits (hot) after its last visit in a chunk
+	others  time.Time       // when chunks last noticed that another writer had counted for a chunk's sites
 	closed  bool
 }
 
-// leftMost bounds the sites in left. If there are more, left is cleared.
+// leftMost bounds the number of sites in lastHot. If there are more, lastHot is cleared.
 const leftMost = 10_000
 
 func newChunks(d *db.DB, caches *caches, p *pulse, o Options, m *metrics) *chunks {
@@ -105,7 +102,7 @@ func (c *chunks) write(steps []Step) []entry {
 	entries := make([]entry, len(steps))
 	all := make([]*entry, len(entries))
 	visits := 0
-	repeats := false // the position of a step is already past the step
+	repeats := false // a step's position is already past this step
 	isEmpty := true  // no step has a visit or a stored position
 	read := uint64(0)
 	for i := range steps {
@@ -162,9 +159,9 @@ func (c *chunks) size() int64 {
 	return min(max(int64(takes/each), chunkLeast), chunkMost)
 }
 
-// findOthers checks whether other writers (lanes, other instances, imports) have counted for a
-// chunk's sites. Every visit adds 1 to the site's hot. If hot has grown by more than 1 between two
-// visits from chunks, another writer has counted.
+// findOthers checks whether other writers (lanes, other instances, imports) have counted for a chunk's sites. Every
+// visit adds 1 to its site's counter hot. If hot has grown by more than 1 since the site's previous visit in a chunk,
+// another writer has counted.
 func (c *chunks) findOthers(entries []entry) {
 	if c.lastHot == nil || len(c.lastHot) > leftMost {
 		c.lastHot = map[int64]int64{}
@@ -190,9 +187,10 @@ func (c *chunks) close() {
 	c.writer.learning.Wait()
 }
 
-// prepareChunk adds the moves of the positions to a chunk's batch before it is sent. It also adds the
-// batch's pairs to the filter before the commit, so that lanes get no hints for these pairs. If the
-// batch fails, the only cost is that these pairs are later looked up needlessly.
+// prepareChunk adds the new positions of the sources to a chunk's batch before the batch is sent. It also adds the
+// batch's (target, visitor) pairs to the filter of known visitors. So the filter never reports these pairs as new to
+// a lane while the chunk is being written. If the batch fails, the only cost is that these pairs are later looked up
+// needlessly.
 func (w *writer) prepareChunk(sent []*entry) {
 	move(&w.draft.batch, sent)
 	p := &w.draft.batch.Pairs
@@ -201,9 +199,9 @@ func (w *writer) prepareChunk(sent []*entry) {
 	}
 }
 
-// chunkCommitted is called when a batch of a chunk has committed. It moves the positions. A new
-// goroutine then updates the memory and the filter, while the caller prepares the next chunk. The
-// next attempt waits for this goroutine.
+// chunkCommitted is called after a batch of a chunk has committed. It updates the sources' positions in memory. A new
+// goroutine then adds the batch's visitors to the caches, while the caller prepares the next chunk. The writer's next
+// attempt waits for this goroutine.
 func (w *writer) chunkCommitted(sent []*entry) {
 	movePositions(sent)
 	g := w.generation

@@ -7,7 +7,7 @@ import (
 	"footfall/visit"
 )
 
-// draft converts entries to a db.Batch, which is one transaction. It also converts the batch's
+// draft converts entries (visits to be counted) to a db.Batch, which is one transaction. It also converts the batch's
 // outcome to an answer for each entry. A writer owns one draft and reuses it for every transaction.
 type draft struct {
 	batch   db.Batch
@@ -23,8 +23,8 @@ type draft struct {
 	days     map[int32]bool        // the days of the entries; only in a late batch
 }
 
-// lateDays bounds the days of a late batch, and thus the number of partitions that its transaction
-// locks.
+// lateDays bounds the days of a late batch (a batch whose visits may be of any days), and thus the number of
+// partitions that its transaction locks.
 const lateDays = 200
 
 type dayOfTarget struct {
@@ -40,13 +40,13 @@ type dayOfPair struct {
 type draftTarget struct {
 	id     int64
 	site   int64 // the page's site; 0 if the target is a site itself
-	day    int32 // the day of the target's visits; in a late batch, the last day of its visits that are not Past, or 0
-	hot    int64 // the target's visits in the draft
-	hinted int64 // the target's pairs in the draft that the filter reports as new
+	day    int32 // the day of the target's visits; in a late batch, the last day of its visits that are not Past; 0: all are Past
+	hot    int64 // number of the target's visits in the draft
+	hinted int64 // number of the target's pairs in the draft that the filter reports as new
 	sums   db.Sums
 }
 
-// draftPair is a (target, visitor) pair of the draft on a day.
+// draftPair is a visitor of a target on one day, as part of a draft.
 type draftPair struct {
 	place   int32 // index in batch.Pairs, or notSent
 	arrived bool  // replay has counted the pair's first visit
@@ -54,8 +54,8 @@ type draftPair struct {
 }
 
 const (
-	// notSent is the place of a pair that is left out of the batch. According to the memory, such a pair
-	// was already counted on the entry's day.
+	// notSent is the place of a pair that is not sent in the batch, because according to the memory it was already
+	// counted on the entry's day.
 	notSent = -1
 	// noPair replaces the index of a pair that is not in draft.pairs, because generation.lookUp has
 	// found the pair in the memory.
@@ -65,9 +65,10 @@ const (
 // entryPlaces are the indexes of an entry's targets and pairs in the draft.
 type entryPlaces struct{ siteTarget, sitePair, pageTarget, pagePair int32 }
 
-// lookUps counts a draft's pairs by the reason why they need not be looked up in the tables.
+// lookUps counts the draft's (target, visitor) pairs: those that are looked up in the tables, and those that need no
+// look-up, by reason.
 type lookUps struct {
-	needed int // no reason: these pairs are looked up
+	needed int // these pairs are looked up
 	batch  int // an earlier entry of the draft has the same pair
 	memory int // according to the memory, the pair was already counted on this day
 	filter int // the filter reports the visitor as new
@@ -77,10 +78,10 @@ func newDraft() draft {
 	return draft{targetAt: map[int64]int32{}, pairAt: map[dayOfPair]int32{}, rowAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
 }
 
-// fill fills the batch with as many of the first entries as fit into one transaction, and returns
-// their number. This number includes repeated entries, but they are left out of the batch. A batch
-// that is not late has only one day for each target, so that visits from before and after midnight
-// are not mixed. hintsAllowed enables the filter's hints.
+// fill fills the batch with as many of the first entries as fit into one transaction, and returns their number. This
+// number includes repeated entries, although they are not in the batch. Unless the batch is late, all visits to a
+// target are of the same day. So visits from before and after midnight are not mixed. If hintsAllowed is true, pairs
+// that the filter reports as new are not looked up in the tables.
 func (d *draft) fill(entries []*entry, g *generation, late, hintsAllowed bool) int {
 	d.clear(g.basis)
 	d.batch.Late = late
@@ -104,7 +105,7 @@ func (d *draft) fill(entries []*entry, g *generation, late, hintsAllowed bool) i
 	return len(d.places)
 }
 
-// hasRoom reports whether the entry's day fits into the transaction.
+// hasRoom reports whether an entry of this day may be in the same transaction as the entries before it.
 func (d *draft) hasRoom(e *entry) bool {
 	if !d.batch.Late {
 		return !d.hasOtherDay(e.site.id, e.Day) && !d.hasOtherDay(e.page.id, e.Day)
@@ -131,7 +132,7 @@ func (d *draft) clear(basis string) {
 	d.lookUps = lookUps{}
 }
 
-// hasOtherDay reports whether the draft already has the target, but on another day than day.
+// hasOtherDay reports whether the draft already has visits to the target on another day than day.
 func (d *draft) hasOtherDay(target int64, day int32) bool {
 	at, there := d.targetAt[target]
 	return there && d.targets[at].day != day
@@ -143,7 +144,7 @@ func (d *draft) target(id, site int64, e *entry) int32 {
 	if d.batch.Late {
 		d.addToDay(id, site, day)
 		if e.When == Past {
-			day = 0 // without a day, the database does not check for later days of the site
+			day = 0 // day 0: the database does not check whether the site was counted on a later day
 		}
 	}
 	at, there := d.targetAt[id]
@@ -158,7 +159,7 @@ func (d *draft) target(id, site int64, e *entry) int32 {
 	return at
 }
 
-// addToDay adds a visit of a late batch to the row of batch.Rows for a target and a day.
+// addToDay adds a visit of a late batch to the row for this target and day in batch.Rows.
 func (d *draft) addToDay(id, site int64, day int32) {
 	r := &d.batch.Rows
 	row, there := d.rowAt[dayOfTarget{id, day}]
@@ -170,9 +171,9 @@ func (d *draft) addToDay(id, site int64, day int32) {
 	r.Hot[row]++
 }
 
-// pair returns the index of the (target, visitor) pair of t and e on e's day, or noPair. If the pair
-// is not in the draft yet, pair adds it. It also adds the pair to the batch, perhaps with a hint,
-// unless the memory shows that the pair is already counted.
+// pair returns the index of the pair of the target t and the visitor of e on the day of e. It returns noPair if the
+// cache shows that this pair was already counted (countedToday). If the pair is not in the draft yet, pair adds it.
+// It also adds the pair to the batch, unless the memory shows by now that the pair was already counted.
 func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool) int32 {
 	if t.countedToday {
 		d.lookUps.memory++
@@ -188,8 +189,7 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 	d.pairAt[p] = at
 	hint := hintsAllowed && g.filter.surelyNew(t.id, e.person)
 	if !hint {
-		// The previous batch may have counted the visitor after this entry was looked up in the
-		// memory.
+		// Look again: the previous batch may have counted the visitor after this entry was looked up in the memory.
 		if last, hit := g.memory.get(p.pair); hit && last.covers(e) {
 			d.lookUps.memory++
 			d.pairs = append(d.pairs, draftPair{place: notSent, verdict: db.Verdict{Rank: last.rank}})
@@ -205,8 +205,8 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 	return at
 }
 
-// send adds a pair to the batch, with the tags of e, the pair's first visit. hint means that the
-// filter reports the visitor as new.
+// send adds a pair to the batch, with the tags of e, which is the pair's first visit in the draft. hint means that
+// the filter reports the visitor as new.
 func (d *draft) send(t *entryTarget, e *entry, hint bool) {
 	if hint {
 		d.lookUps.filter++
@@ -223,8 +223,8 @@ func (d *draft) send(t *entryTarget, e *entry, hint bool) {
 	p.Tags.Add(len(p.Targets)-1, t.id, e.Day, t.tags)
 }
 
-// orderTargets writes the targets to the batch in order of id, because every batch takes its locks in
-// this order.
+// orderTargets writes the targets to the batch in order of id. Every batch locks its targets in this order, to avoid
+// deadlocks.
 func (d *draft) orderTargets() {
 	b := &d.batch.Targets
 	for _, t := range d.targets {
@@ -291,7 +291,7 @@ func (d *draft) count(target, pair int32, rank int64) visit.Counts {
 	return visit.Counts{PV: sums.PV, UV: sums.UV, Rank: p.verdict.Rank, Hot: sums.Hot}
 }
 
-// learn adds the pairs of a committed batch to the memory and the filter.
+// learn adds the (target, visitor) pairs of a committed batch to the memory and the filter.
 func (d *draft) learn(g *generation) {
 	remember := g.memory.put
 	if d.batch.Late {

@@ -10,7 +10,7 @@ import (
 	"footfall/visit"
 )
 
-// logged marks an error whose cause logFault has logged.
+// logged marks an error as logged, because logFault has already logged its cause.
 func logged(err *visit.Error) *visit.Error {
 	err.Logged = true
 	return err
@@ -28,24 +28,24 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 	}
 }
 
-// expected reports whether a fault is normal when other instances or commands are running, and is
-// resolved by sending the batch again. (If sending again does not help, the responses to the
-// batch's visits report an error.) Other faults mean that a clock, a disk, a connection or tables
-// are faulty.
+// expected reports whether a fault (the reason why a batch did not commit) is normal while other instances or
+// commands are running. Such a fault is resolved by sending the batch again. (If sending again does not help, the
+// responses to the batch's visits report an error.) Other faults mean that a clock, a disk, a connection or a table
+// is faulty.
 func (w *writer) expected(fault db.Fault, err error) bool {
 	switch fault {
 	case db.FaultMoved, // another instance reads the same source
 		db.FaultID,     // another instance counts a visit with the same id
-		db.FaultLate,   // the daily task has closed a day
-		db.FaultTooOld, // the daily task has deleted the day
+		db.FaultLate,   // the daily task has closed a past day
+		db.FaultTooOld, // the daily task has deleted the visits of the day
 		db.FaultLocked, // an erasure is running
 		db.FaultBusy,   // other transactions hold locks, or a migration replaces functions
-		db.FaultStale,  // there was an erasure
-		db.FaultDay:    // midnight with different clocks
+		db.FaultStale,  // the caches are out of date, for example after an erasure
+		db.FaultDay:    // around midnight, if the clocks of instances differ
 		return true
-	case db.FaultNoDay: // partitions of future days are created ahead of time, those of past days when needed
+	case db.FaultNoDay: // normal only for past days, whose partitions are created when a visit needs them
 		return len(w.draft.batch.PastDays.Days) > 0
-	case db.FaultHint: // another instance has counted the visitor
+	case db.FaultHint: // another instance has counted the visitor first
 		return w.draft.hinted()
 	case db.FaultData:
 		return errors.Is(err, db.ErrAppGone) || errors.Is(err, db.ErrAppChanged)

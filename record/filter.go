@@ -21,10 +21,10 @@ import (
 // still need 10 bits.
 const filterError = 0.001
 
-// filter is a Bloom filter of the (target, visitor) pairs in the tables. It reports visitors that
-// are certainly new to a target, so that batches need not look up these visitors. It reports no
-// visitor as new before it has read the tables, or after its memory is used up. When the memory is
-// used up, the filter logs a warning. Its methods may be called concurrently.
+// filter is a Bloom filter of the (target, visitor) pairs in the tables, where a target is a page or a site. It
+// reports visitors that are certainly new to a target, so that batches need not look up these visitors. It reports no
+// visitor as new before it has read the tables, or after its memory is used up. In the second case, the filter logs a
+// warning. Its methods may be called concurrently.
 type filter struct {
 	memory int64 // maximum size in bytes
 	log    *slog.Logger
@@ -33,9 +33,9 @@ type filter struct {
 	ready  atomic.Bool                  // set by warm when it has read every row, or when the memory is used up
 }
 
-// surelyNew reports whether the visitor has never been counted at the target, except perhaps by
-// another instance a moment ago. If it returns false, the visitor may or may not have been counted.
-// Its result is called a hint.
+// surelyNew reports whether the visitor has never been counted at the target, except perhaps by another instance a
+// moment ago. A result of true is called a hint. If the result is false, the visitor may or may not have been
+// counted.
 func (f *filter) surelyNew(target int64, visitor netip.Addr) bool {
 	return f != nil && f.ready.Load() && !f.bloom.Load().Has(bloom.Visitor(target, visitor))
 }
@@ -112,7 +112,7 @@ func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	return nil
 }
 
-// prepare creates the Bloom filter, for twice the present number of visitors.
+// prepare creates the Bloom filter, with room for twice the present number of visitors.
 func (f *filter) prepare(ctx context.Context, d *db.DB, w *warming) error {
 	w.began, w.logged = time.Now(), time.Now()
 	ctx, cancel := context.WithTimeout(ctx, warmPatience)

@@ -5,26 +5,25 @@ import (
 	"footfall/visit/tag"
 )
 
-// generation is one set of caches of table contents. The caches are valid as long as the basis,
-// which is a version of the tables, does not change. Cached contents come from batches that
-// committed on this basis, or were read from the tables after the basis was read. Only the filter
-// may also contain erased visitors, and visitors of chunks that failed. Each batch contains the
-// basis of its generation. The database refuses the batch if the basis has changed.
+// generation is one set of caches of table contents. The caches are valid as long as the basis, which is a version of
+// the tables, does not change. Their contents come from batches that committed with this basis, or were read from the
+// tables after the basis was read. Only the filter may also contain erased visitors, and visitors of chunks that
+// failed. Each batch contains the basis of its generation. The database refuses the batch if the basis has changed.
 type generation struct {
 	number  uint64 // from 1, different for each generation of a process
 	basis   string
 	targets *targetIDs
 	tags    *tagIDs
-	memory  *memory // nil: none
-	filter  *filter // nil: none; the next generation may share it
+	memory  *memory // nil: the instance has no memory of recent visitors
+	filter  *filter // nil: the instance has no filter; the next generation may use the same filter
 	ballots *ballots
 
 	people, unfiltered map[int32]bool // people: the apps that link visitors to persons; unfiltered: the apps whose visit rows have no tags
 }
 
-// lookUp sets the ids of an entry's targets, and the cached data about its visitor. If the app
-// links visitors to persons, lookUp only marks the entry as unresolved. writer.resolve then finds
-// the person, and looks up the data about the person.
+// lookUp sets the cached ids of an entry's site and page, and the cached data about its visitor. If the app links
+// visitors to persons, lookUp does not look up the visitor, but marks the entry as unresolved. writer.resolve then
+// finds the person, and looks up the data about the person.
 func (g *generation) lookUp(e *entry) {
 	e.generation, e.other = g, visit.Target{}
 	e.site, e.page = entryTarget{}, entryTarget{}
@@ -34,9 +33,9 @@ func (g *generation) lookUp(e *entry) {
 	}
 }
 
-// lookUpPerson sets whether the entry's person was already counted at the entry's site and page on
-// the entry's day. If the person was not counted at both, lookUpPerson also sets the ids of the
-// visit's tags and of the person's tags (has).
+// lookUpPerson checks in the memory whether the person was already counted at the entry's site and page on the
+// entry's day. Unless this is true for both, lookUpPerson also sets the ids of the tags. These are the visit's tags
+// and the person's tags (has).
 func (g *generation) lookUpPerson(e *entry, has tag.Set) {
 	g.lookUpVisitor(&e.site, e)
 	g.lookUpVisitor(&e.page, e)

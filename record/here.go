@@ -9,20 +9,19 @@ import (
 	"footfall/db"
 )
 
-// hereEvery is the interval between writes to the table here. Each write adds one row for each site
-// with visits in the interval.
+// hereEvery is the interval between writes to the table named here, which lists the visitors of each site in the last
+// minutes. Each write adds one row for each site with visits in the interval.
 const hereEvery = 5 * time.Second
 
-// presence collects the visitors of each site until they are written to the table here. Visits do not
-// wait for the write. If a write fails, its visitors are dropped, because the table shows a visitor
-// for only a few minutes.
+// presence collects the visitors of each site until they are written to the table named here. Visits do not wait for
+// the write. If a write fails, its visitors are dropped, because the table shows a visitor for only a few minutes.
 type presence struct {
 	mu       sync.Mutex
 	visitors map[pair]struct{} // (site, visitor) pairs
 }
 
-// add records that the entry's visitor is on the entry's site. It ignores visits whose time the
-// caller passed, and visits whose site id or person is not available yet.
+// add records that the entry's visitor is on the entry's site now. It ignores visits whose time was passed by the
+// caller, and visits whose site id or person is not available yet.
 func (h *presence) add(e *entry) {
 	if e.When != Live || e.site.id == 0 || e.unresolved {
 		return
@@ -32,8 +31,8 @@ func (h *presence) add(e *entry) {
 	h.visitors[pairOf(e.site.id, e.person)] = struct{}{}
 }
 
-// write writes the collected visitors to the table here. HereAdd also deletes old rows, so tell calls
-// HereAdd even if no visitor was collected.
+// write writes the collected visitors to the table named here. It calls HereAdd even if no visitor was collected,
+// because HereAdd also deletes old rows.
 func (h *presence) write(ctx context.Context, d *db.DB) error {
 	h.mu.Lock()
 	came := h.visitors
@@ -46,9 +45,9 @@ func (h *presence) write(ctx context.Context, d *db.DB) error {
 	return d.InTx(ctx, func(q *db.Queries) error { return q.HereAdd(ctx, sites, visitors) })
 }
 
-// Accepted processes a visit that the inbox has accepted to be counted later. It records that the
-// visitor is on the site, and processes the page's title. It ignores sites and pages that this
-// instance has not counted recently.
+// Accepted processes a visit that the inbox has accepted to be counted later. It records that the visitor is on the
+// site now, and adds the visitor's vote for the page's title. It ignores sites and pages that this instance has not
+// counted recently.
 func (r *Recorder) Accepted(v Visit) {
 	if now := r.caches.current.Load(); now != nil {
 		e := &entry{Visit: v}

@@ -1,15 +1,15 @@
 package record
 
-// hintPolicy decides whether a writer's batches use the filter's hints. A hint is wrong if another
-// instance has counted the visitor first. A batch with a wrong hint must be written twice. If
-// several instances count for the same sites, nearly every batch may have a wrong hint. So after a
-// wrong hint, some batches are sent without hints: more after each further wrong hint, and fewer
-// after batches with correct hints. (After a batch without hints, the filter also contains the
-// visitors that other instances have counted.) Wrong hints never make a number wrong: the insert
-// violates the key of the table, and writer.write sends the batch again.
+// hintPolicy decides whether a writer's batches use hints. A hint is a report by the filter that a visitor is new, so
+// that the database skips the look-up. It is wrong if another instance has counted the visitor first. Then the
+// database rejects the batch, because its insert violates the key of the table, and writer.write sends it again. So a
+// wrong hint costs time, but never makes a number wrong. If several instances count for the same sites, nearly every
+// batch may have a wrong hint. So after a wrong hint, some batches are sent without hints: more after each further
+// wrong hint, and fewer after batches with correct hints. (After a batch without hints, the filter also contains the
+// visitors that other instances have counted.)
 type hintPolicy struct {
 	without int // number of batches to send without hints
-	penalty int // the next wrong hint sets without to penalty + 1
+	penalty int // after the next wrong hint, penalty + 1 batches are sent without hints
 }
 
 const worstPenalty = 255
@@ -17,8 +17,8 @@ const worstPenalty = 255
 // allowed reports whether the next batch may have hints.
 func (p *hintPolicy) allowed() bool { return p.without == 0 }
 
-// wrong is called when a batch was rolled back because of a wrong hint. The first batch without
-// hints is the same batch, sent again.
+// wrong is called when a batch was rolled back because of a wrong hint. This batch is sent again, as the first batch
+// without hints.
 func (p *hintPolicy) wrong() {
 	p.without = 1 + p.penalty
 	p.penalty = min(2*p.penalty+1, worstPenalty)

@@ -12,29 +12,29 @@ import (
 )
 
 const (
-	// batchVisits is the maximum number of visits in a batch. A larger batch would gain little, and all
-	// of its visits would wait for the whole batch.
+	// batchVisits is the maximum number of visits in a batch. A larger batch would save little time per visit, and
+	// all of its visits would wait for the whole batch.
 	batchVisits = 1000
-	// waitingAlways is how many visits may wait in a lane regardless of its pace, because they fit into
-	// one batch. Lanes with overflow do not use waitingAlways.
+	// waitingAlways is how many visits may wait in a lane even if the lane is slow, because they fit into one batch.
+	// Lanes with overflow, whose excess visits go to the inbox, do not use waitingAlways.
 	waitingAlways = batchVisits
-	// waitingAtMost bounds the visits in a lane, and thus its memory.
+	// waitingAtMost bounds the visits in a lane, and thus the lane's memory.
 	waitingAtMost = 100 * batchVisits
-	// leastPatience is the minimum time that a batch may wait for its turn, even if MaxWait is shorter.
-	// On a slow disk every batch may take longer than MaxWait. With a shorter minimum, most visits
-	// would then go to the inbox, and few would be counted immediately.
+	// leastPatience is the minimum time limit for a batch that waits to be written. (The usual limit is twice
+	// MaxWait.) On a slow disk every batch may take longer than MaxWait. With a shorter minimum, most visits would
+	// then go to the inbox, and few would be counted immediately.
 	leastPatience = 100 * time.Millisecond
-	// The fixed cost of a batch is that of some ten visits, and most clients send their next visit
-	// right after a response. So after a batch of gatherFrom or more visits, a lane waits until half as
-	// many new visits have arrived. The lane waits for at most gatherAtMost, and at most half as long
-	// as the previous batch took.
+	// The fixed cost of a batch is as high as the cost of about ten visits, and most clients send their next visit
+	// right after a response. So after a batch of gatherFrom or more visits, a lane waits until half as many new
+	// visits have arrived. The lane waits for at most gatherAtMost, and at most half as long as the previous batch
+	// took.
 	gatherFrom   = 16
 	gatherAtMost = 10 * time.Millisecond
-	// overflowPause is how long a lane refuses all visits with ErrOverloaded after one visit would have
-	// waited too long. These visits go to the inbox. Writing to the inbox is much cheaper than
-	// counting, so responses are sent sooner.
+	// overflowPause is how long a lane with overflow refuses all visits after one visit would have waited too long.
+	// The callers put the refused visits into the inbox. Writing to the inbox is much cheaper than counting, so
+	// responses are sent sooner.
 	overflowPause = 2 * time.Second
-	// overflowsFor is how long Overflows returns true after a visit has overflowed.
+	// overflowsFor is how long Overflows returns true after a visit had to go to the inbox.
 	overflowsFor = 100 * time.Millisecond
 )
 
@@ -42,9 +42,9 @@ const (
 // long.
 var ErrOverloaded = errors.New("it would wait for too long to be written")
 
-// Record counts a visit, and returns when the visit has committed or failed. It takes no context,
-// because an accepted visit is counted with its batch even if its caller leaves. A batch that waits
-// too long is refused, so Record returns in bounded time.
+// Record counts a visit, and returns when the visit has committed or failed. It takes no context, because an accepted
+// visit is counted with its batch even if its caller leaves. A batch that waits too long is refused, so Record always
+// returns after a limited time.
 func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	e := &entry{Visit: v}
 	if now := r.caches.current.Load(); now != nil {
@@ -76,29 +76,30 @@ func (r *Recorder) laneOf(v *Visit) *lane {
 	return r.lanes[maphash.String(r.seed, v.Target.Site)%uint64(past)] //nolint:gosec // there are at most five
 }
 
-// Overflows reports whether visits have overflowed recently.
+// Overflows reports whether a visit recently had to go to the inbox, because it would have waited too long in its
+// lane.
 func (r *Recorder) Overflows() bool {
 	return time.Since(time.Unix(0, r.overflowed.Load())) < overflowsFor
 }
 
-// waitingBatch collects visits. lane.mu guards entries until run or expire takes the batch out of
-// lane.waiting. Then the entries belong to the goroutine that took the batch, until it closes done.
-// After that the entries do not change.
+// waitingBatch collects the visits of a batch that is not being written yet. lane.mu guards entries until run or
+// expire removes the batch from lane.waiting. Then the entries belong to the goroutine that removed the batch, until
+// it closes done. After that the entries do not change.
 type waitingBatch struct {
 	entries []*entry
 	since   time.Time // when its first visit was accepted
 	done    chan struct{}
-	expiry  *time.Timer // fails the batch if it waits too long; nil if the lane does not overflow
+	expiry  *time.Timer // fails the batch if it waits too long; nil if the lane has no overflow
 }
 
-// lane is a queue of batches and the goroutine that writes them one after another.
+// lane is a queue of batches. One goroutine writes these batches one after another.
 type lane struct {
 	writer   *writer // only used by run
 	maxWait  time.Duration
 	overflow bool // visits that would wait longer than maxWait go to the inbox
 	now      func() time.Time
 	metrics  *metrics
-	ended    chan struct{} // closed by run
+	ended    chan struct{} // closed when run returns
 
 	mu             sync.Mutex // guards the following fields
 	wake           sync.Cond  // signals changes of waiting and closed
@@ -117,7 +118,8 @@ func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
 	return l
 }
 
-// accept adds a visit to the batch that is being collected, and returns the batch.
+// accept adds a visit to the batch that the lane is collecting, and returns the batch. It fails if the lane is
+// closed, or if the visit would wait too long.
 func (l *lane) accept(e *entry) (*waitingBatch, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,7 +170,7 @@ func (l *lane) expire(b *waitingBatch) {
 	l.metrics.waiting.Sub(float64(len(b.entries)))
 }
 
-// overloaded returns the error for a visit that would have to wait this long.
+// overloaded returns the error for a visit that is refused because it would have to wait this long.
 func overloaded(wait time.Duration) error {
 	e := visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later").Because(ErrOverloaded)
 	e.RetryAfter = wait
@@ -230,7 +232,7 @@ func (l *lane) take() *waitingBatch {
 		l.wake.Wait()
 	}
 	b := l.waiting[0]
-	l.waiting[0] = nil // the array of l.waiting may stay in use for long and must not keep the batch in memory
+	l.waiting[0] = nil // the array of l.waiting may stay in use for a long time, and must not keep the batch in memory
 	l.waiting = l.waiting[1:]
 	if b.expiry != nil {
 		b.expiry.Stop()
@@ -239,7 +241,7 @@ func (l *lane) take() *waitingBatch {
 	return b
 }
 
-// shouldGather reports whether the lane should wait for more visits.
+// shouldGather reports whether the lane should wait for more visits before it writes the next batch.
 func (l *lane) shouldGather() bool {
 	return len(l.waiting) == 1 && len(l.waiting[0].entries) < l.visitsToGather && !l.closed
 }
@@ -259,7 +261,7 @@ func (l *lane) finish(visits int, took time.Duration, written bool) {
 	l.since = time.Time{}
 	if l.visitsToGather = 0; visits >= gatherFrom {
 		l.visitsToGather = visits / 2
-		time.AfterFunc(min(took/2, gatherAtMost), l.awaitNone) // if it fires after a later batch, the lane stops waiting sooner
+		time.AfterFunc(min(took/2, gatherAtMost), l.awaitNone) // if this fires during a later wait, that wait merely ends sooner
 	}
 	if written { // a refused batch takes no time and would make the database look fast
 		l.pace.add(visits, took)

@@ -9,12 +9,12 @@ import (
 	"footfall/visit"
 )
 
-// fastVisits is the minimum average number of visits per day for which a job is counted day by day,
-// like live visits. With fewer visits per day, one transaction for all days is faster.
+// fastVisits is the minimum average number of visits per day for counting past days one by one, like live visits.
+// With fewer visits per day, one transaction for all days (a late batch) is faster.
 const fastVisits = 100
 
-// chooseLate decides, once per job, whether its visits are sent as a late batch. If it wrongly
-// decides against a late batch, the database refuses the batch, and the writer then sends a late
+// chooseLate decides, once per job, whether the job's visits are sent as a late batch, which may have visits of any
+// days. If it wrongly decides against a late batch, the database refuses the batch, and the writer then sends a late
 // batch.
 func (w *writer) chooseLate(ctx context.Context, j *job) (err error) {
 	if j.lateChosen || j.late {
@@ -71,8 +71,8 @@ func (w *writer) handlePastDayFault(ctx context.Context, j *job, fault db.Fault,
 	}
 }
 
-// leaveOldDays fails the visits of days that their apps no longer keep. In a chunk, only the first
-// of these visits fails, after the visits before it have been counted.
+// leaveOldDays fails the visits of days that their apps no longer keep. In a chunk, only the first of these visits
+// fails, and only after the visits before it have been counted.
 func (w *writer) leaveOldDays(ctx context.Context, j *job) error {
 	first := map[int32]int32{}
 	for _, e := range j.entries {

@@ -6,19 +6,19 @@ import (
 	"footfall/record/cache"
 )
 
-// memory caches the rank and the last counted day of recently counted (target, visitor) pairs. An
-// entry stays valid: a rank never changes, and a counted day stays counted. The memory is bounded
-// and safe for concurrent use.
+// memory caches two values for each recently counted (target, visitor) pair: the visitor's rank, and a day on which
+// the visitor was counted. These values stay valid: a rank never changes, and a counted day stays counted. The memory
+// is bounded and safe for concurrent use.
 type memory struct {
 	pairs *cache.Cache[pair, lastCounted]
 }
 
-// memoryEntry is roughly the maximum size of an entry of memory, in bytes. A map needs the most
+// memoryEntry is roughly the maximum size of a pair in the memory of recent visitors, in bytes. A map needs the most
 // bytes per entry just after it has grown. A test checks this constant.
 const memoryEntry = 96
 
-// lastCounted is a pair's entry in memory: the pair's rank, and a day on which the pair was
-// counted. The day is the pair's last one, unless late visits were counted.
+// lastCounted is the memory's entry for a pair: the pair's rank, and a day on which the pair was counted. It is the
+// last such day, unless visits of past days were counted.
 type lastCounted struct {
 	rank int64
 	day  int32
@@ -33,8 +33,8 @@ type pair struct {
 
 func pairOf(target int64, visitor netip.Addr) pair { return pair{target, visitor.As16()} }
 
-// newMemory creates a memory with this maximum size. If the size is 0, it returns nil. The methods
-// treat nil as an empty memory.
+// newMemory creates a memory with this maximum size. If the size is 0, it returns nil. The methods treat a nil memory
+// as empty.
 func newMemory(bytes int64) *memory {
 	if bytes == 0 {
 		return nil
@@ -55,23 +55,24 @@ func (m *memory) put(p pair, last lastCounted) {
 	}
 }
 
-// putLate stores an entry, unless the memory has the same or a later day for the pair. A concurrent
-// put of a later day may be overwritten. The only cost is that the pair must be looked up again.
+// putLate stores an entry for a pair that may have been counted on a past day. It does nothing if the memory has the
+// same or a later day for the pair. A concurrent put of a later day may be overwritten. The only cost is that the
+// pair must be looked up again in the tables.
 func (m *memory) putLate(p pair, last lastCounted) {
 	if there, hit := m.get(p); !hit || there.day < last.day {
 		m.put(p, last)
 	}
 }
 
-// covers reports whether the visitor of e was already counted at the target on e's day, according
-// to the memory's entry l. Then no look-up is needed. If e is not Past, a later day in l suffices:
-// the database refuses e on a day before its site's last day. turnDays then changes e's day or
+// covers reports whether e's visitor was already counted on e's day at a target, where l is the memory's entry for
+// this visitor and target. Then no look-up in the tables is needed. If e is not Past, a later day in l also suffices.
+// The database then refuses e, because the site was already counted on this later day. turnDays changes e's day or
 // makes e Past, and e is looked up again.
 func (l lastCounted) covers(e *entry) bool {
 	return l.day == e.Day || l.day > e.Day && e.When != Past
 }
 
-// count returns roughly how many pairs the memory holds.
+// count returns roughly how many pairs are in the memory.
 func (m *memory) count() int {
 	if m == nil {
 		return 0

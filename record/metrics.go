@@ -90,15 +90,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// outcome counts a visit by its result.
+// outcome adds a visit to the counter for its outcome: counted, repeated, refused or lost.
 func (m *metrics) outcome(e *entry) {
 	if !m.counted(e) {
 		m.notCounted(e.err)
 	}
 }
 
-// counted counts a visit as counted, or as repeated if it was counted before. For any other visit,
-// it counts nothing and returns false.
+// counted adds a visit to the metrics as counted, or as repeated if it was counted before. For any other visit, it
+// changes no metric and returns false.
 func (m *metrics) counted(e *entry) bool {
 	switch {
 	case e.err == nil, errors.Is(e.err, ErrNumbersLost):
@@ -114,7 +114,7 @@ func (m *metrics) counted(e *entry) bool {
 	return true
 }
 
-// notCounted counts a visit as refused, or as lost if it is unknown whether the visit was counted.
+// notCounted adds a visit to the metrics as refused, or as lost if it is unknown whether the visit was counted.
 func (m *metrics) notCounted(why error) {
 	outcome := "refused"
 	if verr, ok := errors.AsType[*visit.Error](why); ok && verr.Kind == visit.Lost {
@@ -123,7 +123,7 @@ func (m *metrics) notCounted(why error) {
 	m.visits.WithLabelValues(outcome).Inc()
 }
 
-// countLookUps counts a committed batch's look-ups, and the look-ups that were not needed.
+// countLookUps adds a committed batch's look-ups to the metrics, and the look-ups that were not needed.
 func (m *metrics) countLookUps(l *lookUps) {
 	m.lookUps.Add(float64(l.needed))
 	m.savedLookUps.WithLabelValues("batch").Add(float64(l.batch))
@@ -135,7 +135,7 @@ func (m *metrics) countLookUps(l *lookUps) {
 	}
 }
 
-// describe adds gauges for the size and state of the caches at the time of a scrape.
+// describe adds gauges for the caches. Each gauge shows the size or state at the time when the metrics are read.
 func (m *metrics) describe(c *caches) {
 	m.hasMemory = c.options.Memory > 0
 	gauge := func(name, help string, value func(*generation) float64) {

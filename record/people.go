@@ -7,12 +7,11 @@ import (
 	"footfall/visit/tag"
 )
 
-// resolve finds the persons of entries whose apps link visitors to persons. Only then are these
-// entries looked up in the memory and the filter, which may still contain visitors that have been
-// linked since. resolve runs for each batch: a link applies to all visits that arrive after the
-// response to the link, at every instance. If a batch is sent again, its entries keep their persons,
-// unless the generation was dropped in the meantime. The first link of an app and every erasure
-// cause a new generation.
+// resolve finds the person for each unresolved entry, whose app links visitors to persons. Before that, the entry is
+// not looked up in the memory and the filter, because both may still contain the visitor from before the link.
+// resolve queries the database for each batch, because a link applies to all visits that arrive after the response to
+// the link, at every instance. If a batch is sent again, its entries keep their persons, unless the generation was
+// dropped in the meantime. The first link of an app and every erasure cause a new generation.
 func (w *writer) resolve(ctx context.Context, entries []*entry) error {
 	var asked []db.AppID
 	places := map[db.AppID]int{}

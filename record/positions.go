@@ -10,20 +10,21 @@ import (
 	"footfall/visit"
 )
 
-// Step is an item of a source, and how it moves the source's position.
+// Step is one item of a source of visits, such as a call, a queue or a log, with the source's position after the
+// item.
 type Step struct {
 	Visit    *Visit // nil if the item has no visit to count, and only moves the position
 	Position *Position
 	Next     int64      // the source's position after the item
-	Refused  []Refusal  // refused messages before Next, in order
+	Refused  []Refusal  // messages before Next that cannot be counted, in order
 	Line     db.LogLine // the line of an access log that is recorded as counted
 }
 
 // Refusal is a message of a queue that cannot be counted.
 type Refusal = db.Refusal
 
-// Position is a stored position in a source. A Position whose db.Position is empty is not stored:
-// if the source is sent again, its items are counted again.
+// Position is a stored position in a source: how far the source has been counted. If its db.Position is empty, the
+// position is not stored. If such a source is sent again, its items are counted again.
 type Position struct {
 	db.Position
 	Next      int64
@@ -33,7 +34,7 @@ type Position struct {
 
 func (p *Position) isNowhere() bool { return p.Position == (db.Position{}) }
 
-// uncounted returns the bytes of Uncounted from Next to a new position.
+// uncounted returns the part of Uncounted from the present position (Next) to the new position (to).
 func (p *Position) uncounted(to int64) []byte {
 	if p.Uncounted == nil {
 		return nil
@@ -41,9 +42,9 @@ func (p *Position) uncounted(to int64) []byte {
 	return p.Uncounted[p.Next:to]
 }
 
-// Reading returns the value of Position.Read for inbox rows that are read after this call. Rows are
-// counted only as long as this value is current. Otherwise another database server may have replaced
-// the one from which they were read, and may not have these rows.
+// Reading returns the value of Position.Read for inbox rows that are read after this call. The recorder counts these
+// rows only as long as Reading still returns this value. Otherwise another database server, which may not have these
+// rows, may have taken over since they were read.
 func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
 	g, err := r.caches.get(ctx)
 	if err != nil {
@@ -52,12 +53,11 @@ func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
 	return g.number, nil
 }
 
-// OfItems returns the position at the start of a call with this number of items.
+// OfItems returns the position at the start of a call that has this number of items.
 func OfItems(items int) *Position { return &Position{Uncounted: bytes.Repeat([]byte("0"), items)} }
 
-// OpenCall returns the position of the call p with this content. p.Part contains the call's
-// Idempotency-Key. OpenCall fails with visit.Mismatch if the same key was used before with other
-// content.
+// OpenCall returns how far the call p has been counted. p.Part contains the call's Idempotency-Key, and content is a
+// hash of the call's body. OpenCall fails with visit.Mismatch if the same key was used before with another body.
 func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte, items int) (*Position, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -73,7 +73,8 @@ func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte
 	return at, nil
 }
 
-// OpenQueue returns the position in one part of a queue, or first if this part has never been read.
+// OpenQueue returns the position in the part p of a queue. If this part has never been read, the position is the
+// argument first.
 func (r *Recorder) OpenQueue(ctx context.Context, p db.Position, first int64) (*Position, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -121,8 +122,9 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	return nil
 }
 
-// move sets the batch's moves of positions, its lines of access logs, and the visits that it takes
-// out of the inbox. The moves are in key order, because every batch takes its locks in this order.
+// move sets three fields of a batch: the moves of positions, the lines of access logs that count, and the visits to
+// delete from the inbox. The moves are in key order. Every batch locks its positions in this order, to avoid
+// deadlocks.
 func move(b *db.Batch, sent []*entry) {
 	b.Moves, b.Lines = b.Moves[:0], b.Lines[:0]
 	t := &b.Taken
@@ -154,7 +156,7 @@ func move(b *db.Batch, sent []*entry) {
 	}
 }
 
-// movePositions updates the entries' positions in memory after their batch has committed.
+// movePositions updates the positions of the entries' sources in memory after the entries' batch has committed.
 func movePositions(sent []*entry) {
 	for _, e := range sent {
 		e.step.Position.Next = e.step.Next

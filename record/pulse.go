@@ -15,12 +15,12 @@ const (
 	// pulseFresh is how long the last result of a write to the database stays valid. Readiness
 	// checks cause at most one write in this time.
 	pulseFresh = 5 * time.Second
-	// probeWithin bounds a probe. It is a little less than the timeout of `footfall health`.
+	// probeWithin is the time limit of a probe. It is a little less than the timeout of `footfall health`.
 	probeWithin = 2500 * time.Millisecond
 )
 
-// pulse reports whether batches can be written: from the result of the last batch or, if that is
-// too old, from a probe.
+// pulse reports whether batches can be written. It uses the result of the last batch or, if that is too old, of a
+// probe, which commits a batch without visits.
 type pulse struct {
 	probe func(ctx context.Context) error
 	now   func() time.Time
@@ -31,7 +31,7 @@ type pulse struct {
 	probing sync.Mutex // one probe at a time; other callers wait for its result
 }
 
-// writeResult is the result of the last batch or probe. err is nil if the database accepted it.
+// writeResult is the result of the last batch or probe. err is nil if the database accepted the write.
 type writeResult struct {
 	at  time.Time
 	err error

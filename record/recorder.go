@@ -1,9 +1,9 @@
 // Package record counts visits durably. It writes visits in batches, one transaction per batch, and returns
 // for each visit the numbers at the moment of the visit.
 //
-// Recorder.Record (lane.go) puts a visit into a lane. The lane's writer (writer.go) converts visits to a
-// db.Batch (draft.go), and DB.Write sends the batch to the database. Recorder.RecordChunk (chunks.go) counts
-// many visits at once. It bypasses the lanes and uses a separate writer.
+// Recorder.Record (lane.go) puts a visit into a lane, which is a queue with its own writer. The writer (writer.go)
+// converts visits to a db.Batch (draft.go), and DB.Write sends the batch to the database. Recorder.RecordChunk
+// (chunks.go) counts many visits at once. It bypasses the lanes and uses a separate writer.
 package record
 
 import (
@@ -55,8 +55,8 @@ type Options struct {
 	// the tables only after the first visit has arrived.
 	Brief bool
 
-	// Calm means that each recurring task of the recorder first waits for one interval. It is for tests: most
-	// tests end before the interval does.
+	// Calm means that each recurring task of the recorder first waits for one interval. It is for tests: most tests
+	// end before that, so these tasks never run in them.
 	Calm bool
 
 	// Tests set the following fields to control the time while the database hangs.
@@ -118,13 +118,13 @@ const (
 	Past              // the caller passed a time; its day may be before the site's last day
 )
 
-// Recorder counts visits in batches. While a lane writes one batch, it collects the next one, so batches grow
-// with the load. All visits to a site and its pages use the same lane, except visits of past days. So lanes of
-// live visits never wait for each other's locks. Chunks may lock the same rows, but hold their locks only for
-// a moment. A Recorder is safe for concurrent use.
+// Recorder counts visits in batches. While a lane writes one batch, it collects the next one, so batches grow with
+// the load. All visits to a site and its pages use the same lane, except visits of past days. So lanes of live visits
+// never wait for each other's locks. Chunks (RecordChunk) may lock the same rows, but only for a moment. A Recorder
+// is safe for concurrent use.
 type Recorder struct {
 	db       *db.DB
-	lanes    []*lane // the last lane is for visits of past days, whose batches may have to wait for a locked app
+	lanes    []*lane // the last lane is for visits of past days, whose batches may have to wait while an app is locked
 	chunks   *chunks
 	seed     maphash.Seed
 	caches   *caches
@@ -134,7 +134,7 @@ type Recorder struct {
 	upkeep   *upkeep
 	metrics  *metrics
 
-	overflowed atomic.Int64 // when a visit last overflowed, in nanoseconds since 1970
+	overflowed atomic.Int64 // when a visit last had to go to the inbox, in nanoseconds since 1970
 }
 
 // Open starts a recorder on a migrated database. Close stops it, but leaves the database open.
@@ -180,9 +180,9 @@ func laneCount() int { return min(4, runtime.GOMAXPROCS(0)) }
 func Connections() int { return laneCount() + 4 }
 
 // Ready returns nil if visits can be counted:
-//   - The present days of all time zones have partitions.
+//   - The table visits has partitions for the present days of all time zones.
 //   - No commit waits for a synchronous standby that does not respond.
-//   - A batch was written recently, or a probe succeeds.
+//   - A batch was written recently, or a probe (a batch without visits) can be written.
 func (r *Recorder) Ready(ctx context.Context) error {
 	err := r.upkeep.ready(ctx)
 	if err == nil {
@@ -197,13 +197,13 @@ func (r *Recorder) Ready(ctx context.Context) error {
 	return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: %s", db.Reason(err)).Because(err)
 }
 
-// DaysLeft returns how many consecutive days after today have partitions, as of the last check by Ready or by
-// upkeep.
+// DaysLeft returns for how many consecutive days after today the table visits has partitions, as of the last check by
+// Ready or by upkeep.
 func (r *Recorder) DaysLeft() int { return int(r.upkeep.left.Load()) }
 
-// Generation returns the number of the present caches, or 0 if there are no caches at present. The number
-// changes whenever the caches are dropped, for example after an erasure, or if another database may respond
-// after a lost connection. Callers that cache contents of the tables must drop them when the number changes.
+// Generation returns the number of the present caches, or 0 if there are no caches at present. The number changes
+// whenever the caches are dropped: for example after an erasure, or after a lost connection, because another database
+// may now respond. Callers that cache contents of the tables must drop them when the number changes.
 func (r *Recorder) Generation() uint64 {
 	if now := r.caches.current.Load(); now != nil {
 		return now.number

@@ -13,13 +13,12 @@ import (
 
 const snapshotWarnEvery = time.Hour
 
-// snapshots monitors the age of the oldest snapshot in the database. While a snapshot exists,
-// PostgreSQL keeps all row versions that were replaced after the snapshot was taken. Each visit
-// replaces rows, and the next visits to the same site must skip the old versions. Only the upkeep
-// goroutine uses snapshots.
+// snapshots monitors the age of the oldest snapshot in the database. While a snapshot is held, for example by a long
+// transaction, PostgreSQL keeps all row versions that were replaced after the snapshot was taken. Each visit replaces
+// rows, and the next visits to the same site must skip the old versions. Only the upkeep goroutine uses snapshots.
 type snapshots struct {
 	age    prometheus.Gauge
-	seen   map[string]time.Time // when each holder was first seen, if the server does not report the snapshot's start
+	seen   map[string]time.Time // when each holder of a snapshot was first seen, if the server does not report the snapshot's start
 	warned pause.Seldom[string] // last warning for each holder
 }
 

@@ -10,12 +10,12 @@ import (
 	"footfall/visit"
 )
 
-// targetIDs caches the ids of recently counted targets, so that these targets need no query.
+// targetIDs caches the ids of recently counted targets (pages and sites), so that these targets need no query.
 // Counting never changes an id. The cache is bounded and safe for concurrent use.
 type targetIDs struct {
 	ids *cache.Cache[targetKey, targetID]
-	// full has the apps that have reached their limit of new pages on a day. For these apps, DB.Intern
-	// creates nothing. Otherwise a flood of made-up paths would cause a transaction for each batch.
+	// full contains the apps that have reached their limit of new pages on a day. For these apps, DB.Intern creates
+	// no page. Otherwise a flood of made-up paths would cause a transaction for each batch.
 	full *cache.Cache[fullApp, struct{}]
 }
 
@@ -26,12 +26,11 @@ type targetKey struct {
 
 type targetID struct {
 	id int64
-	// countsBy has the app's settings for days and visitors. They cannot change once the app has
-	// targets.
+	// countsBy contains the app's settings for days and visitors. They cannot change once the app has targets.
 	countsBy *db.CountsBy
 }
 
-// fullApp is an app that has reached its limit of newPages on a day.
+// fullApp is an app that has reached its limit (newPages) on a day.
 type fullApp struct {
 	app      int32
 	day      int32
@@ -52,9 +51,9 @@ func newTargetIDs() *targetIDs {
 	}
 }
 
-// lookUp sets the ids of an entry's site and page from the cache. If the entry was admitted with
-// other settings than the app has now, lookUp sets no ids. The database is then queried for the
-// entry's targets, and refuses the entry.
+// lookUp sets the ids of an entry's site and page from the cache. It sets no ids if the entry was accepted with other
+// settings than the app has now. The writer then queries the database for the entry's targets, and the database
+// refuses the entry.
 func (t *targetIDs) lookUp(e *entry) {
 	site, hit := t.ids.Get(targetKey{e.App, e.Target.Site})
 	if !hit || *site.countsBy != e.CountsBy {
@@ -64,9 +63,9 @@ func (t *targetIDs) lookUp(e *entry) {
 	e.site.id, e.page.id = site.id, page.id
 }
 
-// intern sets the missing ids, and creates new targets. Once the app has reached its limit of new
-// pages per day, a visit to a new page counts for its site's page (other). A visit to a new site
-// counts for the site (other).
+// intern sets the ids of targets that are not in the cache, and creates new targets in the database. Once the app has
+// reached its limit of new pages per day, a visit to a new page counts for its site's page (other). A visit to a new
+// site counts for the site (other).
 func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	type group struct {
 		app      int32
@@ -126,9 +125,9 @@ func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning,
 	return err
 }
 
-// request gets the ids of the entries' targets from the database. The visit of entries[i] counts
-// for targets[i]. request returns the entries without a page id, and whether the app has reached
-// its limit of new pages per day.
+// request gets the ids of the entries' targets from the database. The visit of entries[i] counts for targets[i].
+// request returns the entries whose page was not created, and whether the app has reached its limit of new pages per
+// day.
 func (t *targetIDs) request(
 	ctx context.Context, d *db.DB, in db.Interning, entries []*entry, targets []visit.Target,
 ) (without []*entry, full bool, err error) {

@@ -29,7 +29,7 @@ const (
 // newer vote replaces the older one. Votes are hashes that do not identify visitors.
 type votes struct {
 	voters, titles [5]uint64 // hashes of the voters and of their titles, the latest first
-	noted          time.Time // when a title was last noted; the next title is noted at least an hour later
+	noted          time.Time // when a title was last queued for writing; the next title is queued at least an hour later
 }
 
 // ballots are the votes on all pages. They belong to a generation and are dropped with it, so that no
@@ -43,8 +43,8 @@ func newBallots() *ballots {
 	return &ballots{maphash.MakeSeed(), cache.New[int64, votes](titleBytes, func(int64) int { return titleEntry })}
 }
 
-// cast adds the vote of the voter by for the title of. Both are hashes. cast reports whether at least two
-// votes, and more than half of all votes, are for this title.
+// cast adds a vote, given as the hash of the voter and the hash of the title. It reports whether at least two votes,
+// and more than half of all votes, are for this title.
 func (v *votes) cast(by, of uint64) bool {
 	at := 0
 	for at < len(v.voters)-1 && v.voters[at] != by {
@@ -65,8 +65,8 @@ func (v *votes) cast(by, of uint64) bool {
 	return agree > 1 && 2*agree > all
 }
 
-// processVote processes the title of a visit that was counted or accepted. The visitor votes for the title. If
-// most voters agree, or a trusted caller sent the title, processVote notes the title to be written.
+// processVote adds the visitor's vote for the page title that was sent with a visit. If most voters agree, or if a
+// trusted caller sent the title, processVote queues the title for writing.
 func (t *titles) processVote(e *entry, g *generation) {
 	if e.Title == "" || g == nil || e.page.id == 0 || e.other.Page != "" || e.When == Past {
 		return

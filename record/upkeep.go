@@ -40,7 +40,7 @@ type upkeep struct {
 	warned   pause.Seldom[time.Duration]
 	unfolded pause.Seldom[int]
 	oldest   *snapshots
-	left     atomic.Int32 // number of consecutive days after today with partitions
+	left     atomic.Int32 // number of consecutive days after today that have a partition of the table visits
 	calm     bool
 	cancel   context.CancelFunc
 	ctx      context.Context // canceled by close
@@ -74,7 +74,9 @@ type task struct {
 func (u *upkeep) start() {
 	u.done.Go(func() {
 		for pause.For(u.ctx, tagsEvery) == nil {
-			u.foldTags(context.WithoutCancel(u.ctx)) // the server could still hold the locks of a canceled transaction when close folds
+			// Not canceled: the server could still hold the locks of a canceled transaction when close calls
+			// foldTags.
+			u.foldTags(context.WithoutCancel(u.ctx))
 		}
 	})
 	u.repeat(hereEvery,
@@ -120,12 +122,12 @@ func (u *upkeep) close() {
 	u.done.Wait()
 	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
 	defer cancel()
-	u.foldTags(ctx) // fold now: perhaps no other instance is running
+	u.foldTags(ctx) // fold now, because perhaps no other instance is running that could do it later
 	_ = u.presence.write(ctx, u.db)
 	_ = u.titles.write(ctx, u.db)
 }
 
-// forgetting returns a task that calls older to delete old rows. what names these rows in the log.
+// forgetting returns a task that calls older to delete old rows. what is the name of these rows in the log.
 func (u *upkeep) forgetting(what string, older func(context.Context) (rows int64, err error)) task {
 	return task{"deleting old " + what, slog.LevelError, func(ctx context.Context) error {
 		rows, err := older(ctx)
@@ -148,8 +150,8 @@ func (u *upkeep) measureClock(ctx context.Context) error {
 	return nil
 }
 
-// mayWarn reports whether to log a warning about the clock: the difference exceeds db.ClockMayDiffer, and
-// no similar difference was logged within the last hour.
+// mayWarn reports whether to log a warning that this machine's clock differs from the database's clock. The
+// difference must exceed db.ClockMayDiffer, and no similar difference was logged within the last hour.
 func (u *upkeep) mayWarn(ahead time.Duration, now time.Time) bool {
 	if ahead.Abs() <= db.ClockMayDiffer {
 		return false
@@ -176,7 +178,7 @@ func newServerMetrics(m *metrics) serverMetrics {
 }
 
 func (u *upkeep) measureServer(ctx context.Context) error {
-	size, away := math.NaN(), math.NaN() // NaN: not measured. The gauge dailyTask keeps its last value, which stays valid
+	size, away := math.NaN(), math.NaN() // NaN: not measured; the gauge dailyTask keeps its last value, which stays valid
 	defer func() { u.server.size.Set(size); u.server.standbyAway.Set(away) }()
 	standby, err := u.db.Standby(ctx)
 	if err != nil {
@@ -196,9 +198,8 @@ func (u *upkeep) measureServer(ctx context.Context) error {
 	})
 }
 
-// makeDays creates the missing partitions of the days from yesterday to daysAhead days after today, in
-// UTC. Every time zone is less than a day away from UTC, so its present day is yesterday, today or
-// tomorrow in UTC.
+// makeDays creates the missing partitions of the table visits for the days from yesterday to daysAhead days after
+// today, in UTC. These include the present day of every time zone, which is yesterday, today or tomorrow in UTC.
 func (u *upkeep) makeDays(ctx context.Context) error {
 	missing, err := u.missingDays(ctx)
 	if err != nil || len(missing) == 0 {
@@ -211,7 +212,7 @@ func (u *upkeep) makeDays(ctx context.Context) error {
 	return err
 }
 
-// ready returns an error unless the present days of all time zones have partitions.
+// ready returns an error unless the table visits has a partition for the present day of every time zone.
 func (u *upkeep) ready(ctx context.Context) error {
 	missing, err := u.missingDays(ctx)
 	if err == nil && u.left.Load() < 1 { // the clock may have been corrected since it was measured
@@ -227,8 +228,8 @@ func (u *upkeep) ready(ctx context.Context) error {
 	return err
 }
 
-// missingDays returns the days without a partition, from yesterday to daysAhead, and records how many
-// consecutive days after today have a partition.
+// missingDays returns the days without a partition, from yesterday to daysAhead days after today. It also records how
+// many consecutive days after today have a partition.
 func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	var days []int32
 	for day := -1; day <= daysAhead; day++ {
@@ -246,8 +247,8 @@ func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	return missing, nil
 }
 
-// foldTags adds up the tags of committed batches, which are in the table tag_news. If this fails, the
-// rows stay in tag_news for the next attempt. Damaged rows are removed.
+// foldTags adds the tags of committed batches, which are in the table tag_news, to the daily numbers of tags. If this
+// fails, the rows stay in tag_news for the next attempt. Damaged rows are deleted.
 func (u *upkeep) foldTags(ctx context.Context) {
 	if err := u.db.FoldTags(ctx); err != nil && ctx.Err() == nil {
 		if missed, speak := u.unfolded.Next(0, time.Now()); speak {

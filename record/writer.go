@@ -17,8 +17,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// busyTries is the maximum number of attempts to send a batch that is rolled back because of other
-// transactions.
+// busyTries is the maximum number of attempts to send a batch that fails because of other transactions.
 const busyTries = 20
 
 // entry is an accepted visit, or a step of a chunk without a visit. A writer sets its answer or its
@@ -26,9 +25,9 @@ const busyTries = 20
 type entry struct {
 	Visit
 
-	// generation.lookUp sets the following fields from the caches. If a generation exists, Record calls
-	// lookUp before the lane accepts the entry, to save work in the lane. The writer calls lookUp again
-	// if the generation has changed.
+	// generation.lookUp sets the following fields from the caches. If a generation (a set of caches) exists, Record
+	// calls lookUp before the lane accepts the entry, to save work in the lane's only goroutine. The writer calls
+	// lookUp again if the generation has changed.
 	generation *generation
 	site, page entryTarget
 	other      visit.Target // the target (other) for which the visit counts, if the app has reached its limit of new pages
@@ -59,8 +58,7 @@ func (e *entry) lacksTarget() bool { return e.site.id == 0 || e.page.id == 0 }
 // isPassed reports whether the entry has no visit and only moves a position.
 func (e *entry) isPassed() bool { return e.step != nil && e.step.Visit == nil }
 
-// job holds visits that a writer makes durable. For a lane's live visits without ids, all flags are
-// false.
+// job contains visits that a writer must count. For a lane's live visits without ids, all flags are false.
 type job struct {
 	entries    []*entry // the entries that have no answer or error yet
 	maxEntries int      // how many entries the next transaction may have
@@ -73,7 +71,7 @@ type job struct {
 
 	readGeneration uint64 // for inbox rows: the number of the generation in which they were read; 0 for other sources
 
-	took time.Duration // how long the database has spent on the job's batches, an upper bound for how long they held locks
+	took time.Duration // how long the database has spent on the job's batches; their locks were held for at most this time
 }
 
 func newJob(entries []*entry) *job {
@@ -85,7 +83,7 @@ func newJob(entries []*entry) *job {
 	return j
 }
 
-// pass skips the first entries, which have their answers or errors.
+// pass removes the first entries from the job, because they have their answers or errors.
 func (j *job) pass(entries int) { j.entries = j.entries[entries:] }
 
 // fail fails the first entries with err. If the job is a chunk, it fails the rest with
@@ -118,7 +116,8 @@ func (j *job) failWhere(why func(*entry) error) bool {
 	return len(j.entries) < before
 }
 
-// writer makes the visits of a job durable despite faults. One goroutine uses it.
+// writer sends the visits of a job to the database until each visit is counted or has failed. It retries after most
+// faults. One goroutine uses it.
 type writer struct {
 	db          *db.DB
 	metrics     *metrics
@@ -296,10 +295,11 @@ func (j *job) split(sent int, err error) {
 	}
 }
 
-// afterLostCommit handles a lost connection: the batch with the first sent entries may or may not
-// have committed.
+// afterLostCommit handles a lost connection. The lost batch has the first sent entries, and may or may not have
+// committed.
 func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]byte, try int) {
-	// Another database may respond next: a restored one, or a promoted standby.
+	// The next response may come from another database, such as a restored one or a promoted standby. Its tables may
+	// differ from the caches.
 	w.caches.drop(w.generation)
 	asking, cancel := w.withTimeout(db.DidCommitPatience * w.db.StatementTimeout())
 	defer cancel()
@@ -324,9 +324,9 @@ func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]b
 	}
 }
 
-// turnDays handles a batch with a day before its site's last day. This happens if another instance,
-// whose clock is ahead, has started the next day. Live entries move to the site's last day. Entries
-// whose caller passed a time keep their day, and are sent as late if the site has a later day.
+// turnDays handles a batch that was refused because a site was already counted on a later day than the batch's day.
+// This happens if another instance, whose clock is ahead, has started the next day. Live entries move to the site's
+// last day. If the caller passed an entry's time, the entry keeps its day, and the job is sent as a late batch.
 func (w *writer) turnDays(ctx context.Context, j *job, sent int) error {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)

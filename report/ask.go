@@ -15,19 +15,19 @@ import (
 // and `footfall report` prints the same rows.
 type Report struct {
 	Name    string
-	Takes   []string // parameters, named as Look.Query writes them
+	Takes   []string // names of the URL parameters that the report accepts
 	Repeats []string // parameters that may be repeated
 	OfSite  bool     // the report is about one site, which the caller must name
 	OfApp   bool     // without a page or a site, the report is about all sites of the app together
 	ToNamed bool     // the report lists visitors: only for callers who may see the visitors' identities
 	Read    func(ctx context.Context, from *Reader, l Look) (*Rows, error)
 
-	place func(text string, l *Look) bool // parses the place of the next page into Look.After; nil if the report is not paged
+	place func(text string, l *Look) bool // parses the cursor of the next page of results into Look.After; nil: there is only one page
 }
 
-// Look selects the subject of a report: a page or a site of an app, or the whole app, in a range of days. The days in
-// Compared are compared with the days that are Before days earlier. If Before is 0, nothing is compared. Compared has
-// the same first day as the range, except in a chart.
+// Look selects the subject of a report: a page or a site of an app, or the whole app, in a range of days. The field Target is
+// the page or site. The days in the field Compared are compared with the days that are Before days earlier. If Before is 0,
+// nothing is compared. Compared starts on the same day as the range, except in a chart.
 type Look struct {
 	App      string
 	Today    int32
@@ -35,23 +35,23 @@ type Look struct {
 	In       visit.Range
 	Before   int
 	Compared visit.Range
-	Where    []string // conditions for a site's visitors; empty: all visitors
+	Where    []string // filter: conditions that a site's visitors must match; empty: all visitors
 	OfSite   bool     // leave out notes that belong to all sites of the app
-	History  bool     // include days of a target that were counted elsewhere
-	Counted  bool     // leave out offsets: pass the Look to a Reader made by Reader.Counted
+	History  bool     // include days that another tool has counted
+	Counted  bool     // leave out offsets: the caller passes the Look to a Reader made by Reader.Counted
 
-	Targets     []string     // several targets, instead of Target
-	Prefix      string       // a prefix of the targets' URIs, instead of Target
+	Targets     []string     // several pages or sites, instead of Target
+	Prefix      string       // a prefix of pages' URIs, instead of Target
 	By          string       // order of pages: by pv, uv or hot, descending, or by uri
 	Find        string       // part of a page's path or title
-	Period      string       // of a chart: day, week or month
-	Name, Value string       // of a tag
+	Period      string       // length of the periods in a chart: day, week or month
+	Name, Value string       // name and value of a tag
 	Goal        string       // a single goal; "": the app's goals
 	Split       string       // "day": one row per day; name of a tag: one row per value of the tag; "": totals
 	Steps       []string     // steps of a funnel
 	Names       []string     // names of several tags
-	Parts       []string     // parts that Filter reads
-	Filtered    *Filtered    // parts that Filter has already read, or nil
+	Parts       []string     // names of the parts that Filter reads
+	Filtered    *Filtered    // the parts that Filter has already read, or nil
 	Day         int32        // the day whose visitors are read
 	Rank        int64        // a visitor's rank; 0: find the visitor by Stored
 	Stored      []netip.Addr // addresses under which a visitor may be stored
@@ -59,15 +59,15 @@ type Look struct {
 	N           int // maximum number of rows; 0: all
 }
 
-// Cursor is the last row of a page of results. The next page starts after this row. The zero value is the start of
-// the list.
+// Cursor identifies the last row of a page of results. The next page of results starts after this row. The zero value is the
+// start of the list.
 type Cursor struct {
 	Name    string // site, or URI of a page
 	Day     int32
 	Visitor netip.Addr
 
-	Before int   // number of pages listed so far
-	Number int64 // the row's value in the sort order
+	Before int   // number of web pages that were listed so far
+	Number int64 // the number by which the row is sorted
 	PageID int64
 }
 
@@ -108,13 +108,13 @@ func Named(name string) Report {
 	return Reports[slices.IndexFunc(Reports, func(k Report) bool { return k.Name == name })]
 }
 
-// Whole reports whether callers may request all rows, however many there are.
+// Whole reports whether callers may request all rows of the report, however many there are.
 func (k Report) Whole() bool {
 	return slices.Contains([]string{"pages", "days", "tags", "who-came"}, k.Name)
 }
 
-// ParseCursor parses a place that Rows.Next has returned, and stores it in l.After. The other fields of l hold the
-// request's other parameters.
+// ParseCursor parses the text of a cursor from Rows.Next, and stores the cursor in l.After. The caller has already stored the
+// other parameters of the request in l.
 func (k Report) ParseCursor(text string, l *Look) error {
 	if k.place(text, l) {
 		return nil
@@ -122,7 +122,7 @@ func (k Report) ParseCursor(text string, l *Look) error {
 	return visit.Errorf(visit.Invalid, "after", "it does not fit this order of rows: pass the value of next")
 }
 
-// Query returns the URL parameters that request the report k for l.
+// Query returns the URL parameters with which a client requests the report k for l.
 func (k Report) Query(l Look) url.Values {
 	q := url.Values{}
 	put := func(name, value string) {

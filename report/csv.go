@@ -10,7 +10,7 @@ import (
 // CSVOf returns a slice of structs as CSV. The columns have the names used in JSON.
 func CSVOf(structs any) string { return csv(table(structs)) }
 
-// table converts a slice of structs to a table with the fields that JSON has. A value that JSON omits is nil.
+// table converts a slice of structs to a table with the same fields as in JSON. A value that JSON omits is nil.
 func table(structs any) (header []string, rows [][]any) {
 	all := reflect.ValueOf(structs)
 	rows = make([][]any, all.Len())

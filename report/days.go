@@ -15,17 +15,17 @@ import (
 // mostDays is the maximum number of days in a report by day: a century.
 const mostDays = 36_525
 
-// Day holds the numbers of a target on a day.
+// Day holds the numbers of a page or site on a day.
 type Day = DaysBetweenRow
 
-// Days returns a target's numbers on the first n days of a range that have visits. A target that was never counted
-// has no days.
+// Days returns the numbers of a page or site on the first n days of a range that have visits. If target was never counted,
+// Days returns no days.
 func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) ([]Day, error) {
 	return runQuery(ctx, r, "days", (*Queries).DaysBetween, Look{App: app, Target: target, In: in, N: n})
 }
 
-// DaysWhere is like Days, but also takes conditions (l.Where). It reads up to l.N + 1 days, so that the caller can
-// see whether more days follow.
+// DaysWhere is like Days, but supports a filter (l.Where). It reads up to l.N + 1 days, so that the caller can see whether
+// more days follow.
 func (r *Reader) DaysWhere(ctx context.Context, l Look) ([]Day, error) {
 	if l.N++; len(l.Where) == 0 {
 		return r.Days(ctx, l.App, l.Target, l.In, l.N)
@@ -35,8 +35,8 @@ func (r *Reader) DaysWhere(ctx context.Context, l Look) ([]Day, error) {
 	return convert(rows[:min(l.N, len(rows))], func(f FilterPanelsRow) Day { return Day{f.Day, f.Pv, f.NewVisitors, Unknown} }), err
 }
 
-// FirstDay returns the first day on which a target was counted, including imported logs and late visits, or 0 if the
-// target was never counted.
+// FirstDay returns the first day on which a page or site was counted, including imported logs and late visits, or 0 if it was
+// never counted.
 func (r *Reader) FirstDay(ctx context.Context, app, target string) (int32, error) {
 	days, err := r.Days(ctx, app, target, visit.AllDays, 1)
 	if len(days) == 0 {
@@ -49,22 +49,22 @@ type dayByDay struct {
 	App         string `json:"app"`
 	Target      string `json:"target"`
 	visit.Range        // the reported days
-	Days        days   `json:"days"` // also has days without visits
+	Days        days   `json:"days"` // includes days without visits
 	PV          int64  `json:"pv"`   // sum of the daily visitors
 	NewVisitors int64  `json:"new_visitors"`
-	Hot         *int64 `json:"hot"` // nil: unknown
-	Uniques            // uniques in the range
+	Hot         *int64 `json:"hot"` // page views; nil: unknown
+	Uniques            // number of unique visitors in the range
 
-	Told historyList `json:"history,omitempty"` // days counted elsewhere
+	Told historyList `json:"history,omitempty"` // days that another tool has counted
 
-	all []HistoryDay // days counted here or elsewhere; other days between them have Unknown numbers
+	all []HistoryDay // days counted here or by another tool; on days between them, the numbers are Unknown
 
-	period  period   // the unit shown in text and drawings
-	periods []Period // the rows, if period is not a day
+	period  period   // the length of the periods in text and drawings
+	periods []Period // the numbers by week or month, unless period is daily
 }
 
-// DayByDay reads the numbers of a target by day. l.Target is "" if the app has not counted any target. An open range,
-// like visit.AllDays, or one longer than a century, is reduced to the days between the first and last day with
+// DayByDay reads the numbers of a page or site by day. l.Target is "" if the app has not counted any page yet. If the range is
+// open, like visit.AllDays, or longer than a century, it is reduced to the days between the first and the last day with
 // numbers.
 func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	app, target, in := l.App, l.Target, l.In
@@ -124,8 +124,8 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	return a, err
 }
 
-// clipToFirstDay removes the days of a range before the first day on which the target's site was counted. It also
-// returns this first day, or 0 if the site was never counted.
+// clipToFirstDay removes the days of a range before the first day on which the site of target was counted. It also returns
+// this first day, or 0 if the site was never counted.
 func (r *Reader) clipToFirstDay(ctx context.Context, app, target string, in visit.Range) (_ visit.Range, first int32, err error) {
 	site, _, _ := strings.Cut(target, "/")
 	first, err = r.FirstDay(ctx, app, site)
@@ -133,7 +133,7 @@ func (r *Reader) clipToFirstDay(ctx context.Context, app, target string, in visi
 	return in, first, err
 }
 
-// fillGaps returns a row for each day of a range: the known rows, and gap for the other days.
+// fillGaps returns a row for each day of a range. A day without a row in known gets a copy of gap.
 func fillGaps[D any](known []D, in visit.Range, gap D, day func(*D) *int32) []D {
 	days := make([]D, 0, len(known))
 	for date := visit.DateOf(in.From); !date.After(visit.DateOf(in.To)) && len(days) < mostDays; date = date.AddDate(0, 0, 1) {
@@ -186,7 +186,7 @@ func (a dayByDay) hot() any {
 	return draw.Number(*a.Hot)
 }
 
-// orDash returns a number for a table, or a dash if it is unknown.
+// orDash returns n for a table, or a dash if n is Unknown.
 func orDash(n int64) any {
 	if n == Unknown {
 		return "–"

@@ -10,19 +10,19 @@ import (
 	"footfall/visit"
 )
 
-// Event is an event with two numbers of visitors, who each count once: the visitors of a site who triggered the
-// event, and all visitors of the site.
+// Event is an event of an app, such as a sign-up. Visitors is the number of a site's visitors who triggered the event, and
+// OfVisitors the number of all visitors of the site. Each visitor counts once.
 type Event struct {
 	Event      string `json:"event"`
 	Visitors   int64  `json:"visitors"`
 	OfVisitors int64  `json:"of_visitors"`
 }
 
-// Events reads the l.N events that most visitors of a site triggered, on days on which these visitors visited the
-// site.
+// Events reads the l.N events that the most visitors of a site triggered. An event counts only if the visitor visited the site
+// on the same day.
 func (r *Reader) Events(ctx context.Context, l Look) (Panel[Event], error) {
 	rows, err := r.filtered(ctx, l, "events")
-	if l.Filtered != nil && len(rows) == 0 { // no events, or too many to be read together with other parts
+	if l.Filtered != nil && len(rows) == 0 { // there are no events, or too many to be read together with the other parts
 		l.Filtered = nil
 		rows, err = r.filtered(ctx, l, "events")
 	}
@@ -66,8 +66,9 @@ func (a *Rows) eventsText(s draw.Style, list []Event) string {
 	}.Text(s)
 }
 
-// Goal is a goal with two numbers of visitors, who each count once: the visitors of a site who reached the goal, and
-// all visitors of the site. If Value is not "", both numbers are only for this day, or for this value of a tag.
+// Goal is a goal of an app. Visitors is the number of a site's visitors who reached the goal, and OfVisitors the number of all
+// visitors of the site. Each visitor counts once. If Value is not "", both numbers are only for this day, or for this value of
+// a tag.
 type Goal = PanelGoalsRow
 
 // Goals reads how many visitors of a site reached each of the app's goals, or only l.Goal.
@@ -75,8 +76,8 @@ func (r *Reader) Goals(ctx context.Context, l Look) (Panel[Goal], error) {
 	return panelOf(ctx, r, "goals", PanelGoals, (*Queries).PanelGoals, l)
 }
 
-// Step is a step of a funnel, with the number of a site's visitors who completed this step and all previous steps.
-// Visitors has those who did so by the end of a range of days, and SameDay those who did so on one day.
+// Step is a step of a funnel. Visitors is the number of a site's visitors who completed this step and all previous steps by
+// the end of a range of days. SameDay is the number of visitors who completed them on a single day.
 type Step = PanelFunnelRow
 
 // Funnel reads the steps of a funnel for a site's visitors.

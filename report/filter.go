@@ -11,22 +11,22 @@ import (
 	"footfall/visit"
 )
 
-// Unknown represents an unknown number. JSON has null instead, and CSV an empty field.
+// Unknown represents an unknown number. JSON output has null instead, and CSV an empty field.
 const Unknown = -1
 
-// Filtered holds the parts of a report that one statement has read. The report is about the visitors of a site who
-// match conditions, or about all sites of an app together.
+// Filtered holds the parts of a report that one SQL statement has read. The report is about the visitors of a site who match a
+// filter, or about all sites of an app together.
 type Filtered struct {
 	Since  int32 // first day of the range from which the tags of all visitors are recorded; 0: on all days of the range
-	Erased int64 // days of erased visitors, who are not included in any other number
+	Erased int64 // (visitor, day) pairs of erased visitors, who are not included in any other number
 
 	parts []string
 	rows  []FilterPanelsRow
 }
 
-// Filter reads parts of a report: numbers, days (by l.Period), tags (of l.Names), pages, events, and since. Tags,
-// pages and events have up to l.N rows. The part since sets Since and Erased. If since is requested and Since is not
-// 0, the other parts are not read.
+// Filter reads the named parts of a report. The parts are numbers, days (by l.Period), tags (with names in l.Names), pages,
+// events, and since. Tags, pages and events have up to l.N rows. The part since sets the fields Since and Erased. If since is
+// requested and the field Since is not 0, the other parts are not read.
 func (r *Reader) Filter(ctx context.Context, l Look, parts ...string) (*Filtered, error) {
 	l.Parts = parts
 	rows, err := runQuery(ctx, r, "filtered visitors", (*Queries).FilterPanels, l)
@@ -37,11 +37,11 @@ func (r *Reader) Filter(ctx context.Context, l Look, parts ...string) (*Filtered
 	return read, err
 }
 
-// byRows reports whether numbers are computed from rows of visits. This is the case under a filter, and for all sites
-// of an app together.
+// byRows reports whether numbers are computed from rows of visits instead of daily sums. This is the case if there is a
+// filter, and for all sites of an app together.
 func (l Look) byRows() bool { return len(l.Where) > 0 || l.Target == "" }
 
-// filtered returns the rows of a part, from l.Filtered or from the database.
+// filtered returns the rows of one part of a filtered report, from l.Filtered or from the database.
 func (r *Reader) filtered(ctx context.Context, l Look, part string) (rows []FilterPanelsRow, err error) {
 	read := l.Filtered
 	if read == nil {
@@ -57,12 +57,12 @@ func (r *Reader) filtered(ctx context.Context, l Look, part string) (rows []Filt
 	return rows, nil
 }
 
-// call returns a SQL statement that users can run in psql to read a part: a call of a function in the schema report.
+// call returns an SQL statement that users can run in psql to read the same numbers. It calls a function in the schema report.
 func (l Look) call(function string, values ...any) string {
 	return "SELECT * FROM report." + function + "(" + strings.Join(convert(values, literal), ", ") + ");"
 }
 
-// conditions returns the filter's conditions as an argument for call.
+// conditions returns the filter's conditions as an SQL array, for call.
 func (l Look) conditions() any {
 	if len(l.Where) == 0 {
 		return "{}" // PostgreSQL cannot determine the type of an empty ARRAY[]
@@ -70,7 +70,7 @@ func (l Look) conditions() any {
 	return convert(l.Where, visit.StoredCondition)
 }
 
-// numbersWhere is Numbers with a filter, or for all sites of an app together.
+// numbersWhere implements Numbers for a report with a filter, or about all sites of an app together.
 func (r *Reader) numbersWhere(ctx context.Context, l Look) (p Panel[Numbers], err error) {
 	rows, err := r.filtered(ctx, l, "numbers")
 	p.SQL = l.call("numbers_where", l.App, l.Target, l.In.From, l.In.To, l.conditions())
@@ -91,8 +91,8 @@ func (r *Reader) numbersWhere(ctx context.Context, l Look) (p Panel[Numbers], er
 	return p, err
 }
 
-// viewsOfApp returns the page views of all sites of an app. first is the first day of the range. If l.In.From is 0,
-// first is the first day on which a site was counted.
+// viewsOfApp returns the number of page views of all sites of an app in a range. first is the first day of the range. If
+// l.In.From is 0, first is the first day on which a site was counted.
 func (r *Reader) viewsOfApp(ctx context.Context, l Look) (first int32, hot int64, err error) {
 	l.Period, l.In.To = string(monthly), min(l.In.To, visit.DayOf(r.db.Now().AddDate(0, 0, 1), time.UTC))
 	months, err := runQuery(ctx, r, "page views", (*Queries).PanelChart, l)
@@ -107,7 +107,7 @@ func (r *Reader) viewsOfApp(ctx context.Context, l Look) (first int32, hot int64
 	return months[0].FirstDay, hot, err
 }
 
-// chartWhere is Chart with a filter, or for all sites of an app together.
+// chartWhere implements Chart for a report with a filter, or about all sites of an app together.
 func (r *Reader) chartWhere(ctx context.Context, l Look) (p Panel[Period], err error) {
 	days, err := r.filtered(ctx, l, "days")
 	if err != nil {
@@ -132,7 +132,7 @@ func (r *Reader) chartWhere(ctx context.Context, l Look) (p Panel[Period], err e
 	return p, err
 }
 
-// pagesWhere is TopPages with a filter.
+// pagesWhere implements TopPages for a report with a filter.
 func (r *Reader) pagesWhere(ctx context.Context, l Look) (Panel[Page], error) {
 	rows, err := r.filtered(ctx, l, "pages")
 	return Panel[Page]{convert(rows, func(f FilterPanelsRow) Page {
@@ -141,7 +141,7 @@ func (r *Reader) pagesWhere(ctx context.Context, l Look) (Panel[Page], error) {
 	}), l.call("pages_where", l.App, l.Target, l.In.From, l.In.To, l.conditions(), DeepestTop)}, err
 }
 
-// tagsWhere is Tags with a filter, or for all sites of an app together.
+// tagsWhere implements Tags for a report with a filter, or about all sites of an app together.
 func (r *Reader) tagsWhere(ctx context.Context, l Look) (p Panel[TagValue], err error) {
 	if l.Filtered == nil {
 		l.Names = []string{l.Name}
@@ -156,10 +156,12 @@ func (r *Reader) tagsWhere(ctx context.Context, l Look) (p Panel[TagValue], err 
 	return p, err
 }
 
-// uniquesWhere is UniquesOf for a site with conditions.
+// uniquesWhere implements UniquesOf for a site with a filter.
 func (r *Reader) uniquesWhere(ctx context.Context, l Look) (Uniques, error) {
 	read, err := r.Filter(ctx, l, "numbers", "since")
-	if err == nil && read.Since != 0 { // the daily sums of a tag may exist for days without rows of visits
+	// Since is not 0 if visits or their tags are missing for some days. If the filter is on a single tag, daily sums may still
+	// exist.
+	if err == nil && read.Since != 0 {
 		read, err = r.Filter(ctx, l, "numbers")
 	}
 	if err != nil {
@@ -171,7 +173,7 @@ func (r *Reader) uniquesWhere(ctx context.Context, l Look) (Uniques, error) {
 	return Uniques{Uniques: read.rows[0].Visitors, Exact: true, Erased: read.Erased}, nil
 }
 
-// CheckWhere returns an error if l has a filter that cannot be combined with the other fields of l.
+// CheckWhere returns an error if l has a filter (l.Where) that cannot be combined with the other fields of l.
 func (l Look) CheckWhere() error {
 	site := cmp.Or(l.Target, strings.Join(l.Targets, ",/"))
 	switch {
@@ -188,7 +190,7 @@ func (l Look) CheckWhere() error {
 	return nil
 }
 
-// Told returns the rows for JSON and CSV. Unknown numbers are replaced by nil.
+// Told returns the rows for JSON and CSV, with nil instead of unknown numbers.
 func (a *Rows) Told() any {
 	if len(a.Look.Where) == 0 && !slices.Contains([]string{"numbers", "chart", "pages"}, a.Name) {
 		return a.List

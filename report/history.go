@@ -10,28 +10,28 @@ import (
 	"footfall/visit"
 )
 
-// HistoryDay holds the numbers of a target on a day. Source is the source of an import if the day was counted
-// elsewhere, or "" if it was counted here. Numbers may be Unknown. Only days counted elsewhere have Visits.
+// HistoryDay holds the numbers of a page or site on a day. Source is the other tool that counted the day, such as matomo, or
+// "" if the day was counted here. Numbers may be Unknown. Only imported days have Visits.
 type HistoryDay = HistoryDaysRow
 
-// Told reads the first l.N days of a target in a range that were counted elsewhere. It omits days on which the
-// target's site was also counted here.
+// Told reads the numbers of a page or site that another tool has counted: the first l.N days in a range. It omits days on
+// which the site was also counted here.
 func (r *Reader) Told(ctx context.Context, l Look) ([]HistoryDay, error) {
 	return runQuery(ctx, r, "history", (*Queries).HistoryDays, l)
 }
 
-// HistorySites reads at most n sites of an app that were counted elsewhere but never here, each with the last day and
-// its source.
+// HistorySites reads at most n sites of an app that another tool has counted, but that were never counted here. Each row has
+// the site's last day and the tool that counted this day.
 func (r *Reader) HistorySites(ctx context.Context, app string, n int) ([]HistorySitesRow, error) {
 	return runQuery(ctx, r, "sites of history", (*Queries).HistorySites, Look{App: app, N: n})
 }
 
-// HistoryPages reads the pages of a site that were counted elsewhere in a range, with their numbers from there.
+// HistoryPages reads the pages of a site that another tool has counted in a range, with the numbers of that tool.
 func (r *Reader) HistoryPages(ctx context.Context, l Look) (Panel[PanelToldPagesRow], error) {
 	return panelOf(ctx, r, "pages of history", PanelToldPages, (*Queries).PanelToldPages, l)
 }
 
-// historyList writes unknown numbers as null in JSON, like days.
+// historyList writes unknown numbers as null in JSON, like the type days.
 type historyList []HistoryDay
 
 // MarshalJSON implements json.Marshaler.
@@ -39,8 +39,8 @@ func (d historyList) MarshalJSON() ([]byte, error) {
 	return json.Marshal(withoutUnknown([]HistoryDay(d)))
 }
 
-// mergeHistory merges days counted elsewhere with days counted here. If a day is in both lists, the day counted
-// elsewhere wins.
+// mergeHistory merges the days in told, which another tool has counted, with the days that were counted here. If a day is in
+// both lists, the result has the day in told.
 func mergeHistory(counted []Day, told []HistoryDay) []HistoryDay {
 	here := convert(counted, func(d Day) HistoryDay { return HistoryDay{d.Day, d.Pv, d.NewVisitors, d.Hot, Unknown, ""} })
 	all := append(slices.Clone(told), here...)
@@ -48,7 +48,7 @@ func mergeHistory(counted []Day, told []HistoryDay) []HistoryDay {
 	return slices.CompactFunc(all, func(a, b HistoryDay) bool { return a.Day == b.Day })
 }
 
-// historyText describes the numbers counted elsewhere, with one line per source.
+// historyText describes the numbers that other tools have counted, with one line for each tool.
 func historyText(told []HistoryDay) (text string) {
 	for len(told) > 0 {
 		source, views, visitors, to := told[0].Source, int64(0), int64(0), int32(0)

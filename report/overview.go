@@ -18,7 +18,7 @@ type overview struct {
 	UV  int64 `json:"uv"`
 	Hot int64 `json:"hot"`
 
-	Offset *offset `json:"offset,omitempty"` // the part of the totals that was counted elsewhere, or nil
+	Offset *offset `json:"offset,omitempty"` // the part of the totals that another tool has counted, or nil
 
 	FirstDays []firstDay      `json:"first_days"`
 	LastDays  []Day           `json:"last_days"`
@@ -33,27 +33,27 @@ type offset struct {
 
 type firstDay struct {
 	Day
-	UV int64 `json:"uv"` // number of visitors until the end of the day, which is the highest rank
+	UV int64 `json:"uv"` // number of visitors up to the end of the day, which is the highest rank so far
 }
 
 type windowUniques struct {
 	Days        int `json:"days"`
-	visit.Range     // the days of the window
+	visit.Range     // the range of days in which the unique visitors are counted
 	Uniques
 }
 
 const (
-	overviewFirst = 3 // days
+	overviewFirst = 3 // number of days at the start that the overview lists
 	overviewLast  = 30
 )
 
 var overviewWindows = []int{7, 30, 90}
 
-// Overview reads a summary of a target: all-time totals, the first days, and numbers of the last days up to the day
-// to.
+// Overview reads a summary of a page or site: all-time totals, its first days, and its last days. to is the last of these
+// days.
 func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (Answer, error) {
 	a := overview{App: app, Target: target}
-	before := int64(0) // number of visitors counted elsewhere
+	before := int64(0) // number of visitors counted by another tool
 	totals, err := r.Totals(ctx, Look{App: app, Target: target})
 	if err != nil {
 		return nil, err
@@ -86,9 +86,9 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 	return a, nil
 }
 
-// firstDays returns a target's first days. The ranks start after the ranks of the visitors who were counted elsewhere
-// (before). If the days' new visitors do not add up to uv, firstDays returns no days. Then some visitors arrived on
-// an unknown day, perhaps before the first recorded day.
+// firstDays returns the first days of a page or site, with the ranks of their new visitors. The ranks start after the visitors
+// whom another tool has counted (before). If the new visitors of all days do not add up to uv, firstDays returns no days. Then
+// some visitors arrived on an unknown day, perhaps before the first recorded day.
 func firstDays(days []Day, before, uv int64) []firstDay {
 	first, sum := []firstDay{}, before
 	for _, day := range days {

@@ -14,34 +14,36 @@ import (
 
 // Rows of the queries in queries/report/panels.sql and report.sql.
 type (
-	// AppToday is the summary of an app. Today and Last30Days are page views of the 200 busiest sites. FirstDay is the
-	// first counted day of these sites, or 0.
+	// AppToday is the summary of an app. Today and Last30Days are page views of the 200 busiest sites. FirstDay is the first
+	// day on which one of these sites was counted, or 0.
 	AppToday = PanelAppsRow
-	// SiteBetween holds a site's numbers in a range of days. Today and Last30Days are numbers of visitors.
-	// UniquesCompared is the number for the compared days, or for the range if no days are compared. FirstDay is 0 if no
-	// day was counted.
+	// SiteBetween holds a site's numbers in a range of days. Today and Last30Days are numbers of visitors. UniquesCompared is
+	// the number of visitors in the compared days, or in the whole range if no days are compared. FirstDay is 0 if no day was
+	// counted.
 	SiteBetween = PanelSitesRow
-	// Numbers are the numbers of a target in a range of days.
+	// Numbers are the numbers of a page or site in a range of days.
 	Numbers = PanelNumbersRow
-	// Totals are the all-time numbers of a target, and the part that was counted here.
+	// Totals are the all-time numbers of a page or site, and the part of them that was counted here.
 	Totals = PanelTotalsRow
-	// Period holds a target's numbers in a day, a week or a month. VisitorsBefore is valid only if Compared is true.
-	// Each of the Notes starts with its day: 2019-06-29 A new version.
+	// Period holds the numbers of a page or site in a day, a week or a month. VisitorsBefore is valid only if Compared is
+	// true. Each of the Notes starts with its day: 2019-06-29 A new version.
 	Period = PanelChartRow
-	// Returned is the number of times that visitors returned after a number of days. ToDays is OrMore if there is
+	// Returned is how often visitors returned FromDays to ToDays days after their previous visit. ToDays is OrMore if there is
 	// no upper limit.
 	Returned = PanelReturnsRow
-	// FirstVisit is the first visit of the visitor with a rank. FirstDay is 0 if the visitor was erased or forgotten.
+	// FirstVisit has the day of the first visit of the visitor with a certain rank. FirstDay is 0 if the visitor was erased or
+	// forgotten.
 	FirstVisit = PanelFirstVisitsRow
-	// Came is a visitor of a target on a day. PreviousDay is the visitor's previous day at the target; 0: none, or
-	// unknown.
+	// Came is a visitor of a page or site on a day. PreviousDay is the last day before this one on which the visitor was
+	// there; 0: none, or unknown.
 	Came = PanelWhoCameRow
-	// TagValue is the number of a target's visitors with a value of a tag. PvCompared is the number for the compared
-	// days, or for the range if no days are compared. Since is the first day on which the site has tags, or 0.
+	// TagValue is the number of visitors of a page or site who have a value of a tag. PvCompared is the number for the
+	// compared days, or for the whole range if no days are compared. Since is the first day on which the site has tags, or 0.
 	TagValue = PanelTagsRow
 	// TagName is the name of a tag that an app counts or has values for.
 	TagName = TagNamesRow
-	// TagPage is a page with the number of visitors whose first visit of a day to the page had the value of a tag.
+	// TagPage is a page with the number of its visitors who had a value of a tag. On each day, a visitor has the tags of the
+	// day's first visit to the page.
 	TagPage = PanelTagPagesRow
 )
 
@@ -58,8 +60,9 @@ func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], 
 	return panelOf(ctx, r, "sites", PanelSites, (*Queries).PanelSites, l)
 }
 
-// Numbers reads a target's numbers in a range. With a comparison, more rows follow: the numbers of the compared days,
-// and the numbers of the earlier days. If the compared days are the whole range, they have no row of their own.
+// Numbers reads the numbers of a page or site in a range, in one row. If days are compared, more rows follow: the numbers of
+// the compared days, and the numbers of the earlier days. If the compared days are the whole range, they have no row of their
+// own.
 func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 	if l.byRows() {
 		return r.numbersWhere(ctx, l)
@@ -67,7 +70,7 @@ func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 	return panelOf(ctx, r, "numbers", PanelNumbers, (*Queries).PanelNumbers, l)
 }
 
-// Chart reads a target's numbers by day, week or month.
+// Chart reads the numbers of a page or site by day, week or month.
 func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
 	if l.byRows() && (l.Filtered == nil || slices.Contains(l.Filtered.parts, "days")) {
 		return r.chartWhere(ctx, l)
@@ -75,23 +78,24 @@ func (r *Reader) Chart(ctx context.Context, l Look) (Panel[Period], error) {
 	return panelOf(ctx, r, "chart", PanelChart, (*Queries).PanelChart, l)
 }
 
-// PagesVisited returns how many pages of a site TopPages could list without a limit, but at most l.N.
+// PagesVisited returns the number of pages of a site that TopPages would list without a limit, but at most l.N.
 func (r *Reader) PagesVisited(ctx context.Context, l Look) (int64, error) {
 	return runQuery(ctx, r, "the number of visited pages", (*Queries).PagesVisited, l)
 }
 
-// ReturnedAfter reads how often visitors of a target returned in a range, by the number of days since their previous
+// ReturnedAfter reads how often visitors of a page or site returned in a range, by the number of days since their previous
 // visit.
 func (r *Reader) ReturnedAfter(ctx context.Context, l Look) (Panel[Returned], error) {
 	return panelOf(ctx, r, "returns", PanelReturns, (*Queries).PanelReturns, l)
 }
 
-// FirstVisits reads the first visits of a target's latest visitors, and of its latest visitors with a round rank.
+// FirstVisits reads the first visits of a page's or site's latest visitors, and of its latest visitors with a round rank, such
+// as 100.
 func (r *Reader) FirstVisits(ctx context.Context, l Look) (Panel[FirstVisit], error) {
 	return panelOf(ctx, r, "first visits", PanelFirstVisits, (*Queries).PanelFirstVisits, l)
 }
 
-// WhoCame reads the visitors of a target on each day of a range: up to l.N rows, the last day first, starting after
+// WhoCame reads the visitors of a page or site on each day of a range: up to l.N rows, the last day first, starting after
 // l.After.
 func (r *Reader) WhoCame(ctx context.Context, l Look) (Panel[Came], error) {
 	return panelOf(ctx, r, "visitors by day", PanelWhoCame, (*Queries).PanelWhoCame, l)
@@ -107,13 +111,13 @@ func (r *Reader) TitleOf(ctx context.Context, app, page string) (string, error) 
 	return runQuery(ctx, r, "the title of a page", (*Queries).TitleOf, Look{App: app, Target: page})
 }
 
-// TagPages reads the pages of a site that were visited with the tag value l.Value in a range.
+// TagPages reads the pages of a site that were visited with the value l.Value of a tag in a range.
 func (r *Reader) TagPages(ctx context.Context, l Look) (Panel[TagPage], error) {
 	return panelOf(ctx, r, "pages by tag", PanelTagPages, (*Queries).PanelTagPages, l)
 }
 
-// panelOf runs a generated query. p.SQL is the same query for psql: with values instead of parameters, without
-// l.After, and with up to DeepestTop rows.
+// panelOf runs a generated query. p.SQL is the same query for psql. It has values instead of parameters, starts with the first
+// row instead of after l.After, and reads up to DeepestTop rows.
 func panelOf[Params, Row any](ctx context.Context, r *Reader, what, text string,
 	query func(*Queries, context.Context, Params) ([]Row, error), l Look,
 ) (p Panel[Row], err error) {
@@ -160,8 +164,8 @@ func paramsOf[Params any](l Look) (p Params) {
 	return p
 }
 
-// Panel holds the rows of a statement, and the statement itself with its values. Every database user with access to
-// the schema report can run the statement.
+// Panel holds the rows of an SQL statement, and the statement with its values. Every database user with access to the schema
+// report can run it.
 type Panel[Row any] struct {
 	Rows []Row
 	SQL  string
@@ -172,7 +176,7 @@ var (
 	parameter = regexp.MustCompile(`\$[0-9]+`)
 )
 
-// statementOf replaces a generated query's parameters by their values. If there is one parameter, argument is its
+// statementOf replaces the parameters of a generated query by their values. If the query has one parameter, argument is its
 // value. Otherwise argument is a struct, whose fields are the values in order.
 func statementOf(query string, argument any) string {
 	var values []any
@@ -198,5 +202,5 @@ func literal(value any) string {
 	case []string:
 		return "ARRAY[" + strings.Join(convert(v, func(s string) string { return literal(s) }), ", ") + "]"
 	}
-	return fmt.Sprint(value) // a number
+	return fmt.Sprint(value) // the value is a number
 }

@@ -30,11 +30,11 @@ type PanelAppsRow struct {
 	FirstDay   int32   `json:"first_day"`
 }
 
-// The dashboard's queries: a statement for each panel. Users can see each statement with its values, and
-// run it themselves. Days are numbers like 20190629. A range includes both ends. The compared days are
-// the first days of a range, up to compared_to. They are compared with the previous period.
-// The overview of apps: their sites, the visits of today and of the last 30 days, and the first counted
-// day.
+// The dashboard's queries, with a statement for each panel. Users can see each statement with its values, and run it
+// themselves. Days are numbers like 20190629. A range includes both ends. The compared days are the first days of a
+// range, up to compared_to. They are compared with the previous period.
+// The overview of apps: the number of sites, the page views of today and of each of the last 30 days, and the first
+// counted day.
 func (q *Queries) PanelApps(ctx context.Context, apps []string) ([]PanelAppsRow, error) {
 	rows, err := q.db.Query(ctx, PanelApps, apps)
 	if err != nil {
@@ -104,10 +104,10 @@ type PanelChartRow struct {
 	Notes          []string `json:"notes"`
 }
 
-// The numbers of a page or site by day, week or month, with the visitors of the previous period and the
-// notes about these days. Notes are those about the site and, if notes_of_all is true, those about the
-// whole app. The numbers are -1 for a period that ended before the site's first counted day. For all
-// sites of an app together, only hot is known.
+// The numbers of a page or site by day, week or month, with the visitors of the previous period and the notes about
+// these days. The notes include those about the site and, if notes_of_all is true, those about the whole app. The
+// numbers are -1 for a period that ended before the site's first counted day. For all sites of an app together, only
+// hot (page views) is available.
 func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]PanelChartRow, error) {
 	rows, err := q.db.Query(ctx, PanelChart,
 		arg.App,
@@ -167,7 +167,8 @@ type PanelFirstVisitsRow struct {
 	IsRound  bool  `json:"is_round"`
 }
 
-// The first visits of the latest visitors of a page or site, and of visitors with a round number.
+// The first visits of the latest visitors of a page or site, and of its latest visitors with a round rank, such as
+// 100.
 func (q *Queries) PanelFirstVisits(ctx context.Context, arg PanelFirstVisitsParams) ([]PanelFirstVisitsRow, error) {
 	rows, err := q.db.Query(ctx, PanelFirstVisits, arg.App, arg.Target, arg.Few)
 	if err != nil {
@@ -212,8 +213,8 @@ type PanelFunnelRow struct {
 	SameDay  int64  `json:"same_day"`
 }
 
-// How many visitors of a site completed each step and all earlier ones by the end of a date range.
-// same_day is how many of them did this on one day.
+// How many visitors of a site completed a step of a funnel and all earlier steps by the end of a date range. same_day
+// is the number of visitors who completed them on a single day.
 func (q *Queries) PanelFunnel(ctx context.Context, arg PanelFunnelParams) ([]PanelFunnelRow, error) {
 	rows, err := q.db.Query(ctx, PanelFunnel,
 		arg.App,
@@ -444,8 +445,9 @@ type PanelOnePageRow struct {
 	Unknown int64 `json:"unknown"`
 }
 
-// How many visitors of a site saw only one page on a day, counting each visitor once a day. unknown
-// counts the visitors who only saw (other) or (deleted), each of which may be several pages.
+// How many visitors of a site saw only one page on a day, counting each visitor once a day. unknown counts the
+// visitors who only saw the page (other) or (deleted). These pages have the numbers of several pages, so the visitor
+// may have seen more than one.
 func (q *Queries) PanelOnePage(ctx context.Context, arg PanelOnePageParams) ([]PanelOnePageRow, error) {
 	rows, err := q.db.Query(ctx, PanelOnePage,
 		arg.App,
@@ -508,9 +510,8 @@ type PanelPagesRow struct {
 	Title           string `json:"title"`
 }
 
-// The top pages of an app, or of one site, in a date range. Each page also has its uniques in the
-// compared days of the range and in the previous period. Pages with equal numbers are in order of
-// page_id.
+// The top pages of an app, or of one site, in a date range. Each page also has its unique visitors (uniques) in the
+// compared days of the range and in the previous period. Pages with equal numbers are in order of page_id.
 func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]PanelPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelPages,
 		arg.App,
@@ -711,8 +712,8 @@ type PanelSitesRow struct {
 	FirstDay        int32   `json:"first_day"`
 }
 
-// The sites of an app in a date range. Each site also has its uniques in the compared days of the range
-// and in the previous period.
+// The sites of an app in a date range. Each site also has its unique visitors (uniques) in the compared days of the
+// range and in the previous period.
 func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]PanelSitesRow, error) {
 	rows, err := q.db.Query(ctx, PanelSites,
 		arg.App,

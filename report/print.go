@@ -16,7 +16,7 @@ import (
 // Format is the output format of an answer.
 type Format int
 
-// The formats.
+// The output formats.
 const (
 	Text Format = iota // for people: titles, tables and bars
 	JSON
@@ -24,7 +24,7 @@ const (
 	SVG // a drawing; only for reports by day
 )
 
-// Answer is a report's result. Its JSON fields are the JSON output.
+// Answer is the result of a report. Its JSON fields are the JSON output.
 type Answer interface {
 	rows() (header []string, rows [][]any)
 	text(s draw.Style) string
@@ -67,7 +67,7 @@ func encode(w io.Writer, a Answer, f Format) error {
 		return err
 	}
 	if a, is := a.(*Rows); is {
-		a.Next = "" // the command has no parameter for the next page
+		a.Next = "" // `footfall report` has no parameter for the next page
 		body, err := a.JSON(a.Look.membersOf(a.Name))
 		var indented bytes.Buffer
 		if err == nil {
@@ -83,8 +83,8 @@ func encode(w io.Writer, a Answer, f Format) error {
 	return encoder.Encode(a)
 }
 
-// JSON returns the rows as an object. Its members are the list, the place of the next page (next), the fields of
-// a.Of, and the fields of beside.
+// JSON returns the rows as an object. Its members are the list of rows, the cursor of the next page (next), the fields of
+// a.Of, and the fields of the struct beside.
 func (a *Rows) JSON(beside any) ([]byte, error) {
 	members := []any{map[string]any{a.Name: a.Told()}}
 	if a.One {
@@ -109,7 +109,7 @@ func (a *Rows) JSON(beside any) ([]byte, error) {
 	return append(body, '}'), nil
 }
 
-// requestMembers holds the request's parameters that the JSON output repeats.
+// requestMembers holds the parameters of a request that the JSON output repeats.
 type requestMembers struct {
 	App          string `json:"app"`
 	Target       string `json:"target,omitempty"`

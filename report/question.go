@@ -19,8 +19,7 @@ import (
 const WithoutOffsets = "no"
 
 // ParseQuery parses the query of a URL and rejects parameters that neither the report takes nor others names. Ignoring a
-// misspelt parameter would change the report. ParseQuery returns the
-// first error.
+// misspelt parameter would return a different report. ParseQuery returns the first error.
 func (k Report) ParseQuery(query string, others ...string) (url.Values, error) {
 	given, takes := url.Values{}, slices.Concat(others, k.Takes)
 	for query != "" {
@@ -65,7 +64,7 @@ type question struct {
 	ctx    context.Context
 	of     Subject
 	params url.Values
-	err    error // the first error; see fail
+	err    error // the first error in a parameter; see fail
 }
 
 func (q *question) fail(err error) {
@@ -192,7 +191,7 @@ func (q *question) number(name string, most int) int {
 const (
 	usualLimit = 100
 	mostLimit  = 1000
-	mostBefore = 36_525 // days: a century
+	mostBefore = 36_525 // maximum of the parameter days_before: a century
 )
 
 // limit returns the requested number of rows; 0 means all.
@@ -221,7 +220,7 @@ func (q *question) days() visit.Range {
 	return in
 }
 
-// day returns the requested day, or 0.
+// day returns the day in the parameter with this name, or 0 if the parameter is missing.
 func (q *question) day(name string) int32 {
 	text := q.value(name)
 	if text == "" {
@@ -281,7 +280,7 @@ func (q *question) target(uri bool) string {
 	return ""
 }
 
-// prefix returns the prefix of the requested pages, or "".
+// prefix returns the common start of the requested pages' addresses, from the parameter prefix, or "".
 func (q *question) prefix() string {
 	text := q.value("prefix")
 	if text == "" {
@@ -309,7 +308,7 @@ func (q *question) checkGroup(l Look) {
 	}
 }
 
-// rank returns the requested rank, or 0 if the request names a visitor (ip or visitor) instead.
+// rank returns the requested rank, or 0 if the request has the parameter ip or visitor instead.
 func (q *question) rank() int64 {
 	var given []string
 	for _, name := range []string{"rank", "ip", "visitor"} {

@@ -12,8 +12,8 @@ import (
 	"footfall/visit"
 )
 
-// Reader reads the counted numbers. All-time totals and ranks include offsets (numbers counted elsewhere), as in the API. It is
-// safe for concurrent use.
+// Reader reads the counted numbers. All-time totals and ranks include offsets (numbers counted by another tool), as in the
+// API. A Reader is safe for concurrent use.
 type Reader struct {
 	db      *db.DB
 	counted bool // leave out offsets
@@ -25,8 +25,7 @@ func NewReader(d *db.DB) *Reader { return &Reader{db: d} }
 // Counted returns a Reader that leaves out offsets.
 func (r *Reader) Counted() *Reader { return &Reader{db: r.db, counted: true} }
 
-// Totals reads the all-time numbers of a target in one row. If the target was never counted, there
-// is no row.
+// Totals reads the all-time numbers of a page or site in one row. If it was never counted, there is no row.
 func (r *Reader) Totals(ctx context.Context, l Look) (Panel[Totals], error) {
 	p, err := panelOf(ctx, r, "totals", PanelTotals, (*Queries).PanelTotals, l)
 	for i, t := range p.Rows {
@@ -37,7 +36,8 @@ func (r *Reader) Totals(ctx context.Context, l Look) (Panel[Totals], error) {
 	return p, err
 }
 
-// ranksBefore returns the offset that is added to the ranks of a target's visitors.
+// ranksBefore returns the number of visitors that another tool has counted for a page or site. Reports add this number to the
+// ranks of visitors.
 func (r *Reader) ranksBefore(ctx context.Context, l Look) (int64, error) {
 	totals, err := r.Totals(ctx, l)
 	if err != nil || len(totals.Rows) == 0 {
@@ -46,11 +46,10 @@ func (r *Reader) ranksBefore(ctx context.Context, l Look) (int64, error) {
 	return totals.Rows[0].Uv - totals.Rows[0].CountedUv, nil
 }
 
-// ErrNoVisitor is returned if a target has no visitor with the requested rank or address.
+// ErrNoVisitor is returned if a page or site has no visitor with the requested rank or address.
 var ErrNoVisitor = errors.New("there is no such visitor")
 
-// ErrVisitorElsewhere is returned if the visitor with the requested rank was counted elsewhere. It
-// wraps ErrNoVisitor.
+// ErrVisitorElsewhere is returned if another tool has counted the visitor with the requested rank. It wraps ErrNoVisitor.
 var ErrVisitorElsewhere = fmt.Errorf("this visitor was counted elsewhere: %w", ErrNoVisitor)
 
 // Site is a site with its totals.
@@ -63,7 +62,7 @@ type Site struct {
 	Shown string    `json:"shown"` // the site as shown to people
 }
 
-// Sites returns n sites of an app in order of name, starting after the site named after, or with the first site if
+// Sites returns n sites of an app in order of name. It starts after the site with the name after, or with the first site if
 // after is "".
 func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, error) {
 	rows, err := runQuery(ctx, r, "sites", (*Queries).SitesAfter, Look{App: app, After: Cursor{Name: after}, N: n})
@@ -75,8 +74,8 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, e
 	}), err
 }
 
-// FirstPage returns the app's page that was counted first, or nil. If the app has more than 1,000 pages, it is only
-// the first of any 1,000 of them.
+// FirstPage returns the page that an app counted first, or nil. If the app has more than 1,000 pages, FirstPage only looks at
+// any 1,000 of them.
 func (r *Reader) FirstPage(ctx context.Context, app string) (*PageFirstRow, error) {
 	rows, err := runQuery(ctx, r, "the first page", (*Queries).PageFirst, Look{App: app})
 	if len(rows) == 0 {
@@ -97,7 +96,7 @@ func (r *Reader) ProvedLast(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// runQuery runs a generated query with parameters from l. Errors name what the query reads (what).
+// runQuery runs a generated query with parameters from l. what describes the data that the query reads, for error messages.
 func runQuery[Params, Answer any](ctx context.Context, r *Reader, what string,
 	query func(*Queries, context.Context, Params) (Answer, error), l Look,
 ) (answer Answer, err error) {
@@ -115,9 +114,9 @@ func runQuery[Params, Answer any](ctx context.Context, r *Reader, what string,
 	return answer, err
 }
 
-// translateRefusal translates the error of a database function that refused its arguments. It returns other errors
-// unchanged. Functions that the dashboard calls put the field, and the text with its values, into DETAIL. The server
-// logs DETAIL, so it never contains a visitor.
+// translateRefusal translates the error of a database function that refused its arguments. It returns other errors unchanged.
+// Functions that the dashboard calls put the name of the wrong field, the text of the error, and the values in this text into
+// the error's DETAIL. The database server logs DETAIL, so it never contains a visitor.
 func translateRefusal(err error) error {
 	message, detail, is := db.Refused(err)
 	if !is {

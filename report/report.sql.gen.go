@@ -35,7 +35,7 @@ type DaysBetweenRow struct {
 	Hot         int64 `json:"hot"`
 }
 
-// The numbers of a target, day by day. Days without visits are left out.
+// The numbers of a page or site, day by day. Days without visits are left out.
 func (q *Queries) DaysBetween(ctx context.Context, arg DaysBetweenParams) ([]DaysBetweenRow, error) {
 	rows, err := q.db.Query(ctx, DaysBetween,
 		arg.App,
@@ -168,9 +168,9 @@ type FirstMinuteParams struct {
 	DayID  int32  `json:"day_id"`
 }
 
-// When the first visitors of a site came on a day, in minutes since midnight (-1: unknown). Only the hour of a visit
-// is stored. If the site was created in this hour of this day, the minute is that of its creation. Otherwise the
-// minute is 0.
+// The time of the first visit to a site on a day, in minutes since midnight (-1: unknown). Only the hour of a visit
+// is stored, so the result is a full hour. If the site was created in this hour of this day, the result is the minute
+// of its creation.
 func (q *Queries) FirstMinute(ctx context.Context, arg FirstMinuteParams) (int32, error) {
 	row := q.db.QueryRow(ctx, FirstMinute, arg.App, arg.Target, arg.DayID)
 	var minute int32
@@ -212,8 +212,8 @@ type HistoryDaysRow struct {
 	Source      string `json:"source"`
 }
 
-// The numbers that other tools have counted for a target on days on which its site was not counted here. -1 means
-// unknown.
+// The numbers that other tools have counted for a page or site, on days on which the site was not counted here. -1
+// means unknown.
 func (q *Queries) HistoryDays(ctx context.Context, arg HistoryDaysParams) ([]HistoryDaysRow, error) {
 	rows, err := q.db.Query(ctx, HistoryDays,
 		arg.App,
@@ -397,11 +397,11 @@ type PagesAfterRow struct {
 // Pages without visits in the range are included. A page is listed if its path contains @part, in lower case, or its
 // title contains @find.
 //
-// For the comparison, each page has its uniques in the range from before_from to before_to (before_to 0: no
-// comparison). It also has its uniques in the days of the date range up to compared_to (0: in the whole range). The
-// index contains only the first 200 characters of uris, which are in the same order as the whole uris. targets_sums
-// returns no uniques if the previous visits of some visitors are unknown. Then report.numbers computes the uniques,
-// because the service may not read the tables that this needs.
+// For the comparison, each page has its unique visitors (uniques) in the range from before_from to before_to
+// (before_to 0: no comparison). It also has its uniques in the days of the date range up to compared_to (0: in the
+// whole range). The index only contains the first 200 characters of each uri, so the query also compares and sorts by
+// these characters. targets_sums returns no uniques if the previous visits of some visitors are unknown. Then
+// report.numbers computes the uniques, because the service has no right to read the tables that are needed for this.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
@@ -473,8 +473,8 @@ type PagesVisitedParams struct {
 	N       int32  `json:"n"`
 }
 
-// How many pages top_pages would return for a site and a date range, at most n. The query looks for only one visited
-// day of each page, so that its time does not depend on the number of days.
+// How many pages report.top_pages would return for a site and a date range, at most n. The query looks for only one
+// day with visits to each page, so that its time does not depend on the number of days.
 func (q *Queries) PagesVisited(ctx context.Context, arg PagesVisitedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, PagesVisited,
 		arg.FromDay,
@@ -629,9 +629,9 @@ type UniquesOfRow struct {
 	Erased        int64   `json:"erased"`
 }
 
-// The number of distinct visitors in a date range, and the accuracy of this number. Counts the visitors of one
-// target, of at least one of several targets, or of at least one page whose uri starts with a prefix. Several
-// targets need not all exist. No row if a single target does not exist. Fails if the app does not exist.
+// The number of distinct visitors in a date range, and the accuracy of this number. Counts the visitors of one page
+// or site, of several pages and sites, or of all pages whose uri starts with a prefix. Of several pages and sites,
+// some may not exist. No row if a single one does not exist. Fails if the app does not exist.
 func (q *Queries) UniquesOf(ctx context.Context, arg UniquesOfParams) (UniquesOfRow, error) {
 	row := q.db.QueryRow(ctx, UniquesOf,
 		arg.App,
@@ -685,9 +685,9 @@ type VisitorOfRow struct {
 	Erased   bool       `json:"erased"`
 }
 
-// The visitor with the rank @rank at a target. If @stored is not null: the visitor at the target who is stored under
-// the first matching address of @stored. erased is true if the visitor with the rank was erased. No row if no
-// visitor had the rank, or if no address matches.
+// The visitor with the rank @rank at a page or site. If @stored is not null, rank is ignored: the visitor there who
+// is stored under the first matching address of @stored. erased is true if the visitor with the rank was erased. No
+// row if no visitor had the rank, or if no address matches.
 func (q *Queries) VisitorOf(ctx context.Context, arg VisitorOfParams) (VisitorOfRow, error) {
 	row := q.db.QueryRow(ctx, VisitorOf,
 		arg.Stored,
@@ -724,7 +724,7 @@ type VisitorsAreKeptParams struct {
 	DayID  int32  `json:"day_id"`
 }
 
-// Whether all rows of visits to a target on a day are kept, except those of erased visitors.
+// Whether all rows of visits to a page or site on a day are kept, except those of erased visitors.
 func (q *Queries) VisitorsAreKept(ctx context.Context, arg VisitorsAreKeptParams) (bool, error) {
 	row := q.db.QueryRow(ctx, VisitorsAreKept, arg.App, arg.Target, arg.DayID)
 	var kept bool

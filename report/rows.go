@@ -16,16 +16,16 @@ import (
 // Rows are a report's result: a list of structs, whose fields are the columns.
 type Rows struct {
 	Look Look
-	Name string // key of the list in JSON
+	Name string // name of the JSON member that contains List
 	List any
 	One  bool   // JSON contains the only row instead of a list
 	Of   any    // a struct with more members for JSON, or nil
-	Next string // place of the next page; "": none
-	// Follow requests the next rows. It is nil unless the caller requested all rows and one query could not read them.
+	Next string // cursor of the next page of results; "": none
+	// Follow is the Look for the next rows. It is nil unless the caller requested all rows and one query could not read them.
 	Follow *Look
 }
 
-// panel makes the Read function of a Report from a method of Reader that reads a panel.
+// panel makes the Read function of a Report. read is a method of Reader that reads the rows.
 func panel[Row any](
 	name string, read func(*Reader, context.Context, Look) (Panel[Row], error),
 ) func(context.Context, *Reader, Look) (*Rows, error) {
@@ -35,7 +35,8 @@ func panel[Row any](
 	}
 }
 
-// listing returns the first l.N rows. If rows has more than l.N rows, and after is not nil, it sets Next.
+// listing returns the first l.N rows. If there are more rows, and after is not nil, it sets Next to the result of after for
+// the last returned row.
 func listing[Row any](l Look, name string, rows []Row, after func(Row) string) *Rows {
 	if rows == nil {
 		rows = []Row{} // an empty list in JSON instead of null
@@ -72,14 +73,14 @@ func parsePageCursor(text string, l *Look) bool {
 	return err == nil && at.encode(l.By) == text && at.Before >= 1 && at.Before <= DeepestTop
 }
 
-// encode encodes a place in a list of top pages for Rows.Next. The result is valid only for the sort order by.
+// encode encodes a place in a list of top pages as text for Rows.Next. The text is valid only for lists that are sorted by the
+// same number.
 func (at Cursor) encode(by string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", by, at.Before, at.Number, at.PageID))
 }
 
-// readPages reads pages in descending order of a number, or in order of URI. Without a limit it returns all pages: in
-// order of the number if one query can read them all, and otherwise in order of URI, because numbers change between
-// queries.
+// readPages reads pages in descending order of pv, uv or hot, or in order of URI. Without a limit it returns all pages. If one
+// query cannot read them all, they are in order of URI, because numbers change between queries.
 func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	switch {
 	case len(l.Where) > 0:
@@ -116,7 +117,7 @@ func readPages(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		follow.After.Name = pages[len(pages)-1].URI
 		result.Follow = &follow
 	}
-	if l.Find == "" && l.By != "uri" { // only visited pages, like the list of top pages above
+	if l.Find == "" && l.By != "uri" { // leave out unvisited pages, as the list of top pages above does
 		result.List = slices.DeleteFunc(pages, func(p Page) bool { return p.number(l.By) == 0 })
 	}
 	return withoutComparison(result), err
@@ -166,8 +167,8 @@ func parseDayCursor(text string, l *Look) bool {
 	return err == nil
 }
 
-// parseVisitorCursor parses a day and a visitor. The day keeps the list unchanged if midnight passes between two
-// pages of results.
+// parseVisitorCursor parses a cursor that consists of a day and a visitor. The day keeps the list unchanged if midnight passes
+// between two requests.
 func parseVisitorCursor(text string, l *Look) bool {
 	began, address, _ := strings.Cut(text, "-")
 	day, wrongDay := visit.ParseDay(began, l.Today)
@@ -239,8 +240,8 @@ func readChart(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	return panel("chart", (*Reader).Chart)(ctx, from, l)
 }
 
-// readGoals reads at most l.N rows of goals, or all rows if l.N is 0. It fails if there are more than DeepestTop
-// rows, because a reader would not notice that the last goals are missing.
+// readGoals reads at most l.N rows of goals, or all rows if l.N is 0. It fails if there are more than DeepestTop rows, because
+// a user would not notice that the last goals are missing.
 func readGoals(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	asked := l
 	if l.N == 0 {

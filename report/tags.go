@@ -10,8 +10,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// Tag is the number of visitors with a value of a tag. A visitor's value on a day is the value of
-// the first visit of the day.
+// Tag is the number of visitors with a value of a tag. A visitor's value on a day is the value of the first visit of the day.
 type Tag struct {
 	Value     string `json:"value"`
 	PV        int64  `json:"pv"`
@@ -21,8 +20,8 @@ type Tag struct {
 // WithoutTag is the value of the last row of Tags. This row has the visitors without the tag.
 const WithoutTag = "(none)"
 
-// Tags reads the first l.N values of a tag for a target's visitors in a range. The last row has the visitors without
-// the tag.
+// Tags reads the l.N most frequent values of a tag among the visitors of a page or site in a range. The last row has the
+// visitors without the tag.
 func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 	if l.byRows() {
 		return r.tagsWhere(ctx, l)
@@ -30,14 +29,14 @@ func (r *Reader) Tags(ctx context.Context, l Look) (Panel[TagValue], error) {
 	return panelOf(ctx, r, "tags", PanelTags, (*Queries).PanelTags, l)
 }
 
-// FirstMinute returns when a site's first visit on a day happened, in minutes since midnight, or -1 if unknown. Only
-// the hour of a visit is stored, so the minutes of the hour are 0. In the hour in which the site was created, they
-// are those of the creation.
+// FirstMinute returns the time of a site's first visit on a day, in minutes since midnight, or -1 if it is unknown. Only the
+// hour of a visit is stored, so the result is a full hour. If the site was created in that hour, the result is the minute of
+// its creation.
 func (r *Reader) FirstMinute(ctx context.Context, app, site string, day int32) (int32, error) {
 	return runQuery(ctx, r, "the first minute", (*Queries).FirstMinute, Look{App: app, Target: site, Day: day})
 }
 
-// ByTag is Tags for callers that choose the tag: it first checks the tag's name.
+// ByTag is like Tags, but first checks whether the app has the tag, because callers can choose any name.
 func (r *Reader) ByTag(ctx context.Context, l Look) (none Panel[TagValue], err error) {
 	listed, err := r.TagNames(ctx, l.App)
 	names := convert(listed, func(t TagName) string { return t.Name })

@@ -28,15 +28,15 @@ type TitledPage struct {
 	Title string `json:"title,omitzero"` // the page's own title; "": unknown
 }
 
-// Page is a page with its uniques in the compared days (UniquesCompared) and in the earlier days (UniquesBefore).
-// Without a comparison, UniquesCompared is the number for the range.
+// Page is a page with its unique visitors in the compared days (UniquesCompared) and in the earlier days (UniquesBefore). If
+// no days are compared, UniquesCompared is the number for the whole range.
 type Page struct {
 	PageBetween
 	UniquesBefore   int64  `json:"uniques_before"`
 	UniquesCompared int64  `json:"uniques_compared"`
 	Title           string `json:"title,omitzero"`
 
-	id int64 // sorts pages whose sort number is the same
+	id int64 // determines the order of pages with the same number
 }
 
 func pageOf(p PanelPagesRow) Page {
@@ -44,7 +44,8 @@ func pageOf(p PanelPagesRow) Page {
 	return Page{numbers, p.UniquesBefore, p.UniquesCompared, p.Title, p.PageID}
 }
 
-// TopPages reads the first l.N pages of an app, or of a site, in a range, sorted by pv, uv (new visitors) or hot.
+// TopPages reads the first l.N pages of an app, or of a site, in a range. They are sorted by pv (daily visitors), uv (new
+// visitors) or hot (page views), the highest number first.
 func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
 	if len(l.Where) > 0 {
 		return r.pagesWhere(ctx, l)
@@ -63,9 +64,9 @@ func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
 	return Panel[Page]{pages, found.SQL}, err
 }
 
-// PagesAfter reads n pages in order of URI, starting after l.After. It selects the pages of the app, of the site
-// l.Target, or with the URI prefix l.Prefix. If l.Find is not "", it selects only pages with this text in their path
-// or title. It includes pages without visits in the range.
+// PagesAfter reads n pages in order of URI, starting after l.After. It selects the pages of the app, of the site l.Target, or
+// with the URI prefix l.Prefix. If l.Find is not "", it selects only pages with this text in their path or title. It includes
+// pages without visits in the range.
 func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) {
 	if l.N = n; l.Target != "" {
 		l.Prefix = l.Target + "/"
@@ -74,9 +75,9 @@ func (r *Reader) PagesAfter(ctx context.Context, l Look, n int) ([]Page, error) 
 	return convert(rows, func(f PagesAfterRow) Page { return pageOf(PanelPagesRow(f)) }), err
 }
 
-// TopPagesAfter returns the first l.N top pages after the cursor l.After, and the cursor for the next call, or nil
-// if no page follows. Pages move up while visits are counted. A page that was not listed yet is missed if it moves
-// up past the cursor. A page that was already listed is not repeated.
+// TopPagesAfter returns the first l.N top pages after the cursor l.After. next is the cursor for the next call, or nil if no
+// page follows. Pages move up in the list while visits are counted. A page that was not listed yet is missed if it moves up
+// past the cursor. A page that was already listed is not repeated.
 func (r *Reader) TopPagesAfter(ctx context.Context, l Look) (pages []Page, next *Cursor, err error) {
 	n := l.N
 	for depth := l.After.Before + n + 1; ; depth *= 2 {
@@ -105,7 +106,7 @@ func (at Cursor) precedes(p Page, by string) bool {
 	return at.Before == 0 || number < at.Number || number == at.Number && p.id > at.PageID
 }
 
-// number returns the number by which pages are sorted: pv, uv or hot.
+// number returns the number by which pages are sorted. by is the name of this number: pv, uv or hot.
 func (p PageBetween) number(by string) int64 {
 	return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[by]
 }

@@ -11,16 +11,17 @@ import (
 	"footfall/report/draw"
 )
 
-// Uniques is the number of visitors in a range, each counted once.
+// Uniques is the number of unique visitors in a range: each visitor counts once.
 type Uniques struct {
 	Uniques       int64   `json:"uniques"`
 	Exact         bool    `json:"exact"`
-	StandardError float64 `json:"standard_error"` // relative to Uniques; meaningful if not Exact
-	Erased        int64   `json:"erased"`         // days of erased visitors, who can no longer be distinguished from each other
+	StandardError float64 `json:"standard_error"` // relative to Uniques; only meaningful if Exact is false
+	Erased        int64   `json:"erased"`         // (visitor, day) pairs of erased visitors, who cannot be distinguished from each other
 }
 
-// UniquesOf returns the number of visitors in a range to a target, to any of several targets, or to any page whose
-// URI has a prefix. The number is always exact for a single target, and 0 if nothing was counted.
+// UniquesOf returns the number of unique visitors in a range. They are the visitors of one page or site, of several pages and
+// sites, or of all pages whose URI has a prefix. The number is always exact for a single page or site, and 0 if nothing was
+// counted.
 func (r *Reader) UniquesOf(ctx context.Context, l Look) (Uniques, error) {
 	if len(l.Where) > 0 {
 		l.Target = cmp.Or(l.Target, strings.Join(l.Targets, ""))

@@ -12,14 +12,14 @@ import (
 	"footfall/visit"
 )
 
-// DayVisitor is a visitor of a target on a day.
+// DayVisitor is a visitor of a page or site on a day.
 type DayVisitor struct {
 	Visitor netip.Addr `json:"visitor"`
 	Rank    int64      `json:"rank"`
 	New     bool       `json:"new"`
 }
 
-// Ranked is a visitor of a target. For an erased visitor, only the rank is set.
+// Ranked is a visitor of a page or site with the visitor's rank. For an erased visitor, only the rank is set.
 type Ranked struct {
 	Rank     int64      `json:"rank"`
 	Visitor  netip.Addr `json:"visitor,omitzero"`
@@ -28,11 +28,11 @@ type Ranked struct {
 	Erased   bool       `json:"erased"`
 }
 
-// Visitors returns the visitors of a target on a day in order of address, starting after l.After. It returns up to
-// l.N + 1 visitors, so that the caller can see whether more follow. If l.N is 0, it returns all visitors. If the
-// day's rows of visits are deleted, it returns no visitor.
+// Visitors returns the visitors of a page or site on a day in order of address, starting after l.After. It returns up to l.N +
+// 1 visitors, so that the caller can see whether more follow. If l.N is 0, it returns all visitors. If the day's rows of
+// visits are deleted, it returns no visitor.
 func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
-	before := int64(0) // subtracted from ranks
+	before := int64(0) // visitors counted by another tool: subtracted from the ranks
 	if r.counted {
 		var err error
 		if before, err = NewReader(r.db).ranksBefore(ctx, l); err != nil {
@@ -65,7 +65,7 @@ func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
 // visitorsAtOnce is the number of visitors that one query reads.
 const visitorsAtOnce = DeepestTop
 
-// Ranked returns a target's visitor with the rank l.Rank. Or, if l.Stored is set, it returns the visitor who is
+// Ranked returns the visitor of a page or site with the rank l.Rank. If l.Stored is set, it instead returns the visitor who is
 // stored under the first matching address in l.Stored. If there is no such visitor, it returns ErrNoVisitor or
 // ErrVisitorElsewhere.
 func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
@@ -89,15 +89,14 @@ func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	return found, err
 }
 
-// CameOn is the number of visitors of a target on a day. This number is kept for longer than the visitors'
-// identities.
+// CameOn is the number of visitors of a page or site on a day. This number is stored for longer than the visitors' identities.
 type CameOn struct {
 	Day  int32 `json:"day"`
 	PV   int64 `json:"pv"`
-	Kept bool  `json:"kept"` // the rows that identify the visitors are kept, except those of erased visitors
+	Kept bool  `json:"kept"` // the rows that identify the visitors still exist, except those of erased visitors
 }
 
-// CameOn returns the number of visitors of a target on a day, and whether Visitors can list them.
+// CameOn returns the number of visitors of a page or site on a day, and whether the method Visitors can list them.
 func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (CameOn, error) {
 	days, err := r.Days(ctx, app, target, visit.Range{From: day, To: day}, 1)
 	if err != nil || len(days) == 0 {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// returnsAtOnce is the approximate number of rows of open_returns that one transaction packs. Visits to the targets
-// of these rows wait for the transaction, for some milliseconds.
+// returnsAtOnce is the approximate number of rows of the table open_returns that one transaction packs. Visits to the pages
+// and sites of these rows wait for the transaction, for some milliseconds.
 const returnsAtOnce = 1000
 
-// closeDays creates the sketches and lists of top pages of days that have ended. It also recreates lists that were
-// removed because of a deleted page or late visits.
+// closeDays closes days that have ended: it creates their sketches (for estimating unique visitors) and their lists of top
+// pages. It also recreates lists that were removed because a page was deleted or late visits arrived.
 func (r *run) closeDays(ctx context.Context) error {
 	var unclosed []int32
 	if err := r.read(ctx, func(q queries) (err error) { unclosed, err = q.DaysUnclosed(ctx, r.days); return err }); err != nil {
@@ -32,8 +32,8 @@ func (r *run) closeDays(ctx context.Context) error {
 	return r.remakeTops(ctx)
 }
 
-// packReturns moves the rows of closed days from open_returns to packed_returns. If a run is killed, the next run
-// continues.
+// packReturns moves the numbers of returning visitors on closed days from the table open_returns to the smaller table
+// packed_returns. If a run is killed, the next run continues.
 func (r *run) packReturns(ctx context.Context) error {
 	if r.dry {
 		return nil
@@ -43,15 +43,15 @@ func (r *run) packReturns(ctx context.Context) error {
 		if err := r.inLongTx(ctx, func(q queries) (err error) { some, err = q.ReturnsPack(ctx, from, returnsAtOnce); return err }); err != nil {
 			return fmt.Errorf("pack returns: %w", err)
 		}
-		if some.Packed < returnsAtOnce { // rows that late visits add to open_returns wait for the next run
+		if some.Packed < returnsAtOnce { // rows that late visits have added in the meantime wait for the next run
 			return nil
 		}
 		from = some.LastPage
 	}
 }
 
-// remakeTops recreates missing lists of top pages. Each transaction recreates the lists of only one app and day,
-// because late visits wait for the transaction.
+// remakeTops recreates missing lists of top pages. Each transaction recreates the lists of only one app and day, because late
+// visits to the app have to wait for the transaction.
 func (r *run) remakeTops(ctx context.Context) error {
 	var missing []TopsMissingRow
 	if err := r.inLongTx(ctx, func(q queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {

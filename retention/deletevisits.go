@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	visitsAtOnce = 5000 // rows per transaction; no visit to be counted waits for the transaction
+	visitsAtOnce = 5000 // maximum number of rows that a transaction deletes; no arriving visit waits for the transaction
 
-	// A partition is in use while a report reads it. Each attempt to drop it may block counting for up to 100 ms. The
-	// pauses between the attempts double. Six attempts take longer than any report, which is cancelled after five
-	// seconds. If another reader needs longer, the partition stays until the next run.
+	// A day's partition is in use while a report reads it. Each attempt to drop it may block counting for up to 100 ms. The
+	// pauses between the attempts double. Six attempts take longer than any report, which is cancelled after five seconds. If
+	// another reader needs longer, the partition stays until the next run.
 	dropTries = 6
 	dropPause = 250 * time.Millisecond
 )
 
-// noteKept records from which day on each app keeps its visits, before any visits are deleted. If retention was
-// paused for an app in the meantime, this run deletes no visits of the app.
+// noteKept records the first day from which each app keeps its visits. This happens before any visits are deleted. If
+// retention was paused for an app in the meantime, this run deletes no visits of the app.
 func (r *run) noteKept(ctx context.Context) error {
 	return r.eachApp(func(app *appRetention) error {
 		if r.dry || app.keptFrom == app.FromDay {
@@ -35,9 +35,9 @@ func (r *run) noteKept(ctx context.Context) error {
 	})
 }
 
-// dropDays drops the partitions of days that no app keeps. Queries for visits use all partitions. So if a partition
-// is in use, the later partitions are in use, too. dropDays then drops no more partitions, and returns the error at
-// the end. The next run drops the remaining partitions.
+// dropDays drops the partitions of days that no app keeps. A query for visits uses all partitions, so if one partition is in
+// use, the later ones are in use, too. Then dropDays drops no more partitions, and returns the error at the end. The next run
+// drops the remaining partitions.
 func (r *run) dropDays(ctx context.Context) error {
 	var keep DayIsKeptParams
 	for _, app := range r.apps {
@@ -103,7 +103,7 @@ func (r *run) dropDay(ctx context.Context, day int32) (dropped bool, err error) 
 	return true, nil
 }
 
-// dropPatiently calls DayDrop, and retries while the partition is in use.
+// dropPatiently drops the partition of a day, and retries while the partition is in use.
 func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 	for try := 1; ; try++ {
 		var dropped bool
@@ -117,8 +117,8 @@ func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 	}
 }
 
-// deleteVisits deletes the visit rows of each app on days that the app no longer keeps, but another app does. If
-// retention was paused for an app in the meantime, the rest of the app's rows stay.
+// deleteVisits deletes the visit rows of each app on days that this app no longer keeps, but another app keeps. If retention
+// was paused for an app in the meantime, the rest of the app's rows stay.
 func (r *run) deleteVisits(ctx context.Context) error {
 	return r.eachApp(func(app *appRetention) error { return r.deleteVisitsInApp(ctx, app) })
 }

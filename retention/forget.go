@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	visitorsAtOnce = 2000    // rows per transaction, which locks the sites of these visitors
-	visitorsRead   = 200_000 // rows per query
+	visitorsAtOnce = 2000    // number of visitors' rows per transaction, which locks the sites of these visitors
+	visitorsRead   = 200_000 // number of visitors' rows that one query reads
 
 	// forgetPause is the pause between two transactions of forgetBatch. Each transaction makes running instances empty
 	// their caches and send their batches again. The pause lets these batches succeed before the next transaction.
 	forgetPause = 250 * time.Millisecond
 )
 
-// forget forgets visitors who have not visited a site for the app's forget-days.
+// forget deletes visitors who have not visited a site for as many days as the app's setting forget-days.
 func (r *run) forget(ctx context.Context) error {
 	if r.due && r.forgotOn.Load() == dayNumber(r.today) {
 		return nil
@@ -25,8 +25,8 @@ func (r *run) forget(ctx context.Context) error {
 		if app.ForgetDays == 0 {
 			return nil
 		}
-		// Before is at most app.to, because visitors whose visit rows are kept must not be forgotten. Late visits may have
-		// added visitors whose last day is early, but whose visit rows are kept.
+		// Before is at most app.keptFrom, because visitors whose visit rows are kept must not be forgotten. Late visits may
+		// have added visitors whose last day is early, but whose visit rows are kept.
 		f := VisitorsForgotten{App: app.Name, Before: min(daysBefore(r.today, app.ForgetDays), app.keptFrom)}
 		err := r.forgetInApp(ctx, app.ID, &f)
 		if f.Visitors > 0 {
@@ -72,9 +72,9 @@ func (r *run) forgetInApp(ctx context.Context, app int32, f *VisitorsForgotten) 
 	}
 }
 
-// forgetBatch forgets visitors in transactions that lock their sites briefly. A visitor is forgotten for a site and
-// all its pages in the same transaction. Otherwise a forgotten visitor who returns could be new to a page but not to
-// the site. Then uv of the page could exceed uv of the site.
+// forgetBatch forgets visitors in several transactions that lock their sites briefly. A visitor is forgotten for a site and
+// all its pages in the same transaction. Otherwise a forgotten visitor who returns could be new to a page but not to the site.
+// Then a page could have more visitors than its site.
 func (r *run) forgetBatch(ctx context.Context, app int32, f *VisitorsForgotten, unseen []VisitorsUnseenRow) error {
 	for len(unseen) > 0 {
 		n := len(unseen)
@@ -101,8 +101,8 @@ func (r *run) forgetBatch(ctx context.Context, app int32, f *VisitorsForgotten, 
 	return nil
 }
 
-// lastWhole returns how many of the first n rows can be taken without splitting the rows of one visitor of a site.
-// The last of the n rows is not taken, because rows of the same visitor may follow it.
+// lastWhole returns how many of the first n rows can be processed without splitting the rows of one visitor of a site. It
+// leaves out the last visitor in the n rows, because more rows of this visitor may follow.
 func lastWhole(rows []VisitorsUnseenRow, n int) int {
 	for n--; n > 0 && sameVisitor(rows[n-1], rows[n]); n-- {
 	}

@@ -54,8 +54,8 @@ const dayClose = `-- name: DayClose :one
 SELECT close_day($1)::boolean AS closed
 `
 
-// Computes the sketches and top lists of a day that has ended. Returns false if the day was already
-// closed.
+// Computes the sketches (for estimating unique visitors) and the lists of top pages of a day that has ended. Returns
+// false if the day was already closed.
 func (q *Queries) DayClose(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, dayClose, day)
 	var closed bool
@@ -67,9 +67,9 @@ const dayDrop = `-- name: DayDrop :one
 SELECT drop_visits_day($1)::boolean AS dropped
 `
 
-// Drops the partition of a closed day. Returns false if the partition does not exist, or if an app
-// keeps visits of the day. An app may have just counted some. Fails (FaultBusy) instead of waiting
-// for more than some seconds.
+// Drops the partition of a closed day. Returns false if the partition does not exist, or if an app keeps visits of
+// the day, for example because it has just counted a late visit. Fails (FaultBusy) instead of waiting for more than
+// some seconds.
 func (q *Queries) DayDrop(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, dayDrop, day)
 	var dropped bool
@@ -106,7 +106,8 @@ const logLinesForget = `-- name: LogLinesForget :one
 SELECT forget_log_lines()::bigint AS forgotten
 `
 
-// Forgets counted log lines of days that their apps no longer keep. Returns the number of hours.
+// Forgets that log lines of days were counted if their apps no longer keep these days. Returns the number of hours
+// with such lines.
 func (q *Queries) LogLinesForget(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, logLinesForget)
 	var forgotten int64
@@ -171,9 +172,9 @@ FROM epochs
 WHERE name = 'retention'
 `
 
-// Deletion by retention. The functions that delete rows check themselves whether the rows may be
-// deleted.
-// Returns whether retention has completed on this day or a later one.
+// Queries of the daily task (retention), which deletes data that apps no longer keep. The functions that delete rows
+// check themselves whether the rows may be deleted.
+// Returns whether the daily task has completed on this day or a later one.
 func (q *Queries) RetentionDone(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, retentionDone, day)
 	var done bool
@@ -185,8 +186,8 @@ const retentionNote = `-- name: RetentionNote :exec
 SELECT note_retention($1)
 `
 
-// Records that retention has completed on a day. Fails if the day is more than one day after the
-// present day in the time zone where days begin last.
+// Records that the daily task has completed on a day. Fails if the day is more than one day after the present day in
+// the time zone where days begin last.
 func (q *Queries) RetentionNote(ctx context.Context, day int32) error {
 	_, err := q.db.Exec(ctx, retentionNote, day)
 	return err
@@ -202,8 +203,8 @@ type ReturnsPackRow struct {
 	LastPage int64
 }
 
-// Packs some rows of open_returns of closed days, in order of target from @from_page on. Returns
-// the number of packed rows (0: none are left) and the last target.
+// Packs some rows of open_returns, which have the numbers of returning visitors on closed days. Starts with the page
+// or site @from_page, in order of id. Returns the number of packed rows (0: none are left) and the last page or site.
 func (q *Queries) ReturnsPack(ctx context.Context, fromPage int64, n int32) (ReturnsPackRow, error) {
 	row := q.db.QueryRow(ctx, returnsPack, fromPage, n)
 	var i ReturnsPackRow
@@ -271,8 +272,8 @@ type VisitorsForgetParams struct {
 	Ips    []netip.Addr
 }
 
-// Deletes the listed visitors, except those who have visited again in the meantime. The arrays are
-// the columns of one table.
+// Deletes the listed visitors, except those who have visited again in the meantime. The arrays are the columns of one
+// table, with a row for each page or site and visitor.
 func (q *Queries) VisitorsForget(ctx context.Context, arg VisitorsForgetParams) (int64, error) {
 	row := q.db.QueryRow(ctx, visitorsForget,
 		arg.App,
@@ -367,7 +368,7 @@ type VisitsDeleteRow struct {
 	LastPage int64
 }
 
-// Deletes some visits of an app on a day that the app no longer keeps, by page from @from_page on.
+// Deletes some visits of an app on a day that the app no longer keeps, in order of page from the id @from_page on.
 func (q *Queries) VisitsDelete(ctx context.Context, arg VisitsDeleteParams) (VisitsDeleteRow, error) {
 	row := q.db.QueryRow(ctx, visitsDelete,
 		arg.App,

@@ -1,6 +1,6 @@
-// Package retention has the daily task. The task closes days that have ended (closedays.go). It deletes rows of
-// visits that no app keeps any more, visitors who have not visited for a long time, and lines of logs. Sums, ranks
-// and daily numbers stay.
+// Package retention runs the daily task. The task closes days that have ended (closedays.go). It deletes visit rows that no
+// app keeps any more, visitors who have not visited for a long time, and records of counted log lines. Sums, ranks and daily
+// numbers stay.
 package retention
 
 import (
@@ -23,14 +23,14 @@ type Retainer struct {
 	pause func(context.Context, time.Duration) error
 	log   *slog.Logger
 
-	forgotOn atomic.Int32 // the day of the last complete run of forget
+	forgotOn atomic.Int32 // the day of the last complete run of the method forget
 }
 
 // Options of NewRetainer. A zero field means its default.
 type Options struct {
 	Clock func() time.Time                           // default: the database's clock, as in db.DB.Now
 	Pause func(context.Context, time.Duration) error // waits before a retry; default: pause.For
-	Log   *slog.Logger                               // default: discards
+	Log   *slog.Logger                               // default: discards all log lines
 }
 
 // NewRetainer returns a Retainer for a database.
@@ -47,7 +47,7 @@ func NewRetainer(d *db.DB, o Options) *Retainer {
 	return &Retainer{db: d, clock: o.Clock, pause: o.Pause, log: o.Log}
 }
 
-// Done lists the deleted data, or for Plan the data that Run would delete.
+// Done lists the data that Run has deleted. The result of Plan lists the data that Run would delete.
 type Done struct {
 	Closed    []int32 // closed days: reports of unique visitors now use sketches instead of visit rows
 	Visits    []VisitsDeleted
@@ -55,7 +55,7 @@ type Done struct {
 	Forgotten []VisitorsForgotten
 }
 
-// VisitsDeleted is the number of rows of visits deleted for an app and a day.
+// VisitsDeleted is the number of visit rows that were deleted for an app and a day.
 type VisitsDeleted struct {
 	Day    int32
 	App    string
@@ -68,8 +68,8 @@ type DayDropped struct {
 	Bytes int64
 }
 
-// VisitorsForgotten is the number of (target, visitor) pairs of an app that were forgotten. These visitors have not
-// visited the site since the day Before.
+// VisitorsForgotten is the number of an app's visitors that were forgotten. A visitor counts once for each page and each site.
+// These visitors have not visited the site since the day Before.
 type VisitorsForgotten struct {
 	App      string
 	Before   int32
@@ -108,8 +108,8 @@ func (r *Retainer) runExclusively(ctx context.Context, due bool) (*Done, error) 
 }
 
 const (
-	dailyAfter = 10 * time.Second // after the start of an instance, which has other work then
-	dailyTry   = 10 * time.Minute // between checks for the end of a day, and between retries
+	dailyAfter = 10 * time.Second // time until the first run after the start of an instance, which has other work then
+	dailyTry   = 10 * time.Minute // pause between checks whether a day has ended, and between retries
 )
 
 // Daily runs retention once a day until ctx ends. If several instances share a database, only the first instance that
@@ -165,9 +165,9 @@ func (r *Retainer) isDone(ctx context.Context) (is bool, err error) {
 	return is, err
 }
 
-// InTurn runs f under the lock of retention. If another process holds the lock, it returns ErrRunning. If the
-// connection that holds the lock is lost, a second process may run retention concurrently. This does no harm, because
-// every step can be repeated.
+// InTurn runs f while it holds the lock of retention. If another process holds the lock, it returns ErrRunning. If the
+// connection that holds the lock is lost, a second process may run retention concurrently. This does no harm, because every
+// step can be repeated.
 func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
 	mine, err := r.db.Alone(ctx, db.Retaining, f)
 	if err == nil && !mine {
@@ -176,7 +176,7 @@ func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
 	return err
 }
 
-// lateBy is how long after the end of a day its last visits may still be written.
+// lateBy is the time after the end of a day during which the day's last visits may still be written.
 const lateBy = 10 * time.Minute
 
 // today returns the date in the westernmost time zone (UTC-12) at the time lateBy ago. So the day before this date
@@ -185,8 +185,8 @@ func (r *Retainer) today() time.Time {
 	return r.clock().UTC().Add(-12*time.Hour - lateBy).Truncate(24 * time.Hour)
 }
 
-// yesterday returns the previous day in UTC. From this day on, partitions are never dropped, even if they are
-// empty: an instance with a slow clock may need them.
+// yesterday returns the previous day in UTC. Partitions of this day and later days are never dropped, even if they are empty:
+// an instance with a slow clock may need them.
 func (r *Retainer) yesterday() int32 { return daysBefore(r.clock().UTC(), 1) }
 
 func dayNumber(t time.Time) int32 { return visit.DayOf(t, time.UTC) }
@@ -200,7 +200,7 @@ type run struct {
 	// visitors whose visits are kept.
 	today        time.Time
 	dry          bool // only count the data to delete
-	due          bool // this is the daily run: it skips forget if forget has already completed today
+	due          bool // this is the daily run, which skips the method forget if forget has already completed today
 	apps         []appRetention
 	days         []int32 // days that have ended and have a partition
 	firstBusyDay int32   // the first day that could not be dropped because it is in use; 0: none
@@ -213,13 +213,13 @@ type appRetention struct {
 	keptFrom int32 // the first day whose visits are kept after this run: FromDay or later
 }
 
-// do runs the steps in an order that leaves the tables consistent if the run is interrupted. closeDays closes a day
-// before the day's rows are deleted. noteKept records the loss of rows before the first row is deleted.
+// do runs all steps. Their order leaves the tables consistent if the run is interrupted. For example, closeDays closes a day
+// before the day's rows are deleted. And noteKept records the loss of rows before the first row is deleted.
 func (r *run) do(ctx context.Context) error {
 	if err := r.readKept(ctx); err != nil {
 		return err
 	}
-	var busy error // the error of a day in use or a paused app; the other steps still run
+	var busy error // the error if a day is in use or an app is paused; the other steps still run
 	for _, step := range []func(context.Context) error{r.closeDays, r.packReturns, r.noteKept, r.dropDays, r.deleteVisits, r.forget,
 		r.forgetLogs} {
 		err := step(ctx)
@@ -267,7 +267,8 @@ func (r *run) readKept(ctx context.Context) error {
 			k := appRetention{app, app.FromDay}
 			if app.RetainDays > 0 && !app.Paused {
 				due := daysBefore(r.today, app.RetainDays)
-				// If an app has no visits to delete, k.to stays at FromDay, because the visits from FromDay on are complete.
+				// If an app has no visits to delete, k.keptFrom stays at FromDay, because the visits from FromDay on are
+				// complete.
 				counted, err := q.AppCountedBetween(ctx, AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
 				if err != nil {
 					return err

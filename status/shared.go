@@ -9,8 +9,8 @@ import (
 	"footfall/visit"
 )
 
-// shared returns a sentence for each pair of apps whose lists of sites overlap. The sentence names the first site
-// in both lists, and the app that counts pages on which no app is specified.
+// shared returns a sentence for each pair of apps whose lists of sites overlap. The sentence names the first site in both
+// lists. It also names the app for which visits to this site count if a page does not specify the app.
 func (f *facts) shared() []string {
 	apps := slices.DeleteFunc(slices.Clone(f.lists), func(a db.App) bool { return a.Cell != nil || a.DeletedAt != nil })
 	slices.SortFunc(apps, func(a, b db.App) int { return cmp.Compare(a.ID, b.ID) })
@@ -26,7 +26,7 @@ func (f *facts) shared() []string {
 	return sentences
 }
 
-// firstOverlap returns the first entry of list that overlaps with others, or "".
+// firstOverlap returns the first entry of list that overlaps with an entry of others, or "".
 func firstOverlap(others, list []string) string {
 	for _, site := range list {
 		if slices.ContainsFunc(others, func(other string) bool { return visit.Overlap(other, site) }) {

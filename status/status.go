@@ -18,7 +18,7 @@ import (
 // is no day.
 type Status struct {
 	Server    Server     `json:"server"`
-	Disk      *Disk      `json:"disk"` // null if the server is on another machine
+	Disk      *Disk      `json:"disk"` // null if the database server is on another machine
 	Instances []Instance `json:"instances"`
 	Apps      []App      `json:"apps"`
 	Tables    []Table    `json:"tables"`
@@ -38,7 +38,7 @@ type Server struct {
 	Bytes       int64   `json:"bytes"`
 	HugePages   string  `json:"huge_pages"`           // on, off or unknown: whether the server's memory uses huge pages
 	ClockOffset float64 `json:"clock_offset_seconds"` // how far this machine's clock is ahead of the server's
-	Standby     bool    `json:"standby_required"`     // nothing is counted or changed unless a synchronous standby follows
+	Standby     bool    `json:"standby_required"`     // visits and changes are refused unless a synchronous standby stores them, too
 }
 
 // Disk is the file system of the embedded server's data.
@@ -52,12 +52,12 @@ type Disk struct {
 type Instance struct {
 	Name    string     `json:"name"`    // application_name of its connections
 	Address string     `json:"address"` // address of its connections; empty over a Unix socket
-	Since   *time.Time `json:"since"`   // when it connected to watch the apps
+	Since   *time.Time `json:"since"`   // when it opened the connection on which it watches for changes of apps
 }
 
 // The rows of queries in queries/status/status.sql, which describes their columns.
 type (
-	// App has the counted and kept data of an app.
+	// App shows how much an app has counted, and how long it keeps visit rows.
 	App = StatusAppsRow
 	// Table is a table with its size.
 	Table = TableSizesRow
@@ -72,7 +72,7 @@ type Visits struct {
 
 // Daily is the task that closes days and deletes data that no app keeps.
 type Daily struct {
-	DoneOn    int32      `json:"done_on"` // the last day with a completed run, in the time zone where days start last
+	DoneOn    int32      `json:"done_on"` // the day of the last completed run, in the time zone where days start last
 	Running   bool       `json:"running"`
 	ClosedDay int32      `json:"closed_day"`
 	ClosedAt  *time.Time `json:"closed_at"`
@@ -80,13 +80,13 @@ type Daily struct {
 
 // Inbox has the accepted visits that are not counted yet.
 type Inbox struct {
-	Waiting int64      `json:"waiting"` // visits
+	Waiting int64      `json:"waiting"` // number of waiting visits
 	Oldest  *time.Time `json:"oldest"`  // when the oldest waiting visit was accepted, or null
-	Aside   int64      `json:"aside"`   // waiting visits of locked apps, which are skipped for now
+	Aside   int64      `json:"aside"`   // number of waiting visits of locked apps, which are skipped for now
 }
 
-// Read reads the status. If this program cannot use the schema, Read adds a warning and reads no tables. dir is
-// the folder of the server's data, or "" if the server is on another machine.
+// Read reads the status. If this program cannot use the schema, Read adds a warning and reads no tables. dir is the folder of
+// the database server's data, or "" if the server is on another machine.
 func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	if err := d.MeasureClock(ctx); err != nil {
 		return nil, err
@@ -116,9 +116,9 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	return f.status(), nil
 }
 
-// facts are the data from the database.
+// facts are the data from which the status is made.
 type facts struct {
-	now   time.Time     // by the database's clock
+	now   time.Time     // the current time by the database's clock
 	ahead time.Duration // how far this machine's clock is ahead of the database's
 	disk  *Disk         // nil if the data is on another machine
 
@@ -132,16 +132,16 @@ type facts struct {
 	tables     []Table
 	daily      db.StatusDailyRow
 	inbox      []db.InboxLookRow
-	days       []int32 // with a partition
-	unclosed   []int32 // partitions that should be closed, but are not
+	days       []int32 // days that have a partition of the table visits
+	unclosed   []int32 // days that should be closed, but are not
 	missing    []int32 // the days among yesterday, today and tomorrow that have no partition
 	nodesAway  []string
-	refused    error // why no batch can be written now
+	refused    error // why no batch of visits can be written now; nil: a batch can be written
 	webhooks   []WebhooksFailingRow
 	lists      []db.App
 }
 
-// readServer reads the data that are not in Footfall's tables.
+// readServer reads the data about the server and its sessions, which does not come from Footfall's tables.
 func (f *facts) readServer(ctx context.Context, q *db.Queries) (err error) {
 	if f.server, err = q.StatusServer(ctx); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (f *facts) status() *Status {
 	return s
 }
 
-// lastDay is later than every day.
+// lastDay is later than every day with a partition.
 const lastDay = 99991231
 
 // timeOrNil returns nil for 1970, which queries return instead of null, and for the zero time of a field that

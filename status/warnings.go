@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	leastFree        = 1 << 30 // minimum of free bytes on the disk
+	leastFree        = 1 << 30 // minimum number of free bytes on the disk
 	leastFreePercent = 5
 
 	// A day has ended in all time zones twelve hours after its end in UTC. The daily task starts ten minutes later and may take
 	// long.
 	closedWithin = 36 * time.Hour
-	// Ten minutes after the first attempt of the daily task, all instances have tried to run the task. If the task is neither
-	// completed nor running then, it has left out some days or apps.
+	// Ten minutes after the first attempt of the daily task, all instances have tried to run the task. If it is then neither
+	// completed nor running, it has left out some days or apps.
 	triedWithin = 12*time.Hour + 30*time.Minute
 
-	enoughDays = 7 // instances create eight days in advance, but only some minutes after midnight
+	enoughDays = 7 // minimum number of future days with partitions; instances create eight, but only some minutes after midnight
 
-	webhookWithin = time.Hour // time for a call to succeed, which is enough to restart its receiver
+	webhookWithin = time.Hour // time for a webhook's call to succeed, which is enough to restart its receiver
 )
 
 // daysLeft returns the number of days after today that have partitions.
@@ -34,7 +34,7 @@ func (f *facts) daysLeft() (left int) {
 	return left
 }
 
-// due returns the days that should be closed.
+// due returns the days that the daily task should have closed by now.
 func (f *facts) due() (due []int32) {
 	over := dayOf(f.now.Add(-closedWithin))
 	for _, day := range f.days {
@@ -45,8 +45,8 @@ func (f *facts) due() (due []int32) {
 	return due
 }
 
-// warnOfDays warns of missing partitions. It does not warn if no instance is running, because only running instances create
-// partitions.
+// warnOfDays warns of missing partitions of the table visits. It does not warn if no instance is running, because only running
+// instances create partitions.
 func (f *facts) warnOfDays(warn func(format string, values ...any)) {
 	if len(f.instances) == 0 {
 		return

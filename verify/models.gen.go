@@ -4,10 +4,10 @@
 
 package verify
 
-// Tags of recent batches, packed, until they are added to tag_days about a second later.
+// Tags of visits in recent batches, in a compact format, until they are added to tag_days about a second later.
 type TagNews struct {
-	// Result for each pair of target and visitor. 0: counted before on that day. 1: first visit of the day. 2: first visit ever. Null: all are 2.
+	// One byte for each pair of visitor and page or site in the batch. 0: the pair was counted before on that day. 1: first visit of the day. 2: first visit ever. Null: all are 2.
 	Verdicts []int16
-	// For each pair with tags: its place among the pairs from 0, the target, the day minus the previous pair's day, the number of tags, the tags. Zigzag varints.
+	// For each pair with tags, as zigzag varints: its index among the pairs from 0, the page or site, the day minus the previous pair's day, the number of tags, the tags.
 	Tags []byte
 }

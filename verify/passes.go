@@ -11,7 +11,8 @@ import (
 	"footfall/db"
 )
 
-// The passes over the tables. Each promise is checked in one of the passes.
+// A verification reads the tables in these passes. Each promise (a rule for the stored numbers) is checked in one of the
+// passes.
 const (
 	passTargets = "targets"
 	passSites   = "sites"
@@ -23,19 +24,19 @@ const (
 type piece struct {
 	pass   string
 	weight int64 // approximate number of rows, for the progress; 0 unless pass is passTargets
-	pace   *pace // the pace that determined the size
+	pace   *pace // the pace that has chosen the size of this piece
 	size   float64
 	proofs ProveParams
 }
 
-// walk divides a pass into pieces. next returns the next piece, and nil after the last piece. Callers of next hold
-// verifier.mu.
+// walk divides a pass over the tables into pieces. next returns the next piece, and nil after the last piece. Callers of next
+// hold verifier.mu.
 type walk struct {
 	pass string
 	next func(ctx context.Context, q *Queries) (*piece, error)
 }
 
-// next returns the next piece of any pass, or nil after the last piece.
+// next returns the next piece of any pass, or nil if all pieces have been returned.
 func (v *verifier) next(ctx context.Context, q *Queries) (*piece, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -65,17 +66,17 @@ func newPace(first float64) *pace {
 
 const (
 	firstRows = 20_000 // number of rows in the first piece, per second of Options.Within: suitable for any server
-	// hoursAtOnce is the number of hours of logs in the first piece, per second of Options.Within. Each
-	// hour has some blocks.
+	// hoursAtOnce is the number of hours of logs in the first piece, per second of Options.Within. It is smaller than
+	// firstRows, because each hour has several blocks of lines.
 	hoursAtOnce = 2000
 	steepest    = 4 // maximum growth from one piece to the next
 
-	// Sketches are recomputed for about this many visits. If the database has more visits, each run chooses a
-	// different sample of sketches.
+	// To check sketches (which estimate unique visitors), each run recomputes them for about this many visits. If the database
+	// has more visits, each run chooses a different sample of sketches.
 	visitsSketched = 1_000_000
 
-	// Most targets have at least this many rows. A piece has at most pace.size/rowsOfTarget targets, and at most steepest
-	// times as many targets as the last piece.
+	// Most targets (pages and sites) have at least this many rows. A piece has at most pace.size/rowsOfTarget targets, and at
+	// most steepest times as many targets as the last piece.
 	rowsOfTarget = 10
 )
 
@@ -84,7 +85,7 @@ func (p *pace) took(size float64, took, within time.Duration) {
 	p.size = max(p.first, min(p.size*steepest, size*float64(within)/float64(max(took, 1))))
 }
 
-// targetWalk walks over the selected targets in order of id.
+// targetWalk walks over the selected targets (pages and sites) in order of id.
 type targetWalk struct {
 	*verifier
 	pace  *pace
@@ -99,7 +100,7 @@ func (v *verifier) targetWalk() *targetWalk {
 		seed: rand.Int64()} //nolint:gosec // not a secret
 }
 
-// next returns the next targets, or nil at the end. Each target is in exactly one piece.
+// next returns the next piece of targets, or nil at the end. Each target is in exactly one piece.
 func (w *targetWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	if w.ended {
 		return nil, nil
@@ -134,14 +135,14 @@ func (w *targetWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	w.from, w.met = p.High+1, float64(next.Met)
 	w.sites = append(w.sites, next.Sites...)
 	if p.Whole {
-		p.Listed = nil // the range of ids contains the targets
+		p.Listed = nil // not needed, because the whole range of ids is checked
 	}
 	return &piece{pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), proofs: p}, nil
 }
 
-// addWaiting corrects offenders whose stored number seems too low only because some tags are still in tag_news, and
-// not yet added to tag_days. It adds these tags to the stored numbers, and removes the offenders whose numbers are
-// then correct.
+// addWaiting corrects the results of checks that found sums by tag to be too low. A sum may seem too low only because some
+// tags are still in the table tag_news, and are not yet added to tag_days. addWaiting adds them to the sum. If the sum is then
+// correct, it is no longer an offender (a number that breaks a promise).
 func addWaiting(ctx context.Context, q *Queries, found []ProveRow) (err error) {
 	var waiting map[tagSum]int64
 	for i := range found {
@@ -167,11 +168,11 @@ func addWaiting(ctx context.Context, q *Queries, found []ProveRow) (err error) {
 	return nil
 }
 
-// tagSum identifies a sum of a target: the number of visitors with a tag on a day. Tag 0 means the sum over all
-// hours. Day 0 with tag 0 means the newcomers in all hours of all days.
+// tagSum identifies a sum: the number of visitors of a page or site who have a tag on a day. The hour of a visit is also a
+// tag. Tag 0 means the sum over all hours. Day 0 with tag 0 means the new visitors in all hours of all days.
 type tagSum struct{ target, day, tag int64 }
 
-// tagsWaiting returns the numbers in tag_news, which are not yet added to tag_days.
+// tagsWaiting returns the sums of the tags in tag_news, which are not yet added to tag_days.
 func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	rows, err := q.VerifyTagsWaiting(ctx)
 	if err != nil {
@@ -194,12 +195,12 @@ func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 	return waiting, err
 }
 
-// siteWalk walks over the sites that targetWalk has found, in groups of sites. If all sites are checked, each app is
+// siteWalk walks over the sites that targetWalk has found. It divides them into groups. If all sites are checked, each app is
 // an additional group. A piece is a range of closed days of one group.
 type siteWalk struct {
 	*verifier
-	groups   []ProveParams // some sites, or an app
-	pace     *pace         // in days, for the first group; nil if the walk has not started
+	groups   []ProveParams // the groups that are left: each is some sites, or an app
+	pace     *pace         // number of days in the next piece of the first group; nil if the walk has not started
 	afterDay int32         // last day of the first group's previous piece
 }
 
@@ -246,13 +247,13 @@ func (w *siteWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	return p, nil
 }
 
-// personWalk walks over the two tables of people in order of key. If only a sample of sites is checked, it returns no
-// pieces. It starts with the table of the previous period, because instances may copy rows from this table to the
-// other table during the walk.
+// personWalk walks over the two tables of people (linked ids of visitors), each for a period of time, in order of key. If only
+// a sample of sites is checked, it returns no pieces. It starts with the table of the previous period, because instances may
+// copy rows from this table to the other table during the walk.
 type personWalk struct {
 	*verifier
 	pace    *pace
-	periods []int16 // periods left; nil if the walk has not started
+	periods []int16 // periods that are left to check; nil if the walk has not started
 	after   VerifyNextPersonRow
 }
 
@@ -282,8 +283,8 @@ func (w *personWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	return &piece{pass: passPeople, pace: w.pace, size: size, proofs: p}, nil
 }
 
-// lineWalk walks over the rows of log_hours in order of key. If only a sample of sites is checked, it returns no
-// pieces.
+// lineWalk walks over the rows of log_hours (counted lines of logs, by hour) in order of key. If only a sample of sites is
+// checked, it returns no pieces.
 type lineWalk struct {
 	*verifier
 	pace  *pace

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// promise is a promise of Footfall about its tables. Queries check it with one or more measures.
+// promise is a rule that Footfall guarantees for the numbers in its tables. Queries check it with one or more measures.
 type promise struct {
 	name      string
 	statement string
 	restsOn   string
-	unit      string    // name of the checked objects
-	pass      string    // the pass that checks it
+	unit      string    // name of the checked objects, such as target
+	pass      string    // the pass over the tables in which it is checked
 	measures  []measure // the first measure counts the checked objects
 }
 
 // measure is a pair of numbers that a query compares.
 type measure struct {
-	name   string // as in the query
+	name   string // name of the measure in the query's result
 	stored string // meaning of the stored number, which is wrong
-	should string // meaning of the number with which the stored number is compared
+	should string // meaning of the right number, with which the stored number is compared
 }
 
 // promises lists all promises in the order of the report.
@@ -110,7 +110,7 @@ const (
 	linesMeasure  = "lines"
 	closedMeasure = "closed ahead"
 
-	tagRowsMeasure = "tag rows" // the offences of this measure have a tag in the field previous
+	tagRowsMeasure = "tag rows" // the offences of this measure have the id of a tag in the field previous
 )
 
 // result returns the result of a promise. The caller holds v.mu, unless no other goroutine runs.
@@ -125,7 +125,7 @@ func (v *verifier) result(p promise) PromiseResult {
 	return u
 }
 
-// name adds each promise's offenders to the proof, with app and URI.
+// name adds the offenders (numbers that break a promise) to the proof, with the names of their apps and URIs.
 func (v *verifier) name(ctx context.Context, q *Queries, proof *Proof) error {
 	ids := []int64{}
 	for _, r := range v.results {
@@ -157,7 +157,7 @@ func (v *verifier) name(ctx context.Context, q *Queries, proof *Proof) error {
 	return nil
 }
 
-// offender describes an offence in words.
+// offender describes an offence (a wrong number) in words.
 func (m measure) offender(o offence, names map[int64]VerifyNamesRow) Offender {
 	named := Offender{App: names[o.target].App, Target: names[o.target].Uri, Day: int32(o.day)} //nolint:gosec // a day
 	switch {

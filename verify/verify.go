@@ -1,6 +1,6 @@
-// Package verify checks the counted numbers while visits are counted. It compares the tables with Footfall's promises
-// about them (promises.go). It divides the tables into pieces, and checks each piece in its own snapshot. A snapshot
-// lasts about a second, because an old snapshot slows counting down.
+// Package verify checks the counted numbers while visits are counted. It compares the tables with Footfall's promises about
+// them (promises.go). It divides the tables into pieces, and checks each piece in its own snapshot. A snapshot lasts only
+// about a second, because an old snapshot slows counting down.
 package verify
 
 import (
@@ -17,9 +17,9 @@ import (
 
 // Options of Run.
 type Options struct {
-	App      string              // only this app; "": all
+	App      string              // name of the only app to check; "": all apps
 	Sample   float64             // percentage of sites to check, each with all its pages; 0: all sites
-	Seed     int64               // selects the sites of the sample: a different seed selects different sites
+	Seed     int64               // determines which sites are in the sample
 	Limit    int                 // maximum offenders listed for each promise; 0: manyAtMost
 	Jobs     int                 // number of parallel connections
 	Within   time.Duration       // approximate duration of a snapshot; 0: one second
@@ -29,7 +29,7 @@ type Options struct {
 
 // Step is the progress of a run.
 type Step struct {
-	Done, Whole int64 // approximate number of rows
+	Done, Whole int64 // approximate numbers of checked rows and of all rows
 	Elapsed     time.Duration
 }
 
@@ -39,11 +39,11 @@ type Proof struct {
 	Targets    int64           `json:"targets"`
 	Visitors   int64           `json:"visitors"`        // includes erased visitors
 	Erased     int64           `json:"erased_visitors"` // visitors for whom only the rank is stored
-	Visits     int64           `json:"visits"`          // rows of visits
-	Days       int64           `json:"days"`            // (target, day) pairs
-	OlderDays  int64           `json:"older_days"`      // (target, day) pairs whose rows of visits are not kept
+	Visits     int64           `json:"visits"`          // number of visit rows
+	Days       int64           `json:"days"`            // pairs of a page or site and a day on which it was visited
+	OlderDays  int64           `json:"older_days"`      // those of these pairs whose visit rows are not kept
 	Unknown    int64           `json:"days_with_unknown"`
-	Deleted    int64           `json:"apps_being_deleted"` // apps that were left out
+	Deleted    int64           `json:"apps_being_deleted"` // number of apps that were left out
 	Violations int64           `json:"violations"`
 	Seconds    float64         `json:"seconds"`
 }
@@ -57,10 +57,10 @@ type PromiseResult struct {
 	Unit       string     `json:"unit"`
 	Violations int64      `json:"violations"`
 	Offenders  []Offender `json:"offenders"`
-	Seconds    float64    `json:"seconds"` // from the start of the run to the result
+	Seconds    float64    `json:"seconds"` // time from the start of the run to this result
 }
 
-// Offender is a target, or a target's day, that breaks a promise.
+// Offender is a page or site, or one of its days, that breaks a promise.
 type Offender struct {
 	App     string `json:"app"`
 	Target  string `json:"target"`
@@ -71,7 +71,7 @@ type Offender struct {
 const (
 	sortMemory  = "256MB"
 	sampleParts = 1 << 20
-	manyAtMost  = 100_000 // maximum number of offenders that verify_targets.sql returns for a measure; default of Options.Limit
+	manyAtMost  = 100_000 // maximum number of offenders that verify_targets.sql returns for a measure, and default of Options.Limit
 )
 
 // Run checks every promise against the tables while visits are counted.
@@ -91,8 +91,8 @@ func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	if o.App == "" && o.Sample == 100 && proof.Violations == 0 && proof.Targets > 0 {
-		// Store the time of the check, which the dashboard shows. Ignore a failure: the result is valid even if the user may
-		// not write, or reads from a standby.
+		// Store the time of the check, which the dashboard shows. Ignore a failure: the proof is valid even if this user may
+		// not write to the database, or reads from a standby.
 		_ = d.InTx(ctx, func(q *db.Queries) error { return q.ProofNote(ctx) })
 	}
 	return proof, nil
@@ -107,21 +107,21 @@ type verifier struct {
 	walks        []walk            // walks not finished yet
 	sites        []int64           // sites found so far by targetWalk
 	beingDeleted int64             // number of apps that are being deleted
-	results      map[string]result // by measure
+	results      map[string]result // results by name of the measure
 	remaining    map[string]int    // remaining parts of each pass: unfinished pieces, plus the walk itself
 	done         int64
 	all          int64
 }
 
-// result is the result of a measure. held, behind and broken are defined in verify_targets.sql.
+// result is the result of a measure. verify_targets.sql defines its numbers. The field compared is called held there.
 type result struct {
 	compared, behind, broken int64
 	offenders                []offence
 	known                    time.Duration
 }
 
-// offence has the numbers that the queries return for a target that breaks a promise. In some measures, target is the
-// negated id of an app.
+// offence has the numbers that the queries return for a page or site that breaks a promise. In some measures, target is
+// instead the negated id of an app.
 type offence struct{ target, day, previous, stored, least, most int64 }
 
 const offenceNumbers = 6
@@ -214,15 +214,15 @@ func (v *verifier) add(p *piece, found []ProveRow, took time.Duration) {
 	v.finishPart(p.pass)
 }
 
-// reportProgress reports the progress. The caller holds v.mu, unless no other goroutine runs.
+// reportProgress passes the progress to the function Progress. The caller holds v.mu, unless no other goroutine runs.
 func (v *verifier) reportProgress() {
 	if v.Progress != nil {
 		v.Progress(Step{Done: min(v.done, v.all), Whole: v.all, Elapsed: time.Since(v.began)})
 	}
 }
 
-// finishPart records that a part of a pass is finished. After the last part it reports the promises of that pass. The caller
-// holds v.mu.
+// finishPart records that a part of a pass is finished. After the last part, it reports the results of the promises of this
+// pass. The caller holds v.mu.
 func (v *verifier) finishPart(pass string) {
 	if v.remaining[pass]--; v.remaining[pass] > 0 {
 		return

@@ -14,7 +14,7 @@ const peoplePeriod = `-- name: PeoplePeriod :one
 SELECT people_period()::smallint AS period
 `
 
-// The present period of people, 0 or 1. Only the table of this period is being written.
+// The present period of the table people, 0 or 1. Instances only write to the partition of this period.
 func (q *Queries) PeoplePeriod(ctx context.Context) (int16, error) {
 	row := q.db.QueryRow(ctx, peoplePeriod)
 	var period int16
@@ -85,7 +85,7 @@ type ProveRow struct {
 
 // How `footfall verify` divides the tables into pieces. Each piece is checked in its own snapshot
 // (functions/verify_targets.sql).
-// The results of the named checks. Each check ignores the arguments of the others.
+// The results of the checks named in checks. Each check ignores the arguments of the others.
 func (q *Queries) Prove(ctx context.Context, arg ProveParams) ([]ProveRow, error) {
 	rows, err := q.db.Query(ctx, prove,
 		arg.Low,
@@ -189,8 +189,8 @@ type VerifyHoursWaitingRow struct {
 	Newcomers int64
 }
 
-// The numbers of visitors and newcomers that will be added to the hours of some days. The arrays are the
-// columns of one table: sums by tag that are not in tag_days yet.
+// The numbers of visitors and new visitors that will be added to the hours of some days. The arrays are the columns
+// of one table, which has the sums by tag that are not in tag_days yet.
 func (q *Queries) VerifyHoursWaiting(ctx context.Context, arg VerifyHoursWaitingParams) ([]VerifyHoursWaitingRow, error) {
 	rows, err := q.db.Query(ctx, verifyHoursWaiting,
 		arg.Pages,
@@ -239,7 +239,7 @@ type VerifyNamesRow struct {
 	Uri string
 }
 
-// The names of targets and apps. Negative numbers are negated ids of apps.
+// The names of pages, sites and apps for some ids. A negative number is the negated id of an app.
 func (q *Queries) VerifyNames(ctx context.Context, targets []int64) ([]VerifyNamesRow, error) {
 	rows, err := q.db.Query(ctx, verifyNames, targets)
 	if err != nil {
@@ -271,11 +271,11 @@ WITH following AS MATERIALIZED (
     SELECT f.id, f.site_id, k.is_asked, CASE WHEN k.is_asked THEN 1 + coalesce(c.pv, 0) + coalesce(c.uv, 0) ELSE 0 END AS weight
     FROM following AS f
     JOIN apps AS a ON a.id = f.app_id
-    LEFT JOIN LATERAL (SELECT n.pv, n.uv FROM counters AS n WHERE n.page_id = f.id OFFSET 0) AS c ON true -- look up one by one instead of reading all
+    LEFT JOIN LATERAL (SELECT n.pv, n.uv FROM counters AS n WHERE n.page_id = f.id OFFSET 0) AS c ON true -- look up by id, not in one scan
     CROSS JOIN LATERAL (
         SELECT a.deleted_at IS NULL
                    AND $4::text IN ('', a.name)
-                   AND ($5::integer > 1048575 -- sampled is out of 1,048,576
+                   AND ($5::integer > 1048575 -- 1,048,576 means that all sites are in the sample
                         OR (hashtextextended(a.name || ' ' || (SELECT s.uri FROM pages AS s WHERE s.id = coalesce(f.site_id, f.id)), $6::bigint) & 1048575) < $5)
                AS is_asked
     ) AS k
@@ -310,11 +310,11 @@ type VerifyNextRow struct {
 	Sites   []int64
 }
 
-// Reads the next targets from the id @from_id on: as many as have about @size rows in total, but at least
-// one and at most @many. Returns how many targets these are, and the id of the last one (0: none is left).
-// Also returns the ids of the selected targets and sites: those in the sample, of the app with this name
-// or of all apps. Targets of an app that is being deleted are not selected, because the app's rows are
-// deleted step by step.
+// Chooses the next targets (pages and sites) to check, from the id @from_id on. They have up to @size rows in total,
+// but there is at least one target and at most @many. Returns how many targets these are, and the id of the last one
+// (0: none is left). Also returns the ids of the targets that are selected for the check. They are in the sample, and
+// belong to the app with this name (empty: any app). Targets of an app that is being deleted are not selected,
+// because the app's rows are deleted step by step.
 func (q *Queries) VerifyNext(ctx context.Context, arg VerifyNextParams) (VerifyNextRow, error) {
 	row := q.db.QueryRow(ctx, verifyNext,
 		arg.Size,
@@ -449,7 +449,7 @@ SELECT n.verdicts, n.tags
 FROM tag_news AS n
 `
 
-// The rows of committed batches that are not added to tag_days yet.
+// The tags of recently counted visits, which are not added to tag_days yet.
 func (q *Queries) VerifyTagsWaiting(ctx context.Context) ([]TagNews, error) {
 	rows, err := q.db.Query(ctx, verifyTagsWaiting)
 	if err != nil {
@@ -478,7 +478,7 @@ LEFT JOIN counters AS c ON c.page_id = p.id
 WHERE $1::text IN ('', a.name)
 `
 
-// The approximate number of rows of the targets of an app, or of all apps if the name is empty.
+// The approximate number of rows about the pages and sites of an app, or of all apps if the name is empty.
 func (q *Queries) VerifyWeight(ctx context.Context, app string) (int64, error) {
 	row := q.db.QueryRow(ctx, verifyWeight, app)
 	var weight int64

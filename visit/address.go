@@ -17,8 +17,7 @@ func ParseAddress(address string) (netip.Addr, error) {
 	return read.Unmap(), nil
 }
 
-// hashes is the range of addresses that represent hashes of visitors. It contains no public
-// address.
+// hashes is the range of addresses that represent visitors stored as hashes. It contains no public address.
 var hashes = netip.MustParsePrefix("fd00::/8")
 
 // IsHash reports whether a visitor is stored as a hash.

@@ -2,9 +2,9 @@ package visit
 
 import "cmp"
 
-// others has the names of other tools, by the name of the source from which history was imported.
+// others maps the source of imported history to the name of the tool that counted it.
 var others = map[string]string{"goatcounter": "GoatCounter", "umami": "Umami", "plausible": "Plausible", "matomo": "Matomo",
 	"ga4": "Google Analytics", "csv": "another counter", "leancloud": "LeanCloud"}
 
-// CountedBy returns the name of the tool that counted the history from a source.
+// CountedBy returns the name of the tool that counted the imported history from a source.
 func CountedBy(source string) string { return cmp.Or(others[source], source) }

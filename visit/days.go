@@ -19,7 +19,7 @@ var AllDays = Range{From: 0, To: 99991231}
 // mostLastDays is a century, which is longer than any useful range of days.
 const mostLastDays = 36_525
 
-// LastDays returns the range of n days that ends with the day to.
+// LastDays returns the range of n days whose last day is to.
 func LastDays(n int, to int32) Range {
 	return Range{From: DayOf(DateOf(to).AddDate(0, 0, 1-n), time.UTC), To: to}
 }

@@ -19,18 +19,18 @@ const (
 	TooMany                     // refused: more requests than a limit allows, for example a limit of the app
 	TooLarge                    // the body is larger than allowed
 	TooSlow                     // the body arrives too slowly
-	Mismatch                    // differs from an earlier request for the same Idempotency-Key or queue
+	Mismatch                    // the request differs from an earlier request for the same Idempotency-Key or queue
 	Unavailable                 // not carried out, so no visit was counted; try again later
 	// Lost means that it is unknown whether the visit was counted, or that the visit was counted but its numbers are unknown.
 	// The caller may send the visit again only with an id, or with the same Idempotency-Key.
 	Lost
 )
 
-// Text is an English sentence with its values. For a page in another language, the format is the key of the translated
-// sentence in web/words.
+// Text is an English sentence and the values to insert into it. Format is also the key under which web/words has the
+// sentence in other languages.
 type Text struct {
 	Format string // of fmt.Sprintf
-	Values []any  // of the format; an Error among them is written in the language of the sentence
+	Values []any  // the values for Format; an Error among them is written in the language of the sentence
 }
 
 // Textf makes a Text.
@@ -76,7 +76,7 @@ func InField(field string, err error) *Error {
 	return &copied
 }
 
-// Rename returns a copy of an Error, with its field and the fields of its parts renamed.
+// Rename returns a copy of an Error in which the function name has renamed the field, and the fields of the parts.
 func (e *Error) Rename(name func(field string) string) *Error {
 	copied := *e
 	copied.Field, copied.Parts = name(e.Field), nil
@@ -86,7 +86,7 @@ func (e *Error) Rename(name func(field string) string) *Error {
 	return &copied
 }
 
-// Join returns an error with the given errors as parts, or nil if there are none.
+// Join returns one Error that has the given errors as its parts, or nil if there are none.
 func Join(errs ...error) error {
 	if len(errs) == 0 {
 		return nil

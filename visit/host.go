@@ -28,7 +28,7 @@ const (
 	hostTooLong = "its host has more characters than any domain name: check its spelling"
 )
 
-// appendTargetHost appends the canonical host. Most hosts are already canonical. Detecting these
+// appendTargetHost appends the canonical form of a host to out. Most hosts are already canonical. Detecting these
 // with isPlainHost is faster than converting them, and has the same result.
 func appendTargetHost(out []byte, host string) (canonical []byte, problem string) {
 	if isPlainHost(host) {
@@ -55,7 +55,7 @@ func isPlainHost(host string) bool {
 	return label < len(host) && 'a' <= host[label] && host[label] <= 'z'
 }
 
-// appendStandardHost appends the URL standard's form of a host.
+// appendStandardHost appends a host to out, in the form that the URL standard specifies.
 func appendStandardHost(out []byte, host string) (canonical []byte, problem string) {
 	if host[0] == '[' {
 		return appendIPv6Host(out, host)
@@ -78,10 +78,10 @@ func appendStandardHost(out []byte, host string) (canonical []byte, problem stri
 	return address.AppendTo(out), ""
 }
 
-// domainToASCII converts a domain to lower-case ASCII. The library accepts some Punycode labels that the standard
-// refuses:
+// domainToASCII converts a domain to lower-case ASCII. The package idna accepts some Punycode labels that the
+// standard refuses:
 //
-//   - empty labels, which the library drops, so that one host would count as another host
+//   - empty labels, which the package drops, so that one host would count as another host
 //   - labels with non-ASCII characters
 //   - labels that decode to text that looks like Punycode again
 //
@@ -123,15 +123,14 @@ const (
 	hyphens = "-\ufe63\uff0d"
 )
 
-// isPunycode reports whether each Punycode label of a lower-case ASCII domain encodes a valid
-// label. It takes the whole domain, because the rules for right-to-left text concern several labels
-// at once.
+// isPunycode reports whether each Punycode label of a lower-case ASCII domain encodes a valid label. It needs the
+// whole domain, because the rules for right-to-left text concern several labels at once.
 func isPunycode(domain string) bool {
 	if again, err := targetIDNA.ToASCII(domain); err != nil || again != domain {
 		return false
 	}
 	if !strings.Contains(domain, punycodePrefix+punycodePrefix) {
-		return true // only a label with the prefix twice decodes to a label with the prefix
+		return true // a label decodes to a Punycode label only if it has the prefix twice
 	}
 	decoded, err := targetIDNA.ToUnicode(domain)
 	return err == nil && !hasPunycode(decoded)
@@ -147,8 +146,8 @@ func punycodeWithinIsValid(domain string) bool {
 	if !strings.ContainsAny(domain, hyphens) {
 		return true
 	}
-	// Map each character separately. Characters that stay non-ASCII become "\x80", which no valid
-	// label has.
+	// Map each character separately. A character that stays non-ASCII becomes "\x80", so that a label with it is not
+	// valid Punycode.
 	var mapped strings.Builder
 	for _, r := range domain {
 		character, _ := targetIDNA.ToASCII(string(r))
@@ -212,7 +211,7 @@ func parseIPv4Number(part string) (number uint64, ok bool) {
 	return number, err == nil
 }
 
-// appendIPv6Host appends an IPv6 host in brackets, compressed, with all its numbers in hexadecimal.
+// appendIPv6Host appends an IPv6 host in brackets to out, in compressed form, with all its numbers in hexadecimal.
 func appendIPv6Host(out []byte, host string) (canonical []byte, problem string) {
 	inner, closed := strings.CutSuffix(host[1:], "]")
 	address, err := netip.ParseAddr(inner)

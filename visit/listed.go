@@ -9,7 +9,8 @@ import (
 // itself.
 const Subdomains = "*."
 
-// Overlap reports whether two entries in lists of sites, each a site in canonical form or *.host, match a common site.
+// Overlap reports whether some site matches both entries. An entry of a list of sites is a site in canonical form, or
+// *.host.
 func Overlap(a, b string) bool { return covers(a, b) || covers(b, a) }
 
 func covers(entry, other string) bool {
@@ -22,7 +23,7 @@ func covers(entry, other string) bool {
 
 var listable = regexp.MustCompile(`^([a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:]+\])(:[0-9]+)?$`)
 
-// IsListable reports whether a site in canonical form may be listed. Its host must consist of letters, digits, hyphens,
-// underscores and single dots, or be an IPv6 address. A port is allowed. An app that accepts any site can still count other
-// sites.
+// IsListable reports whether a site in canonical form may be in a list of sites. Its host must consist of letters,
+// digits, hyphens, underscores and single dots, or be an IPv6 address. A port is allowed. An app that accepts any
+// site can still count other sites.
 func IsListable(site string) bool { return listable.MatchString(site) }

@@ -91,8 +91,8 @@ func isSeen(r rune) bool {
 
 func isDrawnOver(r rune) bool { return unicode.In(r, unicode.Mn, unicode.Me) }
 
-// cannotCarryMark reports whether a text ends with a character on which no mark may be drawn. A mark on a slash,
-// for example, would hide the end of a segment.
+// cannotCarryMark reports whether a text ends with a character on which no combining mark, such as an accent, may be
+// drawn. A mark on a slash, for example, would hide the end of a segment.
 func cannotCarryMark(text string) bool {
 	last, _ := utf8.DecodeLastRuneInString(text)
 	return last < utf8.RuneSelf && !unicode.IsLetter(last) && !unicode.IsDigit(last)
@@ -124,10 +124,11 @@ func shownHost(site string) string {
 // writing is a set of scripts whose letters may be mixed in a label.
 type writing struct {
 	scripts []*unicode.RangeTable
-	// alike has letters that look like letters of other scripts. A label that has only letters of alike is taken for
-	// a disguised name, unless the top-level domain of the host is not ASCII.
+	// alike lists the letters that look like letters of other scripts. A label that has only letters from alike may
+	// be a disguised name. It is not shown in Unicode, unless the top-level domain of the host is not ASCII.
 	alike string
-	// foreign means that alike does not list the look-alike letters of the scripts.
+	// foreign means that no list of look-alike letters exists for the scripts, so every letter counts as a
+	// look-alike.
 	foreign bool
 }
 
@@ -159,8 +160,9 @@ var plainLatin = &unicode.RangeTable{R16: []unicode.Range16{
 // longVowel is the Japanese mark ー, which belongs to several scripts.
 var longVowel = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 'ー', Hi: 'ー', Stride: 1}}}
 
-// isUnmistakable reports whether a label uses one writing, with letters that distinguish the label from a label in
-// ASCII. local means that the top-level domain of the host is not ASCII either.
+// isUnmistakable reports whether a label cannot be mistaken for a label in ASCII. All its letters must belong to one
+// writing, and one of them must have no look-alike. If local is true (the host's top-level domain is not ASCII
+// either), look-alikes are allowed.
 func isUnmistakable(label string, local bool) bool {
 	return slices.ContainsFunc(writings, func(w writing) bool {
 		own := false // the label has a letter without a look-alike

@@ -79,8 +79,8 @@ func Normalize(raw string, keepQuery []string) (Target, error) {
 	return Target{Site: canonical[:siteLength], Page: canonical}, nil
 }
 
-// Reserved targets, which hold the sums of other targets. The pages are given without their site.
-// No URI leads to a reserved target.
+// Reserved targets, whose numbers are the sums of other targets. The pages are given without their site. No URI leads
+// to a reserved target.
 const (
 	OtherPage   = "/(other)"   // pages beyond the app's limit
 	OtherSite   = "(other)"    // sites beyond the app's limit
@@ -90,8 +90,8 @@ const (
 // EventSite is the site whose pages are an app's events. No URI leads to a page of this site.
 const EventSite = "(events)"
 
-// EventTarget returns the target that an event counts. The name may be followed by a path for the event's object, which
-// is parsed like the path of a page. Every error is an *Error about the field "event".
+// EventTarget returns the target that an event counts. The event is a name, perhaps followed by a path for the
+// event's object. The path is parsed like the path of a page. Every error is an *Error about the field "event".
 func EventTarget(event string) (Target, error) {
 	name, path, hasPath := strings.Cut(event, "/")
 	if name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != "" {
@@ -174,8 +174,8 @@ func appendTargetSite(out []byte, authority, defaultPort string) (site []byte, p
 	return out, ""
 }
 
-// appendTargetPath appends the canonical path. An empty path becomes "/", and a backslash is read as
-// a slash. Dot segments are resolved after decoding, so that %2e counts as a dot.
+// appendTargetPath appends the canonical path to out. An empty path becomes "/", and a backslash is read as a slash.
+// The segments . and .. are resolved after decoding, so that %2e counts as a dot.
 func appendTargetPath(out []byte, path string) []byte {
 	if path == "" {
 		return append(out, '/')
@@ -201,7 +201,7 @@ func appendTargetPath(out []byte, path string) []byte {
 			out = out[:start+max(bytes.LastIndexByte(out[start:], '/'), 0)]
 		}
 		if path == "" {
-			out = append(out, '/') // a dot segment at the end names a folder
+			out = append(out, '/') // a path that ends with . or .. means a folder
 		}
 	}
 	return out
@@ -238,8 +238,8 @@ func appendTargetQuery(out []byte, query string, keep []string) []byte {
 	return out
 }
 
-// isReserved reports whether a target is an event, or holds the sums of other targets. No URI leads to a reserved
-// target, so users type it as reports show it.
+// isReserved reports whether a target is an event, or a target whose numbers are the sums of other targets. No URI
+// leads to such a target, so users type it as reports show it.
 func isReserved(target string) bool {
 	site, path, isPage := strings.Cut(target, "/")
 	sum := "/"+path == OtherPage || "/"+path == DeletedPage
@@ -310,8 +310,8 @@ func ParseSite(text string) (string, error) {
 	return target.Site, nil
 }
 
-// normalizeTyped is Normalize for text that may have no scheme. It adds the scheme that does not change a site in
-// canonical form.
+// normalizeTyped is Normalize for text that may have no scheme. It adds http:// or https://, so that a site in
+// canonical form keeps its port.
 func normalizeTyped(text string, keepQuery []string) (Target, error) {
 	// After a slash, the scheme is part of a path: example.com/https://other.example.
 	if scheme, _, found := strings.Cut(text, "://"); found && !strings.Contains(scheme, "/") {

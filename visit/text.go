@@ -12,7 +12,7 @@ import (
 // plain anywhere: it is either part of an escape or escaped itself.
 const (
 	printable       = 1 << iota // a printable ASCII character other than "%"
-	unreserved                  // it has the same meaning whether or not it is escaped
+	unreserved                  // a character that means the same with and without percent-encoding
 	plainInHost                 // in a host that is certainly canonical
 	plainInPath                 // in a segment of a path
 	plainInQuery                // in the value of a query parameter
@@ -51,7 +51,7 @@ func classifyTargetBytes() (class [256]uint8) {
 	return class
 }
 
-// targetTextProblem returns the problem with the characters of a URI, raw or decoded, or "".
+// targetTextProblem returns the problem with the raw or decoded characters of a URI, or "" if there is none.
 func targetTextProblem(uri string) string {
 	for i := 0; i < len(uri); i++ {
 		if targetByte[uri[i]]&printable == 0 {
@@ -116,7 +116,7 @@ func appendDecoded(out []byte, s string) []byte {
 	return out
 }
 
-// decodesTo reports whether s is want once its escapes are decoded.
+// decodesTo reports whether s equals want after its percent-escapes are decoded.
 func decodesTo(s, want string) bool {
 	var space [64]byte
 	return string(appendDecoded(space[:0], s)) == want

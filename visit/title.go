@@ -9,8 +9,8 @@ import (
 // mostTitle is the maximum size of a stored title in bytes.
 const mostTitle = 200
 
-// Title returns the stored form of a title: one line, shortened if the title is long. Invisible characters are removed,
-// such as marks that change the direction of surrounding text. "" means no title.
+// Title returns the stored form of a page's title: one line, shortened if the title is long. Invisible characters are
+// removed, such as marks that change the direction of surrounding text. "" means that the page has no usable title.
 func Title(told string) string {
 	if !utf8.ValidString(told) {
 		return ""

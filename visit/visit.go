@@ -1,15 +1,15 @@
-// Package visit defines the terms of all other packages: the target of a URI, the visitor of an
-// address, days and ranges of days, the answer to a visit, and the errors for callers.
+// Package visit defines types for all other packages: targets (pages and sites, read from URIs), visitors (from
+// addresses), days and ranges of days, the answer to a visit, and errors for callers.
 package visit
 
 // Counts are the numbers of one target at the moment of a visit.
 type Counts struct {
-	PV int64 `json:"pv"` // (visitor, day) pairs
-	UV int64 `json:"uv"` // visitors
+	PV int64 `json:"pv"` // (visitor, day) pairs: a visitor counts once per day
+	UV int64 `json:"uv"` // visitors: each visitor counts once
 	// Rank is the visitor's place in the order of first visits. It is 0 if the visitor has never
 	// visited, or if the request has no visitor.
 	Rank int64 `json:"rank"`
-	Hot  int64 `json:"hot"` // visits
+	Hot  int64 `json:"hot"` // visits: every visit counts
 }
 
 // Answer is the response to a visit: the numbers of its site and its page.
@@ -22,20 +22,20 @@ type Answer struct {
 	Repeated bool    `json:"-"` // the visit was counted before; the numbers are current
 	Later    bool    `json:"-"` // the visit will be counted in a moment
 	Untold   bool    `json:"-"` // the caller may not read numbers
-	// NoNumbers means that the visit was counted, now or before, but its numbers are unavailable.
+	// NoNumbers means that the visit was counted, by this request or before, but that its numbers are unavailable.
 	NoNumbers bool  `json:"-"`
-	Behind    int64 `json:"-"` // in a response without a visit: the app's accepted visits that are not counted yet
+	Behind    int64 `json:"-"` // number of the app's accepted visits that are not counted yet; only in a response without a visit
 	PageOnly  bool  `json:"-"` // the caller may read the numbers of the page but not of its site
-	Now       Now   `json:"-"` // the numbers that a request selects with Request.With
+	Now       Now   `json:"-"` // the current numbers that the request selects with counter.Request.With
 }
 
-// Now holds present numbers. A nil field was not requested.
+// Now contains current numbers. A nil field was not requested.
 type Now struct {
 	Site, Page *Today
 	Here       *int64 // visitors of the site in the last five minutes
 }
 
-// Today holds the numbers of one target on the app's current day, without offsets.
+// Today contains the numbers of one target on the app's current day, without offsets (numbers from before Footfall).
 type Today struct {
 	Hot int64 // visits
 	PV  int64 // visitors
@@ -44,10 +44,11 @@ type Today struct {
 // Skipped is the reason why a visit was deliberately not counted. It is "" for a counted visit.
 type Skipped string
 
-// The reasons why a visit is not counted. The response is then the same as for /counts.
+// The reasons why a visit is not counted. The response to the visit then has the same numbers as a request to
+// /counts.
 const (
 	SkippedPrefetch Skipped = "prefetch"     // a browser fetched the page in advance
 	SkippedIgnored  Skipped = "ignored"      // the app ignores this visitor
-	SkippedDNT      Skipped = "do-not-track" // the visitor's browser requests it, and the app respects that
+	SkippedDNT      Skipped = "do-not-track" // the visitor's browser sends Do Not Track, and the app respects that
 	SkippedBot      Skipped = "bot"          // the visitor is a crawler or another program
 )

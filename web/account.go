@@ -6,18 +6,18 @@ import "footfall/visit"
 type Reader struct {
 	Name   string
 	Owner  bool
-	Leaves bool // can sign out here; false if a proxy signs the reader in
-	// Settings is the path, below the root, of the settings page that the reader may change; "": none.
+	Leaves bool // the page has a link to sign out; false if a proxy signs the reader in
+	// Settings is the path of the settings page that the page links to, without Place.Root. It is "" if there is no link.
 	Settings string
 }
 
 type enterPage struct {
 	frame
 	To      string // path to open after signing in
-	Name    string // the typed name, or the account's
-	Problem string // error in the submitted form; "": none
+	Name    string // name in the form: as typed, or the account's name
+	Problem string // error in the submitted form, or ""
 	First   bool   // no account exists yet
-	Named   bool   // the account has a name
+	Named   bool   // the account already has a name, so the user cannot choose one
 }
 
 // SignIn makes the sign-in page. to is the page to open afterwards. first is true if no account exists yet.
@@ -26,8 +26,8 @@ func SignIn(p Place, to, name string, problem *visit.Error, first bool) Page {
 	return render("enter", enterPage{frame: f, To: to, Name: name, Problem: p.fault(problem), First: first})
 }
 
-// Begin makes the page where a user with a link chooses a password. If account is "", the user also chooses a name. first is
-// true for the first account of the service.
+// Begin makes the page where a user chooses a password, after following an invitation or a link for a new password. account is
+// the account's name. If account is "", the user also chooses a name. first is true for the first account of the service.
 func Begin(p Place, first bool, account, typed string, problem *visit.Error) Page {
 	page := enterPage{frame: frame{Place: p, Title: p.say("begin.title")}, Name: typed, Problem: p.fault(problem), First: first}
 	if page.Named = account != ""; page.Named {

@@ -15,19 +15,19 @@ type appPage struct {
 	Heading heading
 	Range   rangeBar
 	Sites   list
-	One     *targetPage // the numbers of all sites together; nil: fewer than two sites, or no day to show
-	Reason  string      // why some numbers of One are unavailable; "": all are available
-	NoTags  string      // why One has no tags; "": tags are available, or Reason is set
-	Cut     bool        // the app may have more sites than the list
-	InPages string      // link to the page with the script tag; "": the reader has a shared link
+	One     *targetPage // the numbers of all sites together; nil if there are fewer than two sites, or no day to show
+	Reason  string      // why some numbers of One are unavailable; "" if all are available
+	NoTags  string      // why One does not show tags such as source and country; "" if it does, or if Reason is set
+	Cut     bool        // the app may have more sites than Sites can list
+	InPages string      // link to the page with the script tag; "" if the reader has a shared link
 }
 
-// mostTagged is the maximum number of visits for which the page of all sites shows tags and a comparison. Counting visitors
-// across sites takes several times as long as reading one site.
+// mostTagged is the maximum number of visits for which the page of all sites shows tags and the change from earlier days.
+// Counting visitors across sites takes several times as long as reading one site.
 const mostTagged = 100_000
 
-// asOne reads the numbers of all sites together. It counts visitors from rows of visits, so that each visitor counts once for
-// all sites. Page views and the list of pages come from daily sums.
+// asOne reads the numbers of all sites together. It counts visitors from rows of visits, so that a visitor of several sites
+// counts only once. Page views and the list of pages come from daily sums.
 func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetween, page *appPage) (err error) {
 	of, hot, visits := sumsOf(sites)
 	if of < 2 || v.stretch().In == none {
@@ -57,7 +57,7 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 		}
 		told[0], one.NumbersFrom = numbers.Rows[0], v.source("numbers", numbers.SQL)
 	} else {
-		v.chart, v.filtered = charts[1], &report.Filtered{} // the chart shows page views instead of visitors
+		v.chart, v.filtered = charts[1], &report.Filtered{} // without numbers of visitors, the chart shows page views
 	}
 	if told[0].Hot = hot; page.Cut {
 		told[0].Hot = report.Unknown
@@ -84,8 +84,8 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 	return d.pages(ctx, v, one)
 }
 
-// readApp reads the visitors of all sites of an app together. If tags is true, and tags are recorded on all days, the result
-// includes tags, and tagged is true.
+// readApp reads the visitors of all sites of an app together. If tags is true, and tags are recorded on all days of the range,
+// the result includes tags, and tagged is true.
 func (d *Dashboard) readApp(ctx context.Context, v view, tags bool) (read *report.Filtered, tagged bool, err error) {
 	look := v.filterLook()
 	if tags && len(look.Names) > 0 {
@@ -98,7 +98,7 @@ func (d *Dashboard) readApp(ctx context.Context, v view, tags bool) (read *repor
 	return read, false, err
 }
 
-// sumsOf returns the number of sites, and the sums of their page views and visits. Events are not a site and are left out.
+// sumsOf returns the number of sites, and the sums of their page views and visits. It leaves out the pseudo-site of events.
 func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
 	for _, s := range sites {
 		if s.Site != visit.EventSite {
@@ -108,9 +108,9 @@ func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
 	return of, hot, visits
 }
 
-// asOneBefore returns the numbers of other days for the comparison of the range. The first element is empty: the caller
-// stores the range's own numbers there. The next element has the numbers of the compared days, unless these are the whole
-// range. The last element has the numbers of the preceding days. If the comparison is unavailable or takes too long, there is
+// asOneBefore reads the numbers that show the change from earlier days. The first element of told is empty: the caller stores
+// the range's own numbers there. If only some days of the range can be compared, the second element has the numbers of these
+// days. The last element has the numbers of the earlier days. If no change can be shown, or if reading takes too long, told has
 // only the first element.
 func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numbers, err error) {
 	look, in := v.look(), v.stretch()
@@ -136,7 +136,7 @@ func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numb
 	return told, err
 }
 
-// sitesOf reads the sites of an app. It sets the view's first day (since, began) to the first day of the oldest site.
+// sitesOf reads the sites of an app. It sets v.since and v.countedSince to the first day of the oldest site.
 func (d *Dashboard) sitesOf(ctx context.Context, v *view) (report.Panel[report.SiteBetween], error) {
 	sites, err := d.reader.SitesBetween(ctx, v.sitesLook())
 	for _, s := range sites.Rows {
@@ -179,7 +179,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	return page, err
 }
 
-// compares reports whether the list of sites shows a site's change.
+// compares reports whether the list of sites shows a site's change from earlier days.
 func (v view) compares(s report.SiteBetween) bool {
 	return countedFrom(s.FirstDay, v.app.Today).clip(v.days, v.daysBefore()).changes()
 }
@@ -206,7 +206,7 @@ func (v view) siteColumns(compared bool) (columns []column) {
 	return columns
 }
 
-// order compares two sites for sorting: by name ascending, or by a number descending. Events are not a site and come last.
+// order compares two sites for sorting: by name ascending, or by a number descending. The pseudo-site of events comes last.
 func (v view) order(a, b report.SiteBetween) int {
 	switch {
 	case a.Site == visit.EventSite:
@@ -229,7 +229,7 @@ func (v view) order(a, b report.SiteBetween) int {
 	return cmp.Compare(b.Pv, a.Pv)
 }
 
-// growth returns a relative change for sorting. Rows without a comparison come last.
+// growth returns a relative change for sorting, the highest first. Without a comparison it is -Inf, so such rows come last.
 func growth(now, before int64, compared bool) float64 {
 	if !compared {
 		return math.Inf(-1)

@@ -1,8 +1,8 @@
 package web
 
-// arrange puts each panel into the shorter of two columns, so that the columns have about the same height. Heights are
-// estimated in rows. A browser shows two columns if there is room. Unfolding details does not move a panel to the other
-// column.
+// arrange puts each panel into the shorter of two columns, so that the columns have about the same height. It estimates heights
+// in table rows. A browser shows the two columns if there is room, or else one. Panels keep their column if a reader unfolds
+// details.
 func (page *targetPage) arrange() {
 	var left, right int
 	side := func(rows int) string {
@@ -29,7 +29,7 @@ func (page *targetPage) arrange() {
 			did.Side = side(len(did.Rows) + panelRows)
 		}
 	}
-	mix, returns, firsts := 1, 1, 1 // heights: a folded panel is one row high
+	mix, returns, firsts := 1, 1, 1 // heights in rows; a folded panel has one row
 	if !page.IsSite {
 		mix, returns, firsts = panelRows, len(page.Returns)+panelRows, len(page.Latest)+len(page.Round)+panelRows
 	}

@@ -9,14 +9,14 @@ import (
 )
 
 type rangeBar struct {
-	Spans, More    []option // ranges shown directly, and in a menu
-	Chosen         bool     // the range is not in Spans: it is in More, or was typed
-	Compares       []option // comparisons to choose from; empty for all days, and under a filter
-	Earlier, Later string   // links; "": none
-	From, To, Max  string   // days in the form
+	Spans, More    []option // Spans are ranges shown directly, More are those in a menu
+	Chosen         bool     // the selected range is not in Spans: it is in More, or was typed
+	Compares       []option // comparisons to choose from; empty if the range is all days, and under a filter
+	Earlier, Later string   // links to the previous and the next range, or ""
+	From, To, Max  string   // the form's first day, last day, and latest possible day
 	Action         string
 	Keeps          [][2]string
-	Filter         *search // nil: the page has no filter
+	Filter         *search // form to filter the page; nil if the page cannot be filtered
 	Hint           []string
 }
 
@@ -45,7 +45,7 @@ func (v view) rangeBar() rangeBar {
 	if later, found := v.neighbor(1); found {
 		bar.Later = later.link()
 	}
-	if v.span == "all" || len(v.where) > 0 { // these views have no comparison
+	if v.span == "all" || len(v.where) > 0 { // all days, and filtered visitors, are not compared with other days
 		return bar
 	}
 	other := "none" // the comparison that the keyboard shortcut selects
@@ -143,8 +143,8 @@ func (h heading) When() template.HTML {
 	return h.l.HTML(key, "days", h.Range, "since", since, "visitors", h.Here)
 }
 
-// beginning returns the day and time when counting started. If alone is true, the page shows only that day, so beginning
-// returns only the time. If the time is unknown, beginning returns only the day.
+// beginning returns the day and time when counting started, in words. If alone is true, the page shows only that day, so
+// beginning returns only the time. If the time is unknown, beginning returns only the day.
 func (v view) beginning(alone bool) string {
 	l := v.app.words()
 	day, at := l.LongDay(v.countedSince), fmt.Sprintf("%02d:%02d", v.minute/60, v.minute%60)

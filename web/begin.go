@@ -13,7 +13,7 @@ import (
 	"footfall/web/words"
 )
 
-// zones lists the time zones to choose from: those in the tz database that are named after places.
+// zones lists the time zones to choose from: UTC, and those in the tz database that are named after places.
 //
 //go:embed zones.txt
 var zones string
@@ -21,11 +21,11 @@ var zones string
 // Zones returns the time zones to choose from.
 func Zones() []string { return strings.Fields(zones) }
 
-// NewSite holds the values of the form for a new site.
+// NewSite has the values in the form for a new site.
 type NewSite struct {
 	Host, Zone, Visitor string
-	Numbers             bool // the site's pages show numbers
-	Typed               bool // the form was submitted
+	Numbers             bool // the pages of the site will show numbers
+	Typed               bool // the form was submitted, so these are the values that the user entered
 }
 
 type newPage struct {
@@ -41,7 +41,7 @@ type zoneGroup struct {
 	Names  []string
 }
 
-// choice is a value with the key of its description.
+// choice is a value that a page lists, with the key of the text that describes the value.
 type choice struct{ Value, Means string }
 
 // visitors lists the ways to distinguish visitors, the default first.
@@ -52,8 +52,8 @@ var visitors = []choice{
 	{"address", "new.address"},
 }
 
-// regionOf returns the translated name of a region in time zone names, such as Europe. The region "" contains only the time
-// zone of the server.
+// regionOf returns the translated name of the first part of time zone names, such as Europe. "" is the group for a zone that is
+// not in Zones: the server's zone, or the zone that a user entered.
 func regionOf(l *words.Language, name string) string {
 	if name == "" {
 		return l.Say("regions.here")
@@ -79,12 +79,13 @@ func New(p Place, site NewSite, problem *visit.Error) Page {
 	return render("new", page)
 }
 
-// Seen holds an instance's observations of an app's pages before the first counted visit.
+// Seen describes what an instance has received from an app's pages before the first counted visit. It has the last visit that was
+// not counted, and the time of the last load of the script.
 type Seen struct {
-	Refused string // site of the last visit that was rejected or skipped
-	Why     string // unlisted, listed (the site was added after the visit), origin, or the reason why the visit was skipped
+	Refused string // site of the last visit that was not counted
+	Why     string // unlisted, listed (the site was added since then), origin (a page of another site), or why it was skipped
 	At      time.Time
-	Loaded  time.Time // when a page last loaded the script; zero: never
+	Loaded  time.Time // when a page last loaded the script; zero if no page has
 }
 
 type waitingPage struct {
@@ -92,9 +93,9 @@ type waitingPage struct {
 	App, Line, Origin string
 	Generators        []choice
 	Seen              Seen
-	First             string // the page that was counted first; "": none yet
+	First             string // the first counted page; "" if there is none yet
 	Numbers           string // link to the numbers of the first page's site
-	At, Loaded        string // times of day (15:04): of the first visit or Seen.At, and of Seen.Loaded
+	At, Loaded        string // times of day (15:04). At is that of the first visit, or else of Seen.At
 	MayChange, Tells  bool
 }
 
@@ -149,13 +150,13 @@ func (a App) opensAt(sites []report.Site) string {
 	return usualView(a, sites[0].Site).link()
 }
 
-// Only returns the link to the numbers of the only app in apps. It returns "" if apps has several apps or none, or if the app
-// has no numbers.
+// Only returns the link to the numbers of an app, if this is the only one in apps. It returns "" if apps has several apps or
+// none, or if the app has no numbers.
 func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
 	if len(apps) != 1 {
 		return "", nil
 	}
-	sites, err := d.reader.Sites(ctx, apps[0].Name, "", 4) // two of these may be the pseudo-sites for events and other sites
+	sites, err := d.reader.Sites(ctx, apps[0].Name, "", 4) // two of the 4 may be pseudo-sites, which opensAt ignores
 	if err != nil {
 		return "", err
 	}

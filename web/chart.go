@@ -15,30 +15,30 @@ type chart struct {
 	Summary string
 	Title   string
 	Drawing template.HTML
-	Views   bool // shows page views
-	ByHour  bool // hours of one day, without page views
-	NoHours bool // a day counted elsewhere: its hours are unknown
+	Views   bool // the bars are page views, not visitors
+	ByHour  bool // each bar is an hour of one day; page views by hour are not available
+	NoHours bool // the range is one day with imported numbers, which have no hours
 	Shows   []option
 	By      []option
-	Before  string // the comparison's name; "": none
+	Before  string // name of the earlier days that bars are compared with; "" if no bar is
 	Legend  []option
 	Bars    []barRow
 	Notes   []note
 	Source  source
 
-	Told      []string // sentences, one for each source of imported days in the chart, with its last day
-	ToldViews string   // link to the chart of page views, if the imports have no visitors; "": none
+	Told      []string // a sentence for each source of imported days in the chart, with its last day
+	ToldViews string   // link to the chart of page views if some imported days have no visitor numbers, or else ""
 }
 
 type barRow struct {
 	Label string
-	Link  string // link to the view of the bar's days, or of the hour's visitors; "": none
+	Link  string // link to the view of the bar's days, or of the hour's visitors; or ""
 	report.Period
 	Before string // visitors in the earlier days that the bar is compared with
 	Noted  string
 }
 
-// chartLook returns the chart's report parameters. They compare every bar whose days and earlier days are complete.
+// chartLook returns the chart's report parameters. The report compares a bar if its days, and the earlier days, are complete.
 func (v view) chartLook() report.Look {
 	look := v.look()
 	in, by, _ := v.charted()
@@ -66,14 +66,14 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 	if err != nil {
 		return err
 	}
-	if c.ByHour && v.period == "" && c.Bars == nil { // no hour of a visit is recorded: show the chart by day
+	if c.ByHour && v.period == "" && c.Bars == nil { // the hours of these visits are not recorded: show the chart by day
 		*c = chart{}
 		return d.chart(ctx, v.copyWith(func(o *view) { o.period = periods[0] }), page)
 	}
 	l := v.app.words()
 	plot := draw.Plot{Number: l.Number}
 	for _, b := range c.Bars {
-		notes := notesOf(b.Period) // none for a bar by hour
+		notes := notesOf(b.Period) // bars by hour have no notes
 		c.Notes = append(c.Notes, notes...)
 		full := l.Say("chart.bar", "days", b.Label, "visitors", visitorsIn(l, b.Visitors), "new", v.number(b.NewVisitors))
 		none := b.Pv == report.Unknown && b.Hot == report.Unknown

@@ -40,7 +40,7 @@ func (v view) pageColumns() (columns []column) {
 // the list has only the pages to which a source brought visitors.
 func (v view) pagesHaveOneOrder() bool { return v.value != "" || len(v.where) > 0 }
 
-// pagesBy returns the number or change by which the list of pages is ordered.
+// pagesBy returns the value in orders by which the list of pages is ordered, such as pv or change.
 func (v view) pagesBy() string {
 	if v.pagesHaveOneOrder() || v.find != "" && v.sortedBy == byChange {
 		return orders[0]
@@ -48,7 +48,7 @@ func (v view) pagesBy() string {
 	return v.sortedBy
 }
 
-// tagColumns returns the columns of a tag's values: only visits, or all columns.
+// tagColumns returns the number columns of the list of a tag's values: only visits, or all columns.
 func (v view) tagColumns() []column {
 	columns := []column{{Label: v.say("numbers.visits"), Means: v.say("means.visits-of-tag"), Class: "n", Chosen: v.sortedBy != byChange}}
 	if v.stretch().In.Days() == 1 {

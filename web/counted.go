@@ -10,10 +10,10 @@ import (
 	"footfall/web/words"
 )
 
-// countedDays are the days for which a site and its pages have numbers, from since to today. since is the first day (0: none),
-// and may be a day of an import or of a late visit. The first counted day and today are incomplete. whole is the first
-// complete day. After the first counted day, a day without visits had no visitors. Before since, the number of visitors is
-// unknown.
+// countedDays are the days for which a site and its pages have numbers: from since to today. If since is 0, there are none.
+// since may also be a day of an import or of a late visit, before Footfall received the first visit. The first counted day and
+// today are incomplete. firstComplete is the first complete day. After the first counted day, a day without visits had no
+// visitors. Before since, the number of visitors is unknown.
 type countedDays struct{ since, firstComplete, today int32 }
 
 func countedFrom(since, today int32) countedDays { return countedDays{since, dayAfter(since), today} }
@@ -25,7 +25,7 @@ func dayAfter(day int32) int32 {
 	return visit.LastDays(1, day).Earlier(-1).From
 }
 
-// stretch is the part of a date range that can be shown. Each field may be none.
+// stretch is the part of a date range that can be shown. Each field may be none, the empty range.
 type stretch struct {
 	In       visit.Range // the days of the range from since to today
 	Over     visit.Range // the complete days of In: without the first counted day and today, which would distort averages
@@ -35,8 +35,8 @@ type stretch struct {
 // none is an empty range.
 var none visit.Range
 
-// clip returns the part of the range asked that can be shown. Its days are compared with the days that are back days earlier.
-// If back is 0, no days are compared.
+// clip returns the days of a range (asked) that can be shown. Each of these days is compared with the day that is back days
+// earlier. If back is 0, no days are compared.
 func (c countedDays) clip(asked visit.Range, back int) (s stretch) {
 	if c.since == 0 {
 		return s
@@ -49,7 +49,7 @@ func (c countedDays) clip(asked visit.Range, back int) (s stretch) {
 	return s
 }
 
-// changes reports whether the page shows a change for the range. This requires that all complete days can be compared.
+// changes reports whether the page shows the change from earlier days. It does so only if all complete days can be compared.
 func (s stretch) changes() bool { return s.Compared != none && s.Compared == s.Over }
 
 func intersect(in, other visit.Range) visit.Range {
@@ -81,7 +81,8 @@ func (c countedDays) formatEarlier(l *words.Language, p report.Period) string {
 	return number(l, p.VisitorsBefore)
 }
 
-// spark draws the last numbers, one for each day up to today, without the days before since. things is "visitors" or "views".
+// spark draws a small chart of last, which has one number for each of the last days, including today. It leaves out the days
+// before since. things is "visitors" or "views".
 func (c countedDays) spark(l *words.Language, last []int64, things string) template.HTML {
 	s := c.clip(visit.LastDays(len(last), c.today), 0)
 	if s.In == none {

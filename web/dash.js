@@ -6,10 +6,10 @@ const all = (selector, within = document) => [...within.querySelectorAll(selecto
 
 // ---- state that a refresh keeps ----
 
-const sorted = new Map() // by number of the table: {column, down}
+const sorted = new Map() // sort order of each table, {column, down}, by the table's index
 let at = null            // index of the chart's selected bar
 
-// dress adds the elements that need scripts, in their current state.
+// dress adds the elements that need scripts: buttons to sort and to copy, and the chart's cursor. A refresh keeps their state.
 const dress = doc => {
   all('table.sortable', doc).forEach((table, number) => {
     const state = sorted.get(number)
@@ -61,7 +61,7 @@ addEventListener('click', event => {
 
 // ---- texts to copy ----
 
-// The old API also works over plain http, and leaves the text selected if the browser refuses.
+// execCommand is deprecated, but also works over plain http. If the browser refuses to copy, the text stays selected.
 addEventListener('click', event => {
   const button = event.target.closest?.('button.copy')
   if (!button) return
@@ -95,7 +95,8 @@ addEventListener('keydown', event => {
 
 // ---- keys ----
 
-// Links and fields declare their keys. Readers who use speech input or type with one hand can turn the keys off.
+// Links and fields declare their keys in aria-keyshortcuts. Readers who use speech input or type with one hand can turn the
+// keys off.
 let off = false
 try { off = localStorage.getItem('footfall-keys') === 'off' } catch { /* no storage */ }
 
@@ -108,7 +109,7 @@ addEventListener('keydown', event => {
   if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || off) return
   if (event.target.closest?.('input, select, textarea, dialog, .plot-room')) return
   if (event.key === '?') return help()
-  if (event.shiftKey && event.key.startsWith('Arrow')) return // selects text
+  if (event.shiftKey && event.key.startsWith('Arrow')) return // shift and an arrow select text
   const key = event.key.toLowerCase()
   const found = all('[aria-keyshortcuts]').find(e => e.getAttribute('aria-keyshortcuts').toLowerCase() === key)
   if (!found) return
@@ -136,15 +137,15 @@ const help = () => {
   const close = element('button', say.close), title = Object.assign(element('h2', say.keyboard), {id: 'keys'})
   const dialog = element('dialog', title, list, element('label', works, ' ' + say['keys-work']), close)
   dialog.setAttribute('aria-labelledby', 'keys')
-  close.onclick = dialog.onclose = () => dialog.remove() // so that nothing in it keeps the focus
+  close.onclick = dialog.onclose = () => dialog.remove() // an element of a closed dialog must not keep the focus
   document.body.append(dialog)
   dialog.showModal()
 }
 
 // ---- automatic refresh ----
 
-// become changes a node to equal another one. It keeps equal nodes, so that focus and open details stay, and nothing
-// flickers.
+// become makes a node of the page equal to the fresh node. It does not replace nodes that are equal already. So focus and open
+// details stay, and nothing flickers.
 const become = (node, fresh) => {
   if (node.nodeName !== fresh.nodeName) return node.replaceWith(fresh)
   if (node.nodeType !== Node.ELEMENT_NODE) {
@@ -161,7 +162,7 @@ const become = (node, fresh) => {
 const usual = 5000, longest = 120000 // milliseconds
 let pause = usual, shown = null, due = 0
 
-// refresh requests the page again, which is cheap if the browser's copy is current. A slow service is requested less often.
+// refresh requests the page again, which is cheap if the browser's copy is current. It waits longer if the service is slow.
 const refresh = async () => {
   clearTimeout(due)
   const main = document.querySelector('main[data-live]')

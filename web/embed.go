@@ -18,13 +18,13 @@ type embedPage struct {
 	frame
 	App          string
 	Line, Pinned string
-	Badge        string       // address of a badge for the first page of a site
+	Badge        string       // address of a badge for the start page of the example site
 	Public       string       // the app's setting for public numbers
-	Change       string       // link to change this setting; "": the reader may not change it
-	Site         *report.Site // example site; nil: nothing was counted yet
+	Change       string       // link to change this setting; "" if the reader may not change it
+	Site         *report.Site // the most viewed site, as an example; nil if nothing was counted yet
 }
 
-// Setting returns the sentence about the setting for public numbers.
+// Setting returns the name of the setting for public numbers. The name is a link if the reader may change the setting.
 func (page embedPage) Setting() template.HTML {
 	if page.Change == "" {
 		return page.words().HTML("embed.setting")
@@ -32,7 +32,8 @@ func (page embedPage) Setting() template.HTML {
 	return page.words().HTML("embed.setting-link", "settings", page.Change)
 }
 
-// numberAttributes returns the part of an element between its two tag names: attributes that request a number, and "></".
+// numberAttributes returns the middle of an element like <b data-footfall="page.rank"></b>, between the two tag names. The
+// attributes request a number.
 func numberAttributes(name, more string) template.HTML {
 	return template.HTML(`data-footfall="` + name + `"` + more + `></`) //nolint:gosec // both are constants
 }
@@ -42,8 +43,8 @@ func rankSentence(l *words.Language) string {
 	return `<p data-footfall-sentence hidden>` + string(l.HTML("embed.rank", "rank", "<b "+numberAttributes("page.rank", "")+"b>")) + `</p>`
 }
 
-// siteSentence returns an example sentence about the site. It breaks the line at the second number if the language has
-// spaces.
+// siteSentence returns an example sentence with two numbers of the site. In languages with spaces, it starts a new line before
+// the second number.
 func siteSentence(l *words.Language) string {
 	const locale = ` data-format="locale"`
 	text := string(l.HTML("embed.sentence", "times", "<b "+numberAttributes("site.hot", locale)+"b>", "visitors",

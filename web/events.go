@@ -11,9 +11,9 @@ import (
 
 // actionPanels has the panels about visitors' actions on the site.
 type actionPanels struct {
-	Events *list  // nil: none
-	Goals  *list  // nil: the app has no goals
-	Funnel string // link to the funnel; "": none
+	Events *list  // nil if there are no events
+	Goals  *list  // nil if the app has no goals
+	Funnel string // link to the funnel, or ""
 }
 
 // newActionList returns an empty list of actions, with columns for visitors and their share.
@@ -48,7 +48,7 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	for _, e := range read.Rows {
 		condition := "event:" + writtenValue(e.Event)
 		page.Range.Hint = append(page.Range.Hint, condition)
-		if v.site != "" && slices.Contains(v.app.Goals, condition) { // the page's goals panel shows this event
+		if v.site != "" && slices.Contains(v.app.Goals, condition) { // the panel of goals already shows this event
 			cut = true
 			continue
 		}
@@ -80,9 +80,9 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 // rows of all pages.
 type onePage struct {
 	report.OnePage
-	Ask    string // link that requests the number; "": already requested
+	Ask    string // link that requests the number; "" if it is already requested
 	Share  string
-	Reason string // why the number is unavailable; "": it is available
+	Reason string // why the number is unavailable; "" if it is available
 	From   source
 }
 
@@ -109,8 +109,8 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 
 const firstEvents = 10
 
-// inTime runs read, which reads an optional part of a page. If read takes longer than d.within, or a filter makes the part
-// unavailable, inTime returns the reason to show instead, and no error. So the rest of the page is still shown.
+// inTime calls read, which reads an optional part of a page. If read takes longer than d.within, or if the filter makes this
+// part unavailable, inTime returns a reason to show instead, and no error. So the rest of the page is still shown.
 func (d *Dashboard) inTime(ctx context.Context, v view, read func(ctx context.Context) error) (reason string, err error) {
 	within, cancel := context.WithTimeout(ctx, d.within)
 	defer cancel()

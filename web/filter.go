@@ -19,20 +19,20 @@ import (
 type chip struct {
 	Not           bool
 	Name, Value   string
-	Link, Negated string // to the view without the condition, and with the opposite condition
+	Link, Negated string // Link removes the condition; Negated replaces it with the opposite
 }
 
 var (
-	// special escapes the characters that have a meaning in conditions. If a value contains text that looks like such an escape,
-	// escaped finds it. plain and percent serve to revert both steps.
+	// special escapes the characters that have a meaning in conditions. escaped finds text in a value that already looks like
+	// such an escape, so that writtenValue can escape its percent sign. plain and percent revert these two steps.
 	special = strings.NewReplacer("|", "%7C", "*", "%2A", "!", "%21")
 	escaped = regexp.MustCompile(`(?i)%(7C|2A|21|25)`)
 	plain   = strings.NewReplacer("%7C", "|", "%7c", "|", "%2A", "*", "%2a", "*", "%21", "!")
 	percent = regexp.MustCompile(`(?i)%25(7C|2A|21|25)`)
 )
 
-// conditionOf returns the condition that selects visitors with a value of a tag. A few names have another meaning in
-// conditions, so tags with these names get the prefix tag.
+// conditionOf returns the condition that selects visitors with a value of a tag. A few names, such as page, have another
+// meaning in conditions. Tags with these names get the prefix "tag.".
 func conditionOf(name, value string) string {
 	if slices.Contains([]string{"page", "event", "new", "returning"}, name) {
 		name = "tag." + name
@@ -140,9 +140,9 @@ func (v view) conditionNames(c string) (name, value string) {
 	return v.tagLabel(strings.TrimPrefix(name, "tag.")), strings.Join(values, v.say("where.or"))
 }
 
-// single reports whether the filter has only one condition: that a tag has one of some values. Daily sums for each value of a
-// tag are kept for ever, even when the rows of visits are deleted. single is false for ranges that are too long for a chart
-// by day.
+// single reports whether the filter's only condition is that a tag has one of the given values. Such a filter works without
+// the rows of visits, because daily sums for each value of a tag are kept for ever. single is false for ranges that are too long
+// for a chart by day.
 func (v view) single() bool {
 	if len(v.where) != 1 || v.days.Days() > mostDayBars {
 		return false
@@ -152,9 +152,10 @@ func (v view) single() bool {
 	return ofTag && !slices.Contains(strings.Split(values, "|"), report.WithoutTag)
 }
 
-// readFiltered reads the parts of a filtered page in one statement, into v.filtered. If some visitors' tags are not recorded
-// on the first days, it moves v.since to the first day with all tags, and reads again. But if v.single, it reads daily sums
-// for the whole range instead. Without parts, it only sets v.known, v.since and v.erased.
+// readFiltered reads the parts of a filtered page in one statement, into v.filtered. On the range's first days, the tags of some
+// visitors may not be recorded. Then readFiltered moves v.since to the first day with all tags, and reads again. But if v.single
+// is true, it reads daily sums for the whole range instead. Without parts, it reads no numbers, and only sets fields of v such as
+// v.since, v.taggedSince and v.erased.
 func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) error {
 	for len(v.where) > 0 && v.since > 0 && v.stretch().In != none {
 		look := v.filterLook()
@@ -184,7 +185,7 @@ func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) 
 	return nil
 }
 
-// partsOf returns the report parts to read for the page, or for a list of all rows of one panel.
+// partsOf returns the parts that readFiltered reads: those of the whole page, or those of a list of all rows of one panel.
 func (v view) partsOf() []string {
 	switch v.fullPanel {
 	case "":
@@ -230,7 +231,7 @@ func (v view) linkToBroughtPages() string {
 	return v.withTarget(v.site, "").copyWith(func(o *view) { o.fromBy, o.value = name, shownValue(written) }).link() + "#pages"
 }
 
-// suggestions returns conditions to suggest for the filter: the values in the page's panels, new and returning.
+// suggestions returns conditions to suggest for the filter: one for each value in the page's panels, and "new" and "returning".
 func suggestions(panels []*list) (some []string) {
 	for _, p := range panels {
 		for _, r := range p.Rows {

@@ -23,18 +23,19 @@ type reachedPage struct {
 	Range   rangeBar
 	Chips   []chip
 	Back    string
-	Goal    string // the goal in readable form; "": the page shows a funnel
-	Only    string // link to the visitors who reached the goal; "": none
+	Goal    string // the goal in readable form; "" if the page shows a funnel
+	Only    string // link to the visitors who reached the goal, or ""
 	By      []option
 	List    list
-	Reason  string // why numbers are unavailable; "": they are available
+	Reason  string // why numbers are unavailable; "" if they are available
 	Form    search
-	Steps   []string // text of each field
-	More    bool     // another field can be added
+	Steps   []string // text in the input field of each step
+	More    bool     // the user can add another step
 	Hint    []string // suggested pages and events
 }
 
-// readReached reads the goal or the funnel's steps from the query, and whether the number of one-page visitors is requested.
+// readReached reads the goal, or the funnel's steps, from the query. It also reads whether the query requests the number of
+// visitors who saw only one page.
 func (v *view) readReached(q map[string][]string) error {
 	if v.site == "" || v.path != "" {
 		return nil
@@ -244,7 +245,7 @@ func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage)
 			return err
 		}
 		for _, p := range top.Rows {
-			if path := strings.TrimPrefix(p.URI, of.site); path != visit.OtherPage && path != visit.DeletedPage { // sums of several pages
+			if path := strings.TrimPrefix(p.URI, of.site); path != visit.OtherPage && path != visit.DeletedPage { // skips sums of pages
 				page.Hint = append(page.Hint, stepText(of.condition+writtenValue(path[1:])))
 			}
 		}
@@ -252,7 +253,7 @@ func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage)
 	return nil
 }
 
-// asksReached is like asks, for the panels about goals and funnels.
+// asksReached is like panelReport, for the panels about goals and funnels.
 func (v view) asksReached(panel string, look report.Look) (name string, _ report.Look) {
 	switch {
 	case panel == "goals" && v.goal == "" && !v.funnel && len(v.app.Goals) > 0 && !v.app.ofOneSite():

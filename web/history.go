@@ -11,15 +11,15 @@ import (
 	"footfall/visit"
 )
 
-// importedNumbers holds the imported numbers of a range: the number of imported days, and sums over these days. A sum is report.Unknown
-// if the number of any of these days is unknown.
+// importedNumbers has the number of imported days in a range, and sums over these days. A sum is report.Unknown if the number of
+// any of these days is unknown.
 type importedNumbers struct {
 	days                 int
 	visitors, fresh, hot int64
 }
 
-// readImported reads the imported numbers for the page. They include the earlier days that the chart adds to a short range. If
-// imported numbers start before v.since, readImported moves v.since back. Under a filter, imported numbers are not available.
+// readImported reads the imported days of the page's range, and of the earlier days that the chart adds to a short range. If
+// imported days start before v.since, readImported moves v.since back. Under a filter, imported numbers are not available.
 func (d *Dashboard) readImported(ctx context.Context, v *view) (err error) {
 	if v.site == "" || len(v.where) > 0 {
 		return nil
@@ -36,7 +36,7 @@ func (d *Dashboard) readImported(ctx context.Context, v *view) (err error) {
 	return err
 }
 
-// firstImported returns the first day with imported numbers of the view's site or page; 0: none.
+// firstImported returns the first day with imported numbers of the view's site or page, or 0 if there are none.
 func (d *Dashboard) firstImported(ctx context.Context, v view) (int32, error) {
 	first, err := d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: visit.AllDays, N: 1})
 	if len(first) == 0 {
@@ -45,9 +45,8 @@ func (d *Dashboard) firstImported(ctx context.Context, v view) (int32, error) {
 	return first[0].Day, err
 }
 
-// fillImportedOnly fills the page of a target that was not counted here by the end of the range. The page then shows only imported
-// numbers. If the target has no imported numbers either, fillImportedOnly only
-// sets page.Never.
+// fillImportedOnly fills the dashboard's page for a site or page that Footfall had not counted by the end of the range. The
+// result shows only imported numbers. If there are no imported numbers either, fillImportedOnly only sets page.Never.
 func (d *Dashboard) fillImportedOnly(ctx context.Context, v view, page *targetPage) error {
 	first, err := d.firstImported(ctx, v)
 	if page.Never, page.Alone = first == 0, first > 0; page.Never {
@@ -58,8 +57,8 @@ func (d *Dashboard) fillImportedOnly(ctx context.Context, v view, page *targetPa
 	return cmp.Or(d.chart(ctx, v, page), d.toldPages(ctx, v, page))
 }
 
-// toldSites adds the sites that have imported numbers but were never counted here. until has a text for each of these sites:
-// its source and its last imported day.
+// toldSites adds the sites that have imported numbers but were never counted by Footfall. until has a text for each of these
+// sites: the source of its numbers, and its last imported day.
 func (d *Dashboard) toldSites(ctx context.Context, v view, sites *report.Panel[report.SiteBetween]) (until map[string]string, err error) {
 	told, err := d.reader.HistorySites(ctx, v.app.Name, report.DeepestTop)
 	until = map[string]string{}
@@ -72,7 +71,7 @@ func (d *Dashboard) toldSites(ctx context.Context, v view, sites *report.Panel[r
 }
 
 // toldPages reads the imported numbers of a site's pages in the range. It adds a list of the first pages, or of all pages if
-// v.all is "told".
+// v.fullPanel is "told".
 func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) error {
 	if v.path != "" || v.toldIn(v.stretch().In).days == 0 {
 		return nil
@@ -134,8 +133,8 @@ func (v view) toldUntil(source string, until int32) string {
 	return l.Say("history.until", "source", l.Of(visit.CountedBy(source)), "day", l.LongDay(until))
 }
 
-// addTo adds the imported numbers t to the counted numbers n of a range of days. For more than one day, the number of
-// visitors is then unknown: imports do not record who visited on several days.
+// addTo adds the imported numbers t to the counted numbers n of a range with this number of days. For more than one day, the
+// number of visitors is then unknown, because imports do not record which visitors returned on another day.
 func (t importedNumbers) addTo(n report.Numbers, days int) report.Numbers {
 	if t.days == 0 {
 		return n
@@ -147,8 +146,8 @@ func (t importedNumbers) addTo(n report.Numbers, days int) report.Numbers {
 	return n
 }
 
-// numbers sets the page's tiles, from the counted numbers in rows and the imported numbers. Imported numbers are not compared
-// with earlier days.
+// numbers sets the page's tiles from the counted numbers in rows and the imported numbers. It adds imported numbers only to the
+// range itself (rows[0]), and not to the earlier days in rows.
 func (page *targetPage) numbers(v view, rows []report.Numbers) {
 	told := v.toldIn(v.stretch().In)
 	page.OnlySums = page.OnlySums || told.days > 0
@@ -157,7 +156,7 @@ func (page *targetPage) numbers(v view, rows []report.Numbers) {
 	told.explain(v, page.Tiles)
 }
 
-// explain describes in tiles how much is imported, or why a number is unavailable.
+// explain writes into each tile how much of its number is imported, or why the number is unavailable.
 func (t importedNumbers) explain(v view, tiles []tile) {
 	if t.days == 0 {
 		return
@@ -213,7 +212,7 @@ func (c *chart) addImported(v view, plotted []draw.PlotBar) {
 		n := t.addTo(report.Numbers{Uniques: b.Visitors, NewVisitors: b.NewVisitors, Pv: b.Pv, Hot: b.Hot}, in.Days())
 		b.Visitors, b.NewVisitors, b.Hot = n.Uniques, n.NewVisitors, n.Hot
 	}
-	if v.countedSince == 0 || all.To < v.countedSince { // the whole chart is before the first counted day
+	if v.countedSince == 0 || all.To < v.countedSince { // no day in the chart was counted by Footfall
 		c.Summary = ""
 	}
 }

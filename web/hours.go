@@ -14,7 +14,7 @@ const hoursOfDay = 24
 // byHour reports whether the chart shows the hours of a day. Only sites have a chart by hour.
 func (v view) byHour() bool { _, by, _ := v.charted(); return by == hourly }
 
-// hours reads the bars of a day's chart by hour. On the current day, only past hours are compared.
+// hours reads the bars of a chart of one day, one bar for each hour. On the current day, only past hours are compared.
 func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 	c := &page.Chart
 	_, look := v.panelReport("hours")
@@ -54,7 +54,7 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 		}
 		c.Bars = append(c.Bars, row)
 	}
-	if len(v.where) == 0 { // this report is read only for the day's notes
+	if len(v.where) == 0 { // the report by day is read only for the day's notes
 		look := v.look()
 		look.Period, look.Before, look.Compared = periods[0], 0, none
 		day, err := d.reader.Chart(ctx, look)
@@ -70,7 +70,7 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 	return err
 }
 
-// earlier returns the name of the days with which bars are compared.
+// earlier returns the name of the earlier days that bars are compared with, such as "7 days earlier".
 func (v view) earlier() string { return v.say("chart.earlier", "count", v.daysBefore()) }
 
 func hours(hour int) string { return fmt.Sprintf("%02d:00 – %02d:00", hour, hour+1) }

@@ -10,27 +10,27 @@ import (
 type list struct {
 	ID, Class string
 	Side      string // position on the page: left, right or full
-	Title     any    // text or HTML
+	Title     any    // a string or template.HTML
 	By        []option
 	Find      *search
 	Kind      string   // CSS class of the table
-	Columns   []column // the first one has the names
+	Columns   []column // the first column has the names of the rows
 	Rows      []row
-	Reason    any // why there are no rows: text or HTML; nil: there are rows
+	Reason    any // why there are no rows: a string or template.HTML; nil if there are rows
 	Part      part
-	Notes     []template.HTML // below the rows
+	Notes     []template.HTML // texts below the rows
 	Help      string
-	Links     []option // links above the source
+	Links     []option // links below the rows, such as to a list of all rows
 	From      source
 	Columned  option   // link that shows more columns, or fewer columns again
-	OnePage   *onePage // nil: not for this list
+	OnePage   *onePage // nil if this list does not show it
 }
 
 type column struct {
 	Label, Means, Link string
 	Chosen             bool
 	Class              string
-	Sort               string // name of the column's number, by which rows can be sorted
+	Sort               string // key of the column's values in add, and of the order that Link selects
 }
 
 // Order returns the sort direction of the column, or "" if the rows are not sorted by the column.
@@ -45,20 +45,20 @@ func (c column) Order() string {
 }
 
 type row struct {
-	Class         string // none or chosen
+	Class         string // "chosen" if the filter selects the row, "none" for visits without the tag, or ""
 	Name, Link    string
-	Stored, Value string // stored forms, as titles of the link and the name
-	Calls, Until  string // texts next to the name and below the name
+	Stored, Value string // stored forms of the name, shown as tooltips: of the link, and of the name
+	Calls, Until  string // texts next to the name (Calls) and below it (Until)
 	Bar           template.HTML
 	Cells         []cell
 
-	condition string // selects the row's visitors
+	condition string // filter condition that selects the row's visitors
 }
 
 type cell struct {
 	Class  string
 	Text   any
-	Change *change // instead of a text
+	Change *change // shown instead of Text; nil if there is no change to show
 }
 
 // Classes returns the CSS classes of the list's section.
@@ -95,8 +95,8 @@ func (r row) choose(chosen bool) row {
 // Chosen reports whether the filter selects the row.
 func (r row) Chosen() bool { return r.Class == "chosen" }
 
-// columnsOf returns a column of names, and a column of numbers for each pair in labels: the column's Sort, and the key of its
-// label.
+// columnsOf returns a column of names with the label names, and columns of numbers. labels has two elements for each of these:
+// the column's Sort, and the key of its label.
 func (v view) columnsOf(names string, labels ...string) []column {
 	columns := []column{{Label: names}}
 	for i := 0; i < len(labels); i += 2 {

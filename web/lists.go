@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	firstPages = 10  // in a panel of a site
-	listedRows = 100 // on a page of its own
+	firstPages = 10  // rows of the panel on a site's page
+	listedRows = 100 // rows of a list on a page of its own
 )
 
-// part describes the rows that a list shows, with links to more rows. At most report.DeepestTop rows can be sorted.
+// part describes which rows of a list the page shows, with links to more rows. At most report.DeepestTop rows can be sorted.
 type part struct {
-	Label       string // "": all rows are shown
-	First, Next string // links; "": none
+	Label       string // which rows are shown, in words; "" if all are
+	First, Next string // links to the first rows and the next rows, or ""
 	Cut         bool   // there are more rows than can be sorted
 }
 
-// part returns the part of a list that the page shows, after v.skip skipped rows. rows is the length of the whole list.
+// part returns the part of a list that the page shows: the rows after the first v.skip rows. rows is the length of the list.
 func (v view) part(rows int) (p part) {
 	if v.skip == 0 && rows <= listedRows {
 		return p
@@ -48,8 +48,8 @@ func (v view) toNumbers() string {
 	return v.copyWith(func(o *view) { o.fullPanel = "" }).link()
 }
 
-// listed returns the rows of the list of pages, in the chosen order: all visited pages, the pages that match a search, or the
-// pages to which a source brought visitors. all is the number of these pages, at most DeepestTop + 1.
+// listed returns the rows of the list of pages, in the chosen order. The list has all visited pages, or those that match a search,
+// or those to which a source brought visitors. all is the number of these pages, at most DeepestTop + 1.
 func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[report.Page], all int, err error) {
 	n := firstPages
 	if v.fullPanel != "" {
@@ -94,8 +94,8 @@ func (v view) barOf(p report.Page) int64 {
 	return p.PV
 }
 
-// panelReport returns the name of the report for a panel's files, and the report's parameters. The name is "" if the page has no
-// panel of this name.
+// panelReport returns the name and the parameters of the report with a panel's rows, for the CSV and JSON files of the panel. The
+// name is "" if the page has no such panel.
 func (v view) panelReport(panel string) (name string, look report.Look) {
 	look = v.look()
 	switch {
@@ -107,7 +107,7 @@ func (v view) panelReport(panel string) (name string, look report.Look) {
 		}
 	case slices.Contains([]string{"numbers", "totals", "returns", "first-visits"}, panel):
 		name = panel
-	case panel == "chart" && !v.byHour() && len(v.importedDays) > 0: // includes imported days and their source
+	case panel == "chart" && !v.byHour() && len(v.importedDays) > 0: // the report days includes imported days and their source
 		name, look = "days", report.Look{App: look.App, Target: look.Target, In: v.chartLook().In, OfSite: look.OfSite, History: true}
 	case panel == "chart" && !v.byHour():
 		name, look = "chart", v.chartLook()
@@ -131,7 +131,7 @@ func (v view) panelReport(panel string) (name string, look report.Look) {
 	return name, look
 }
 
-// asksOfApp is like asks, for the page of an app.
+// asksOfApp is like panelReport, for the page of an app.
 func (v view) asksOfApp(panel string) (name string, look report.Look) {
 	switch look = v.look(); panel {
 	case "sites":
@@ -149,11 +149,12 @@ func (v view) asksOfApp(panel string) (name string, look report.Look) {
 }
 
 type source struct {
-	CSV, JSON string // links
+	CSV, JSON string // links to the files
 	SQL       string
 }
 
-// source returns the links to the files with a panel's rows. Under a shared link, these links are below the shared link.
+// source returns the links to the files with a panel's rows. They lead to the API, except for a reader with a shared link, who
+// may not have access to the API: then they are below the path of the shared link.
 func (v view) source(panel, sql string) source {
 	name, look := v.panelReport(panel)
 	if name == "" || v.app.Shared != nil {

@@ -14,9 +14,9 @@ import (
 
 // Place has the context of a page: its address, language and reader.
 type Place struct {
-	Root  string          // path below which all pages are; "": /
-	Words *words.Language // nil: English
-	At    *url.URL        // address of the page; nil: the address cannot be opened again
+	Root  string          // path in front of the paths of all pages, such as /numbers, or ""
+	Words *words.Language // nil means English
+	At    *url.URL        // address of the page; nil if the address cannot be opened again
 	Kept  bool            // the address selects the language, so links on the page select it, too
 
 	Reader Reader
@@ -36,7 +36,7 @@ func (p Place) say(key string, places ...any) string { return p.words().Say(key,
 // Lang returns the language for the HTML attribute lang.
 func (p Place) Lang() string { return p.words().Tag }
 
-// fault returns an error as sentences, each on its own line; "" for nil.
+// fault returns the text of an error, with each of its parts as a sentence on its own line. It returns "" for nil.
 func (p Place) fault(err *visit.Error) string {
 	if err == nil {
 		return ""
@@ -48,7 +48,7 @@ func (p Place) fault(err *visit.Error) string {
 	return strings.Join(said, "\n")
 }
 
-// Scripts returns the texts of dash.js as JSON.
+// Scripts returns the texts that dash.js shows, as JSON.
 func (p Place) Scripts() string {
 	if made, is := scripts.Load(p.words()); is {
 		return made.(string)
@@ -57,7 +57,7 @@ func (p Place) Scripts() string {
 	for _, key := range []string{"copy", "copied", "chart", "keyboard", "keys-work", "this-list", "close"} {
 		texts[key] = p.say("scripts." + key)
 	}
-	body, _ := json.Marshal(texts) // cannot fail for strings
+	body, _ := json.Marshal(texts) // json.Marshal cannot fail for strings
 	scripts.Store(p.words(), string(body))
 	return string(body)
 }

@@ -13,9 +13,9 @@ type Settings struct {
 	Title    string
 	Crumbs   [][2]string // breadcrumbs: names and links
 	Path     string      // address to which the forms are sent
-	When     string      // introduction
-	Said     string      // message after a form was submitted; "": none
-	Secret   string      // shown only once; "": none
+	When     string      // introduction below the title
+	Said     string      // message after a form was submitted, or ""
+	Secret   string      // a key or link that is shown only once, or ""
 	Sections []Section
 	More     []Section // folded, unless a section is Open or a form has an error
 }
@@ -27,14 +27,14 @@ type Section struct {
 	Rows            []Row
 	Forms           []Form
 	Pre             string    // preformatted text
-	Lead            [2]string // link to a related page, and its text; "": none
+	Lead            [2]string // address and text of a link to a related page, or ""
 	Open            bool      // a form of the section is already filled in
 }
 
 // Row is a row of a table, with the forms for its actions.
 type Row struct {
 	Cells []string
-	Link  string // link of the first cell; "": none
+	Link  string // link of the first cell, or ""
 	Forms []Form
 }
 
@@ -44,9 +44,9 @@ type Form struct {
 	Hidden  [][2]string
 	Fields  []Field
 	Button  string
-	Of      string // subject of the button, for screen readers
+	Of      string // the object that the button changes, for screen readers
 	Problem string
-	Folded  string // text of the line that unfolds the form; "": the form is always visible
+	Folded  string // text of the line that unfolds the form; "" if the form is always visible
 	Weighty bool   // the action cannot be undone
 }
 
@@ -58,13 +58,13 @@ type Field struct {
 	Offered                           []string // suggestions for a text
 	Was                               *string  // value when the page was made; sent with the form to find the fields that the user changed
 	Optional                          bool
-	Complete                          string // value of autocomplete
+	Complete                          string // value of the HTML attribute autocomplete
 }
 
-// Choice is one of a field's values.
+// Choice is a value that the user can choose in a field.
 type Choice struct {
 	Value  string
-	Shown  string // "": the value
+	Shown  string // text to show; "" to show Value
 	Chosen bool
 }
 
@@ -94,7 +94,7 @@ type settingsPage struct {
 	S Settings
 }
 
-// Change makes the settings page.
+// Change makes a settings page.
 func Change(s Settings) Page {
 	s.speak(s.words())
 	page := settingsPage{frame: frame{Place: s.Place, Title: s.Title, Home: s.Root + "/"}, S: s}

@@ -32,7 +32,7 @@ func lastDays(n int) func(today int32) visit.Range {
 	return func(today int32) visit.Range { return visit.LastDays(n, today) }
 }
 
-// readSpan reads a range: its name, or its first and last day.
+// readSpan reads a range from query parameters: its name, or its first and last day.
 func readSpan(name, from, to string, today int32) (span string, in visit.Range, err error) {
 	if name == "" && from+to != "" {
 		if from == "" {
@@ -44,7 +44,7 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 				"%.64q is too far from the last day: a range has at most %d years; range=all has all days", from, mostDays/365)
 		}
 		if in.To > today && err == nil {
-			in.To = max(in.From, today) // there is nothing to show for future days
+			in.To = max(in.From, today) // future days have no numbers to show
 		}
 		return "", in, err
 	}
@@ -72,9 +72,9 @@ func yearOf(day int32) visit.Range {
 	return visit.Range{From: day/10000*10000 + 101, To: day/10000*10000 + 1231}
 }
 
-// neighbor returns the view of the next range (step 1) or of the previous range (step -1). The neighbor of a
-// month is a month, that of a year is a year, and that of any other range has the same length. found is false if v is of all
-// days, or if the neighbor would start after today or before year 1.
+// neighbor returns the view of the next range (step 1) or of the previous range (step -1). The neighbor of a month is a month,
+// that of a year is a year, and that of any other range has the same length. found is false if v shows all days, or if the
+// neighbor would start after today or before year 1.
 func (v view) neighbor(step int) (next view, found bool) {
 	if v.span == "all" {
 		return v, false
@@ -101,12 +101,12 @@ func (v view) neighbor(step int) (next view, found bool) {
 	return next, true
 }
 
-// daysBefore returns how many days the compared range is earlier than the view's range; 0: no comparison. If the reader
-// selected the days right before, it is the length of the range. Otherwise it is a multiple of 7, so that Sundays are
-// compared with Sundays.
+// daysBefore returns the number of days from the view's range back to the earlier range that it is compared with. It is 0 if
+// there is no comparison, and the length of the range if the reader selected the days right before. Otherwise it is a multiple
+// of 7, so that Sundays are compared with Sundays.
 func (v view) daysBefore() int {
 	week := 7
-	if len(v.where) > 0 { // filters are mostly unavailable for the preceding days
+	if len(v.where) > 0 { // the tags of visitors on the earlier days are mostly not recorded
 		return 0
 	}
 	switch v.compare {
@@ -125,7 +125,7 @@ func (v view) daysBefore() int {
 const (
 	mostDayBars  = 92
 	mostWeekBars = 106
-	chartedDays  = 28 // a chart of fewer than fewDays days also shows preceding days: this many days in all
+	chartedDays  = 28 // number of days in the chart of a range of fewer than fewDays days: it also shows the days before
 	fewDays      = 7
 )
 

@@ -11,9 +11,9 @@ import (
 	"footfall/web/words"
 )
 
-const firstTags = 10 // rows of a panel
+const firstTags = 10 // rows of a panel; a link leads to all rows
 
-// titleOf returns the title of a tag's panel. For an app's own tag, the title is the tag's name.
+// titleOf returns the title of the panel that shows a tag. For an app's own tag, the title is the tag's name.
 func (v view) titleOf(name string) string {
 	if slices.Contains(tag.Names, name) && name != hourly {
 		return v.say("tags." + name + "-title")
@@ -29,10 +29,10 @@ func (v view) tagLabel(name string) string {
 	return name
 }
 
-// untaggedLabels are the conditions and splits that have a translated name but are not built-in tags.
+// untaggedLabels are names that are translated but are not built-in tags: conditions, and byDay, which splits a goal's numbers.
 var untaggedLabels = []string{byDay, "page", "event", "new", "returning"}
 
-// readTags reads the names of the app's tags, by panel.
+// readTags reads the names of the app's tags into app.tags, for each of the two tag panels: from and with.
 func (d *Dashboard) readTags(ctx context.Context, app *App) error {
 	names, err := d.reader.TagNames(ctx, app.Name)
 	app.tags = map[string][]string{}
@@ -49,7 +49,7 @@ func (d *Dashboard) readTags(ctx context.Context, app *App) error {
 	return err
 }
 
-// usualTag returns the default tag of a panel; "": none.
+// usualTag returns the default tag of a panel, or "".
 func (a App) usualTag(panel string) string {
 	if tags := a.tags[panel]; len(tags) > 0 {
 		return tags[0]
@@ -71,7 +71,7 @@ func (v view) tags(panel string) (tags []string) {
 	return tags
 }
 
-// tag returns the chosen tag of a panel; "": none.
+// tag returns the tag that a panel shows: the chosen tag, the default, or "" if the panel has no tags.
 func (v view) tag(panel string) string {
 	tags, chosen := v.tags(panel), map[string]string{"from": v.fromBy, "with": v.withBy}[panel]
 	switch {
@@ -93,7 +93,7 @@ func (v view) panelTags() (names []string) {
 	return names
 }
 
-// tagPanels reads the tag panels, or only the panel whose rows are all shown.
+// tagPanels reads the tag panels. If the page shows all rows of one panel, it reads only this panel.
 func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []*list, err error) {
 	if v.onlySums() {
 		return nil, nil
@@ -168,7 +168,7 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 		p.add(v, v.tagRow(chosen, value, most), map[string]any{"": value.Pv, "uv": value.Newcomers,
 			byChange: changeOf(l, value.PvCompared, value.PvBefore, compared)})
 	}
-	if len(p.Rows) == 0 { // skipped past the last row
+	if len(p.Rows) == 0 { // v.skip is past the last row
 		p.Reason = cmp.Or(p.Reason, any(v.say("parts.nobody")))
 	}
 	return nil
@@ -187,8 +187,8 @@ func (v view) noteTags(p *list, chosen string, since int32, hasValues bool) {
 }
 
 // withNone adds the row none, the visits without the tag, to the rows of the tag's values. If there are no such visits, it
-// adds the row only if there are no values. The row comes last, except for the tag source: visits without a source are direct
-// visits, and sorted like a value.
+// adds the row only if there are no values. The row comes last, with one exception. A panel of sources ordered by visits sorts
+// direct visits, which are those without a source, like a value. A list of all sources does not.
 func (v view) withNone(name string, values []report.TagValue, none report.TagValue) []report.TagValue {
 	if none.Pv == 0 && len(values) > 0 {
 		return values
@@ -216,13 +216,14 @@ func (v view) tagRow(name string, value report.TagValue, most int64) row {
 	return r.choose(slices.Contains(v.where, r.condition))
 }
 
-// leadsToPages reports whether the lists of pages can be filtered by the tag.
+// leadsToPages reports whether a tag is also recorded for single pages (source and campaign are), and whether the reader may see
+// this.
 func (v view) leadsToPages(name string) bool {
 	return v.app.Shared == nil && tag.IsOfPages(name)
 }
 
-// readTagPages reads the pages of a site to which a source or campaign brought visitors. A page that is only counted in a sum of
-// pages is not listed separately.
+// readTagPages reads the pages of a site to which a source or campaign brought visitors. Pages that are only counted in a sum of
+// pages, such as (other), are not listed separately.
 func (d *Dashboard) readTagPages(ctx context.Context, v view) (pages report.Panel[report.Page], err error) {
 	_, look := v.panelReport("tag-pages")
 	read, err := d.reader.TagPages(ctx, look)
@@ -252,7 +253,7 @@ func tagName(l *words.Language, name, value string) string {
 	case tag.Language:
 		return cmp.Or(l.Tongue(value), value)
 	case tag.Device:
-		if slices.Contains(devices, value) { // callers may send other values
+		if slices.Contains(devices, value) { // callers may send other values, which have no translation
 			return l.Say("tags." + value)
 		}
 	}

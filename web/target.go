@@ -19,35 +19,35 @@ type targetPage struct {
 	Heading     heading
 	Range       rangeBar
 	Nobody      bool   // no visit in the range
-	Never       bool   // no counted or imported visit at any time
-	Alone       bool   // imported on some days, but not counted here by the end of the range
-	Told        *list  // imported pages; nil: none
-	Outside     string // why no day of the range can have numbers; "": some can
+	Never       bool   // no visit was counted or imported at any time
+	Alone       bool   // the target has imported days, but Footfall had not counted it by the end of the range
+	Told        *list  // pages with imported numbers; nil if there are none
+	Outside     string // why no day of the range can have numbers; "" if some day can
 	Tiles       []tile
 	NumbersFrom source
-	AllTime     *report.Totals // totals that include offsets; nil: there are no offsets
+	AllTime     *report.Totals // all-time totals, if they include offsets (numbers from elsewhere); or nil
 	AllTimeFrom source
 	Chips       []chip
-	KeepMore    string // a sentence: since when tags are recorded, and how to keep them longer; "": on all days
+	KeepMore    string // since when tags are recorded, and how to keep them longer; "" if they are recorded on all days
 	Erased      int64
-	OnlySums    bool   // only the daily sums of a single tag are available
-	Only        string // link to the site, filtered by visitors of this page; "": none
-	InPages     string // link to the page with the script tag; "": not for a site, or the reader has a shared link
-	Who         string // link to the list of visitors; "": the reader may not see it
+	OnlySums    bool   // for some days, only sums are available: of a single tag's values, or imported ones
+	Only        string // link to the site, filtered by visitors of this page; or ""
+	InPages     string // link to the page with the script tag; "" if the target is not a site, or if the reader has a shared link
+	Who         string // link to the list of visitors; "" if the reader may not see it
 	Chart       chart
-	NoteAt      string // link to add a note to the day; "": several days, or the reader may not change the app
+	NoteAt      string // link to add a note to the day; "" for several days, or if the reader may not change the app
 	Tags        []*list
 	New, Back   int64  // new and returning visitors
-	Pages       *list  // of a site; nil: not listed
-	Numbers     string // link back to the numbers, from a list of all rows; "": the page shows numbers
+	Pages       *list  // pages of a site; nil if the page does not list them
+	Numbers     string // link from a list of all rows back to the numbers; "" if the page shows numbers
 	IsSite      bool
 	OfEvents    bool
-	OfApp       bool // all sites as one
+	OfApp       bool // the numbers are of all sites together
 	Returns     []report.Returned
 
 	Returned, MostReturned int64 // number of returns in total, and in the largest row
 
-	Sides       map[string]string // left or right, if there is room for two columns; "full": across both
+	Sides       map[string]string // column (left or right) of the panels mix, returns and firsts
 	ReturnsFrom source
 	Latest      []latest
 	Round       []report.FirstVisit
@@ -56,16 +56,16 @@ type targetPage struct {
 
 type heading struct {
 	l            *words.Language
-	Here         string // visitors on the site now, in words; "": not shown
+	Here         string // visitors on the site now, in words; "" if not shown
 	Name, Stored string
-	Title        string // the page's own title; "": unknown
-	Open         string // address of the page itself; "": none
-	Range        string // the days, in words
-	Since        string // since when days were counted; "": all days of the range were
-	Filtered     string // since when filters are available; "": on all days
-	Compared     string // the comparison, or why there is none; "": not requested
+	Title        string // the page's own title; "" if unknown
+	Open         string // link that opens the counted site or page itself, or ""
+	Range        string // the days of the range, in words
+	Since        string // when counting started, in words; "" if that was before the range
+	Filtered     string // first day with filters, in words; "" if all days have them
+	Compared     string // the compared days, or why there are none; "" if not requested
 	Zone         string
-	Today        bool // the days include today
+	Today        bool // the range includes today
 }
 
 type tile struct {
@@ -73,24 +73,24 @@ type tile struct {
 	Number      string
 	Change      change
 	Before      string
-	Full        string // the two compared numbers, if Number is not one of them
+	Full        string // the two compared numbers, in words; "" if Number is one of them
 }
 
 type search struct {
-	Part   string // "": no search
+	Part   string // searched part of paths or titles, or ""
 	Action string
 	Keeps  [][2]string
-	All    string // link to the list of all pages; "": no search
+	All    string // link from the found pages to all pages, or ""
 }
 
 type option struct {
 	Label, Link string
 	Chosen      bool
-	Key         string // keyboard shortcut; "": none
+	Key         string // keyboard shortcut, or ""; in a legend: the kind of series
 }
 
-// outside returns why no day of the range can have numbers. It returns "" if some day can have numbers, or if the site was
-// never counted.
+// outside returns the reason why no day of the range can have numbers. It returns "" if some day can have numbers, or if the
+// site was never counted.
 func (v view) outside() string {
 	switch {
 	case v.taggedSince > v.app.Today || v.taggedSince > 0 && v.stretch().In == none:
@@ -158,7 +158,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	} else if err := d.allTime(ctx, v, page); err != nil {
 		return nil, err
 	}
-	page.numbers(v, numbers.Rows) // first, because the chart by hour changes the tiles
+	page.numbers(v, numbers.Rows) // before the parts, because the chart by hour changes the tiles
 	for _, part := range parts {
 		if err := part(ctx, v, page); err != nil {
 			return nil, err
@@ -207,7 +207,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	if brings := v.linkToBroughtPages(); brings != "" {
 		p.Notes = append(p.Notes, l.HTML("pages.brings", "pages", brings))
 	}
-	most := int64(0) // the longest bar in the list is full
+	most := int64(0) // the largest number in the list has a bar of full length
 	for _, p := range found.Rows {
 		most = max(most, v.barOf(p))
 	}
@@ -233,7 +233,7 @@ func (v view) pageSearch() *search {
 	return form
 }
 
-// pageRow returns the row of a page. shown is false for events, which the list of all sites' pages omits.
+// pageRow returns the row of a page. shown is false for events in the list of all sites' pages, which omits them.
 func (v view) pageRow(p report.Page, most int64) (_ row, shown bool) {
 	site, path := v.site, strings.TrimPrefix(p.URI, v.site)
 	if v.site == "" {

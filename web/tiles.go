@@ -20,9 +20,10 @@ func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error
 	return err
 }
 
-// tiles returns the tiles for a range. rows has one, two or three elements. The first one has the numbers of the range. With
-// a comparison, the last one has the numbers of the previous period. If only a part of the range is compared, the second of
-// three elements has the numbers of this part. On a single day visits equal visitors, so there is no tile for visits.
+// tiles returns the page's tiles, each with a number of the range. rows has one, two or three elements. The first one has the
+// numbers of the range. With a comparison, the last one has the numbers of the earlier days. If only a part of the range is
+// compared, the second of three elements has the numbers of this part. On a single day, visits equal visitors, so there is no
+// tile for visits.
 func (v view) tiles(rows []report.Numbers) []tile {
 	now := rows[0]
 	one := func(name string, of func(report.Numbers) int64) tile {
@@ -49,7 +50,7 @@ func (v view) tiles(rows []report.Numbers) []tile {
 		tiles[1].Means = v.say("means.new-page")
 	}
 	if now.Uniques < 0 {
-		if tiles[0].Means = v.say("means.unknown"); v.path != "" { // a sum of deleted pages
+		if tiles[0].Means = v.say("means.unknown"); v.path != "" { // this page is a sum of deleted pages
 			tiles[0].Means = v.say("means.unknown-hashed")
 		}
 	}

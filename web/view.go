@@ -18,21 +18,21 @@ import (
 type App struct {
 	Place
 	Name    string
-	Today   int32          // in the app's time zone
+	Today   int32          // current day in Zone
 	Hour    int            // current hour in Zone
 	Zone    *time.Location // the app's time zone
-	Closed  bool           // visible only to signed-in users
+	Closed  bool           // not public, so only signed-in users can see the app
 	Names   bool           // the reader may see single visitors
 	Several bool           // the app may have several sites
-	Site    string         // a site in the app's list of sites; "": none
+	Site    string         // a site in the app's list of sites, or ""
 	Goals   []string       // the app's goals, written as conditions
-	Public  string         // public numbers: off, answers, read, count
-	Shared  *Share         // nil: not opened by a shared link
+	Public  string         // the setting for public numbers: off, answers, read or count
+	Shared  *Share         // nil if the reader has not opened a shared link
 
-	// CountriesBy returns the author and licence of the country database; nil: there is no database.
+	// CountriesBy returns the author and licence of the country database. It is nil if there is no database.
 	CountriesBy func() string
 
-	tags        map[string][]string // recorded tags by panel, the default first
+	tags        map[string][]string // recorded tags of each tag panel (from, with), the default first
 	noCountries bool                // the tag country is recorded, but has no values
 }
 
@@ -42,11 +42,11 @@ func (a App) Tells() bool { return a.Public != "off" }
 // Share describes a shared link.
 type Share struct {
 	Base  string // path of the link; the link's pages are below this path
-	Site  string // the only visible site; "": all of the app
+	Site  string // the only visible site; "" if all sites are visible
 	Embed bool   // shown in a frame on another site
 }
 
-// home returns the path of the app's pages, and the site that this path shows ("": all sites).
+// home returns the path of the app's pages, and the site that this path shows. The site is "" if the path shows all sites.
 func (a App) home() (path, site string) {
 	if a.Shared != nil {
 		return a.Shared.Base, a.Shared.Site
@@ -60,49 +60,49 @@ func (a App) ofOneSite() bool { return a.Shared != nil && a.Shared.Site != "" }
 // view is the state of a page. The page's address contains all of the state that is not read from the database.
 type view struct {
 	app  App
-	site string // "": all sites of the app
-	path string // path of a page, with a slash in front; "": the view is about the site
+	site string // "" means all sites of the app
+	path string // path of a page, with a slash in front; "" if the view is about the site
 
-	span          string      // name of the range; "": typed days
+	span          string      // name of the range, such as 30d; "" if the reader typed days
 	days          visit.Range // days of the range; if span is "all", all days up to today
-	since         int32       // first day with counted or imported numbers; 0: none, or not read
-	countedSince  int32       // first day counted by Footfall; 0: none
-	minute        int32       // first counted minute of the day v.began; -1: unknown, or the range does not include that day
+	since         int32       // first day with counted or imported numbers; 0 if there is none, or it is not read
+	countedSince  int32       // first day counted by Footfall; 0 if there is none
+	minute        int32       // first counted minute of the day countedSince; -1 if unknown, or if the range lacks this day
 	compare       string
 	chart         string // numbers in the chart: visitors or views
-	period        string // period of the chart's bars; "": depends on the range
-	sortedBy      string // order of pages: a number or the change. Tag values are also sorted by change.
+	period        string // period of the chart's bars; "" if it depends on the range
+	sortedBy      string // order of the list of pages: by a number or by change. Tag values can also be sorted by change.
 	more          bool   // lists show all columns
-	sort          string // order of sites
-	find          string // part of paths or titles to search pages for; "": none
+	sort          string // order of the list of sites
+	find          string // part of paths or titles to search pages for, or ""
 	showsVisitors bool   // shows the list of visitors
-	after         string // position in the list of visitors; "": start
-	fullPanel     string // panel whose rows are all shown; "": none
+	after         string // position in the list of visitors; "" for the start
+	fullPanel     string // panel whose rows are all shown; "" for the page with numbers
 	skip          int    // rows to skip in a list
 	fromBy        string // tag of the panel "from"
 	withBy        string // tag of the panel "with"
-	goal          string // goal whose page is shown; "": none
-	goalBy        string // split of the goal's numbers: day, or a tag
+	goal          string // goal whose page is shown, or ""
+	goalBy        string // day, or the tag by which the goal's numbers are split
 	funnel        bool   // shows the funnel
 	steps         []string
-	fields        int    // number of input fields for the steps
+	fields        int    // number of input fields for the steps of the funnel
 	onePage       bool   // shows how many visitors saw only one page
-	value         string // value of the tag fromBy; lists only pages to which this value brought visitors; "": all pages
+	value         string // value of the tag fromBy, to list only pages to which it brought visitors; "" for all pages
 
-	importedDays []report.HistoryDay // imported days
-	where        []string            // conditions that filter the visitors; none: all visitors
-	taggedSince  int32               // first day from which the tags of all visitors are recorded; 0: on all days
-	erased       int64               // days of erased visitors, which are not in the numbers
+	importedDays []report.HistoryDay // imported days of the range, and of the earlier days in the chart
+	where        []string            // conditions that filter the visitors
+	taggedSince  int32               // first day from which the tags of all visitors are recorded; 0 if this is so on all days
+	erased       int64               // visit days of erased visitors; the filtered numbers do not include them
 
-	filtered *report.Filtered // the filtered numbers; nil: the view has no filter, or they are not read
+	filtered *report.Filtered // the filtered numbers; nil if the view has no filter, or before they are read
 }
 
 // hourly is the period of a chart with a bar for each hour of a day. The tag with the visit's hour has the same name.
 const hourly = "hour"
 
-const byChange = "change" // order by relative change, the highest first
+const byChange = "change" // the order by relative change, the highest first
 
-// Values of query parameters, the default first.
+// Values of query parameters. The first value is the default.
 var (
 	compares = []string{"before", "right", "year", "none"}
 	charts   = []string{"visitors", "views"}
@@ -112,7 +112,7 @@ var (
 	fromTags = []string{"source", "campaign", "country", "language"}
 )
 
-// usualView returns the view that a site opens with. The site "" means all sites of the app.
+// usualView returns the view of a site with default values. The site "" means all sites of the app.
 func usualView(a App, site string) view {
 	return view{app: a, site: site, span: usualSpan, compare: compares[0], chart: charts[0], sortedBy: orders[0], sort: sorts[0]}
 }
@@ -250,7 +250,7 @@ func (v view) address() string {
 	return "https://" + v.target()
 }
 
-// stretch returns the part of the range that can be shown.
+// stretch returns the part of the view's range that can be shown.
 func (v view) stretch() stretch { return v.counted().clip(v.days, v.daysBefore()) }
 
 // counted returns the days that can be shown. Under a filter, they start with the first day on which the tags of all visitors
@@ -290,7 +290,7 @@ func (v view) sitesLook() report.Look {
 	return look
 }
 
-// link returns the address of the view. It omits default values.
+// link returns the address of the view, with more as additional query parameters. It omits parameters with default values.
 func (v view) link(more ...string) string {
 	path, first := v.app.home()
 	if v.site != first {
@@ -368,8 +368,8 @@ func (v view) copyWith(change func(*view)) view {
 	return v
 }
 
-// withTarget returns the view of another site or page in the same range, without the filter. If path is "", the view is about the
-// site.
+// withTarget returns the view of another site or page in the same range, without the filter. If path is "", the result is a view
+// of the site.
 func (v view) withTarget(site, path string) view {
 	return v.copyWith(func(o *view) {
 		o.site, o.path, o.find, o.showsVisitors, o.after, o.fullPanel, o.skip, o.value = site, path, "", false, "", "", 0, ""
@@ -380,7 +380,7 @@ func (v view) withTarget(site, path string) view {
 // hiddenFields returns the hidden fields of a form. They repeat the view's query parameters, without the parameters named in but:
 // the form sets those itself.
 func (v view) hiddenFields(but ...string) (fields [][2]string) {
-	at, _ := url.Parse(v.link()) // always valid
+	at, _ := url.Parse(v.link()) // cannot fail: link returns a valid address
 	query := at.Query()
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if !slices.Contains(but, name) {
@@ -393,6 +393,6 @@ func (v view) hiddenFields(but ...string) (fields [][2]string) {
 }
 
 const (
-	mostPath = 2048 // bytes; no stored target is longer
-	mostFind = 200  // bytes
+	mostPath = 2048 // bytes of a path or condition; no stored page has a longer address
+	mostFind = 200  // bytes of a search text or a tag's value
 )

@@ -32,8 +32,8 @@ var (
 	script []byte
 )
 
-// Policy is the Content-Security-Policy of pages that other sites may not show in frames. Browsers load everything from the
-// service itself, and ignore inline scripts and styles.
+// Policy is the Content-Security-Policy of pages that other sites may not show in frames. With this policy, browsers load files
+// only from the service itself, and ignore inline scripts and styles.
 const Policy = rules + "'none'"
 
 const rules = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -49,14 +49,15 @@ func PolicyIn(sites []string) string {
 	return rules + strings.Join(named, " ")
 }
 
-// namesSource matches sites that a policy can name. Other host names may contain characters that end a rule of the policy.
+// namesSource matches sites that PolicyIn can write into a policy. Other host names may contain characters that end a rule of
+// the policy.
 var namesSource = regexp.MustCompile(`^(\*\.)?[a-z0-9._-]+(:[0-9]+)?$`)
 
 // Page is a page, or a file that pages use.
 type Page struct {
 	Type     string // Content-Type
 	Body     []byte
-	Language string // "": none
+	Language string // language of the page; "" for files
 }
 
 // Files are robots.txt and the files that pages load, by path.
@@ -83,7 +84,7 @@ var pageNames = []string{
 	"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "new", "waiting", "settings", "proof", "problem",
 }
 
-// functions returns the functions that templates call, for a language.
+// functions returns the functions that templates call. Their results are in the language l.
 func functions(l *words.Language) template.FuncMap {
 	return template.FuncMap{
 		"t": l.Say, "th": l.HTML, "of": l.Of, "gap": func() string { return l.Say("sentences.gap") },
@@ -102,7 +103,7 @@ func functions(l *words.Language) template.FuncMap {
 	}
 }
 
-// isolated wraps a name in <bdi>, because its letters may run from right to left. Names are from visits or users.
+// isolated wraps a name from a visit or a user in <bdi>, because the name's letters may run from right to left.
 func isolated(name string) template.HTML {
 	return template.HTML("<bdi>" + template.HTMLEscapeString(name) + "</bdi>") //nolint:gosec // escaped
 }
@@ -111,7 +112,7 @@ type frame struct {
 	Place
 	Title  string
 	Crumbs []crumb
-	Home   string // link to the start page; "": none
+	Home   string // link to the start page, or ""
 	Live   bool   // the next visit changes the page, so dash.js reloads it
 	Embed  bool   // shown in a frame on another site
 
@@ -166,11 +167,11 @@ func loadTemplates(l *words.Language) map[string]*template.Template {
 	return pages
 }
 
-// fixedText matches a template's calls for texts without placeholders. in replaces these calls by the texts before it parses a
-// template.
+// fixedText matches a template's calls for texts without placeholders. loadTemplates replaces these calls with the texts before
+// it parses a template.
 var fixedText = regexp.MustCompile(`\{\{(th?) "([a-z0-9.-]+)"\}\}`)
 
-var translated sync.Map // the results of in, by language
+var translated sync.Map // results of loadTemplates, by language
 
 type plainPage struct {
 	frame
@@ -179,7 +180,7 @@ type plainPage struct {
 
 type proofPage struct {
 	frame
-	Proved *time.Time // time of the last recomputation; nil: unknown
+	Proved *time.Time // time of the last recomputation; nil if unknown
 	Last   template.HTML
 }
 
@@ -195,7 +196,7 @@ func Proof(p Place, at time.Time) Page {
 	return render("proof", page)
 }
 
-// Problem makes the page of an error. home is the page's link to the start page; "": none.
+// Problem makes the page of an error. home is the page's link to the start page; if home is "", the page has no link.
 func Problem(p Place, title string, err *visit.Error, home string) Page {
 	p.At = nil // no links to other languages: opening the address again may fail again
 	f := frame{Place: p, Title: p.words().Of(title), Home: home}

@@ -16,17 +16,17 @@ type whoPage struct {
 	Range   rangeBar
 	Back    string
 	Rows    []whoRow
-	Nobody  string // key of the text if there are no rows
-	Gone    bool   // visitors of the range's first days are no longer kept
-	Hashes  bool   // some visitors are hashes of addresses
+	Nobody  string // key of the text to show if there are no rows
+	Gone    bool   // the rows of visitors of the range's first days are deleted
+	Hashes  bool   // some visitors are stored as hashes of their addresses
 	First   string
-	More    string // links; "": none
+	More    string // link to the next rows; "" if there are none
 	Source  source
 }
 
 type whoRow struct {
 	report.Came
-	Begins bool // first visitor of the day
+	Begins bool // first row of its day, after the day's title
 	New    bool
 }
 
@@ -46,7 +46,8 @@ func (d *Dashboard) visitorPage(ctx context.Context, v view) (Page, error) {
 	first := v.copyWith(func(o *view) { o.after = "" })
 	source := first.source("who", came.SQL)
 	begins := v.look().In.From
-	// The first day of the page, not of the site: the site's first day would reveal how long visitors of other pages are kept.
+	// For all days, check the page's own first day. On the site's first day, the page may have had no visitors, and CameOn would
+	// then report that all of them are kept.
 	if v.span == "all" {
 		if begins, err = d.reader.FirstDay(ctx, v.app.Name, v.target()); err != nil {
 			return Page{}, err

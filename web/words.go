@@ -22,11 +22,11 @@ func number(l *words.Language, n int64) string {
 }
 
 type change struct {
-	Way  string // up, down or same; "": no comparison
+	Way  string // up, down or same; "" if there is no comparison
 	Text string
-	// FromNothing is set if the earlier number was 0 and the present number is not.
+	// FromNothing is true if the earlier number was 0 and the current number is not.
 	FromNothing bool
-	Times       string // factor, if the text is a factor instead of a percentage; "": none
+	Times       string // the factor, if Text is a factor; "" if Text is a percentage
 }
 
 func changeOf(l *words.Language, now, before int64, compared bool) change {
@@ -35,7 +35,7 @@ func changeOf(l *words.Language, now, before int64, compared bool) change {
 		return change{}
 	case before == 0 && now == 0:
 		return change{Way: "same", Text: l.Percent(0, 0)}
-	case before == 0: // there is no percentage
+	case before == 0: // a percentage of 0 is not defined
 		return change{Way: "up", Text: l.Say("numbers.from-nothing"), FromNothing: true}
 	}
 	percent := 100 * float64(now-before) / float64(before)
@@ -55,7 +55,7 @@ func changeOf(l *words.Language, now, before int64, compared bool) change {
 	return change{Way: "same", Text: l.Percent(0, 0)}
 }
 
-// share returns a share in percent.
+// share returns a share in percent, without decimals.
 func share(l *words.Language, part, whole int64) string {
 	if whole == 0 {
 		return l.Percent(0, 0)
@@ -102,8 +102,9 @@ func barName(l *words.Language, p report.Period, by string) string {
 	return l.ShortDay(p.FirstDay)
 }
 
-// wholeOnes returns the periods that the chart's summary uses: complete periods after the first counted day and before today.
-// Weeks and months that the range cuts are left out, unless fewer than two periods or no visitors would remain.
+// wholeOnes returns the bars that the chart's summary uses: those of complete periods after the first counted day and before
+// today. It leaves out weeks and months that are only partly in the range, unless fewer than two periods or no visitors would
+// remain.
 func wholeOnes(bars []report.Period, by string, c countedDays) []report.Period {
 	over := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool { return p.LastDay >= c.today || p.FirstDay < c.firstComplete })
 	whole := slices.DeleteFunc(slices.Clone(over), func(p report.Period) bool {
@@ -116,7 +117,7 @@ func wholeOnes(bars []report.Period, by string, c countedDays) []report.Period {
 	return whole
 }
 
-// chartSummary describes a chart: its maximum, minimum and trend.
+// chartSummary describes a chart of visitors in words: its average, maximum, minimum and trend.
 func chartSummary(l *words.Language, all []report.Period, by string, c countedDays) string {
 	if len(all) == 0 {
 		return l.Say("chart.nothing")
@@ -161,7 +162,7 @@ func chartSummary(l *words.Language, all []report.Period, by string, c countedDa
 	return text + l.Say("sentences.gap") + trend(l, halves)
 }
 
-// trend describes a chart's trend. The trend is level if the two halves of the chart differ by less than a twentieth.
+// trend describes a chart's trend in words. The trend is level if the sums of the chart's two halves differ by less than 5 %.
 func trend(l *words.Language, halves [2]int64) string {
 	level := 20*max(halves[1]-halves[0], halves[0]-halves[1]) < halves[0]
 	switch c := changeOf(l, halves[1], halves[0], true); {
@@ -181,7 +182,7 @@ func trend(l *words.Language, halves [2]int64) string {
 	return l.Say("chart.level")
 }
 
-// viewsSummary describes a chart of page views.
+// viewsSummary describes a chart of page views in words: the bar with the most.
 func viewsSummary(l *words.Language, bars []report.Period, by string) string {
 	most := report.Period{}
 	for _, b := range bars {

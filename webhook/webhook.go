@@ -1,6 +1,6 @@
-// Package webhook calls other programs when a page or a site has a visitor with a round number. Pending calls are in the
-// table webhooks (functions/round_numbers.sql). One instance at a time makes a call, and retries until the receiver accepts
-// it. Visits never wait for this package.
+// Package webhook calls other programs when a page or a site reaches a round number of visitors, such as 1, 2, 5, 10 or 20.
+// Pending calls are in the table webhooks (functions/round_numbers.sql). Only one instance at a time makes a call. The call is
+// retried until the receiver accepts it. Visits never wait for this package.
 package webhook
 
 import (
@@ -32,10 +32,10 @@ import (
 const (
 	lookEvery   = time.Second
 	takesAtMost = 10 * time.Second
-	notedWithin = 10 * time.Second // to store the result after a call
+	notedWithin = 10 * time.Second // time limit for storing the result of a call
 	restsAtMost = time.Hour
-	mostHeaders = 64 << 10 // bytes of a response; its body is not read
-	longestURL  = 2048     // bytes; the table webhooks checks this limit, too
+	mostHeaders = 64 << 10 // bytes in the header of a response; the body is not read
+	longestURL  = 2048     // bytes; the table webhooks also checks this limit
 )
 
 // Options of NewSender. The zero value of a field selects its default.
@@ -44,10 +44,10 @@ type Options struct {
 	Within time.Duration // timeout for a receiver; default 10 s
 }
 
-// Keys returns the key that signs the calls of a webhook, from the webhook's ID and salt.
+// Keys is a function that derives the key for signing a webhook's calls from the webhook's ID and salt.
 type Keys func(webhook int32, salt []byte) []byte
 
-// Sender sends the calls of all webhooks of a database.
+// Sender makes the calls of all webhooks in a database.
 type Sender struct {
 	db     *db.DB
 	key    Keys
@@ -55,7 +55,8 @@ type Sender struct {
 	within time.Duration
 }
 
-// NewSender returns a Sender that signs the calls with key. If key is nil, calls wait for another instance.
+// NewSender returns a Sender that signs the calls with key. If key is nil, the Sender makes no calls: they wait for an
+// instance with the key.
 func NewSender(d *db.DB, key Keys, o Options) *Sender {
 	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, takesAtMost)}
 }
@@ -77,8 +78,8 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// due looks for round numbers, and takes the due call of each webhook. If this instance is killed during a call, another
-// instance retries the call after s.within + notedWithin.
+// due looks for round numbers. It then returns the first pending call of each webhook, if an attempt is due, and reserves the call
+// for this instance. If this instance is killed during the call, another instance retries the call after s.within + notedWithin.
 func (s *Sender) due(ctx context.Context) (due []WebhooksTryRow, err error) {
 	err = s.write(ctx, func(ctx context.Context, q *Queries) error {
 		if err := q.RoundNumbersSee(ctx); err != nil || s.key == nil {
@@ -97,7 +98,7 @@ func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *Queri
 	return s.db.InTx(within, func(q *db.Queries) error { return f(within, New(q.Tx())) })
 }
 
-// deliver makes a call and stores the result. If the result cannot be stored, the call is repeated.
+// deliver makes a call and stores the result. If the result cannot be stored, the call is made again later.
 func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 	status, failed := s.call(ctx, w)
 	answer := time.Now().UTC().Format("2006-01-02 15:04:05 UTC: ") + resultText(status, failed)
@@ -112,8 +113,8 @@ func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 	}
 }
 
-// unreached hides a network error, which is only logged. Otherwise a user who adds webhooks could find names and addresses in
-// the service's own network.
+// unreached hides the text of a network error from users. Only the log shows this text. Otherwise a user who adds webhooks could
+// find names and addresses in the service's own network.
 type unreached struct{ error }
 
 func (unreached) Error() string { return "its host cannot be reached, or is not public" }
@@ -125,7 +126,7 @@ func detailed(err error) error {
 	return err
 }
 
-// resultText describes the result of a call. It replaces unprintable characters, because receivers can write anything.
+// resultText describes the result of a call. It replaces unprintable characters, because an error may quote a receiver's response.
 func resultText(status int, failed error) string {
 	if failed == nil {
 		return fmt.Sprintf("accepted (%d)", status)
@@ -140,7 +141,7 @@ func resultText(status int, failed error) string {
 
 // Test makes a test call to a webhook and returns the result.
 func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, private bool) visit.Text {
-	call := fmt.Sprintf("%d/test-%d", id, time.Now().UnixNano()) // receivers accept each id once
+	call := fmt.Sprintf("%d/test-%d", id, time.Now().UnixNano()) // unique, because receivers ignore a repeated id
 	body := fmt.Sprintf(`{"test":true,"id":%q}`, call)
 	status, err := s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Salt: salt, Body: body, Call: call})
 	if err != nil {
@@ -153,14 +154,14 @@ func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, pr
 	return visit.Textf("The test call was accepted (%d).", status)
 }
 
-// call makes one call. With any status 2xx, the receiver has accepted the call.
+// call makes one call. Any status 2xx means that the receiver has accepted the call.
 func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.within,
 		visit.Errorf(visit.Unavailable, "", "its receiver did not respond within %v", s.within))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Url, strings.NewReader(w.Body))
 	if err != nil {
-		return 0, errors.New("its URL cannot be called: remove it") // the error leaves out the URL, which may be secret
+		return 0, errors.New("its URL cannot be called: remove it") // this error does not quote the URL, which may be secret
 	}
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	request.Header = http.Header{
@@ -185,18 +186,18 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err er
 	return answer.StatusCode, nil
 }
 
-// KeyText returns a key in the form for receivers.
+// KeyText returns a signing key in the form in which receivers need it (whsec_…, as in Standard Webhooks).
 func KeyText(key []byte) string { return "whsec_" + base64.StdEncoding.EncodeToString(key) }
 
-// sign returns the signature of a call according to Standard Webhooks.
+// sign returns the signature of a call in the format of Standard Webhooks.
 func sign(key []byte, id, timestamp, body string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + timestamp + "." + body))
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// transport returns a transport for one call. It keeps no connections, follows no redirects and uses no proxy, so that the
-// address of each connection is checked.
+// transport returns a transport for one call. It reuses no connections, follows no redirects and uses no proxy. So each call makes
+// its own connection, whose address is checked.
 func transport(private bool) *http.Transport {
 	dialer := &net.Dialer{}
 	if !private {
@@ -205,7 +206,8 @@ func transport(private bool) *http.Transport {
 	return &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: mostHeaders}
 }
 
-// checkPublic refuses an address that is not public. It checks the address of the connection, whatever name was looked up.
+// checkPublic refuses an address that is not public. It checks the address of the actual connection, so a host name cannot hide a
+// private address.
 func checkPublic(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err == nil && !isPublic(at.Addr()) {
@@ -214,11 +216,12 @@ func checkPublic(address string) error {
 	return err
 }
 
-// specialNetworks are networks that are not public, or that lead to other addresses. Package netip does not recognize them.
+// specialNetworks are networks that are not public, or whose addresses lead to embedded IPv4 addresses. The methods of netip.Addr,
+// such as IsPrivate, do not recognize them.
 var specialNetworks = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), // reserved
-	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), // Teredo, 6to4: contain IPv4 addresses
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), // reserved networks
+	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), // Teredo and 6to4: contain IPv4 addresses
 }
 
 // isPublic reports whether an address is public. Public IPv6 addresses are in 2000::/3.
@@ -228,7 +231,7 @@ func isPublic(a netip.Addr) bool {
 		!slices.ContainsFunc(specialNetworks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// CheckURL checks the URL of a webhook.
+// CheckURL checks the URL of a webhook. If private is true, the URL may contain a private address.
 func CheckURL(text string, private bool) error {
 	at, err := url.Parse(text)
 	switch {

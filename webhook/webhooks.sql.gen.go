@@ -16,8 +16,8 @@ WHERE EXISTS (SELECT FROM webhooks)
 `
 
 // Webhook calls that wait to be sent.
-// Adds webhook calls for the round numbers that visitors have reached since the last time. While
-// webhooks is empty, the function is not called, so its body is not even planned.
+// Adds webhook calls for round numbers of visitors that were reached since the last check. If the
+// table webhooks is empty, the function is not called, which also saves planning its body.
 func (q *Queries) RoundNumbersSee(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, roundNumbersSee)
 	return err
@@ -36,8 +36,8 @@ type WebhookBackOffParams struct {
 	ID     int32
 }
 
-// Delays the next attempt by as long as the webhook has already waited, at least a second and at
-// most @most.
+// Delays the next attempt after a failed call. The delay is as long as the call has already waited,
+// but at least a second and at most @most seconds.
 func (q *Queries) WebhookBackOff(ctx context.Context, arg WebhookBackOffParams) error {
 	_, err := q.db.Exec(ctx, webhookBackOff, arg.Answer, arg.Most, arg.ID)
 	return err
@@ -59,8 +59,8 @@ type WebhookTakenParams struct {
 	Body   string
 }
 
-// Removes the call that a receiver has accepted, if it is still the first waiting call of the
-// webhook.
+// Removes a call that the receiver has accepted, if it is still the first waiting call of the
+// webhook. Also stores @answer, a text about the result.
 func (q *Queries) WebhookTaken(ctx context.Context, arg WebhookTakenParams) error {
 	_, err := q.db.Exec(ctx, webhookTaken, arg.Answer, arg.ID, arg.Body)
 	return err
@@ -82,8 +82,8 @@ type WebhooksTryRow struct {
 	Call    string
 }
 
-// Returns the first waiting call of each webhook whose next attempt is due. No other instance sends
-// these calls during the next @seconds seconds.
+// Returns the first waiting call of each webhook whose next attempt is due. Other instances do not
+// send these calls during the next @seconds seconds.
 func (q *Queries) WebhooksTry(ctx context.Context, seconds float64) ([]WebhooksTryRow, error) {
 	rows, err := q.db.Query(ctx, webhooksTry, seconds)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package compare runs ways of counting visits in turns on the same workloads, in this process or over HTTP, and checks
-// their numbers.
+// Package compare measures different ways of counting visits (contenders) with the same visits, in this process or over
+// HTTP. It also checks the counted numbers.
 package compare
 
 import (
@@ -15,7 +15,7 @@ import (
 	"footfall/bench/load"
 )
 
-// Options of a comparison, as flags.
+// Options are the flags of a comparison.
 type Options struct {
 	bench.Options
 	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, baseline, batched, batched+filter, batched+memory, batched+both; with --http only those that begin with batched; with --old also old. Default: all."`
@@ -29,7 +29,7 @@ type Options struct {
 	Duration    time.Duration `default:"10s" placeholder:"TIME" help:"How long to send visits to each process, with --http. Default: ${default}."`
 }
 
-// Check returns the faults of the options.
+// Check returns the errors in the options.
 func (o Options) Check() (f bench.Faults) {
 	if o.HTTP {
 		f.Service(o.Footfall)
@@ -43,11 +43,12 @@ func (o Options) Check() (f bench.Faults) {
 	return f
 }
 
-// mostPerSecond is the number of visits prepared per second and processor for HTTP: more than any contender can count.
+// mostPerSecond is the number of visits to generate per second of the run and per processor, over HTTP. No contender can
+// count so many.
 const mostPerSecond = 200_000
 
-// visitsOf returns the number of visits to prepare per workload. Over HTTP, sending stops when the duration has
-// ended, so some of the visits may not be sent.
+// visitsOf returns the number of visits to generate for each workload. Over HTTP, some of them are not sent, because
+// sending stops after o.Duration.
 func visitsOf(o Options) int {
 	if o.HTTP {
 		return int(mostPerSecond * o.Duration.Seconds() * float64(runtime.GOMAXPROCS(0)))
@@ -55,22 +56,23 @@ func visitsOf(o Options) int {
 	return o.Visits
 }
 
-// comparison is the state of one call of Run. Only one goroutine uses it.
+// comparison is the state of one call of Run. It is not safe for concurrent use.
 type comparison struct {
 	Options
 	server    *bench.Server
-	templates map[string]string // databases with tables and app, by program; "" is the current one
+	templates map[string]string // by program ("": the version under test), the URL of a database with its tables and the app
 	report    *Report
 }
 
-// task is a workload with its visits.
+// task is a workload with its generated visits.
 type task struct {
 	About
 	sequence []load.Arrival
 }
 
-// Run lets every contender count every workload once per round, on a new database each time, and then checks the
-// tables. If an exact contender was wrong, Run returns bench.ErrUntrue after all measurements.
+// Run lets every contender count the visits of every workload once per round. It uses a new database each time, and then
+// checks the counted numbers. If a contender that should be exact was wrong, Run finishes all measurements, and then
+// returns an error that wraps bench.ErrUntrue.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	contenders, err := chosen(o)
 	if err != nil {
@@ -100,8 +102,8 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	for _, one := range contenders {
 		c.report.Contenders = append(c.report.Contenders, one.About)
 	}
-	// Rounds are the outermost loop, so that other load on the machine affects all contenders alike. Each round starts
-	// with another contender.
+	// Rounds are the outermost loop, so that other load on the machine affects all contenders in the same way. Each round
+	// starts with a different contender.
 	for round := 1; round <= c.Rounds; round++ {
 		for _, t := range tasks {
 			for i := range contenders {
@@ -115,8 +117,8 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	return c.report, c.report.untrue()
 }
 
-// copyFor creates a database for a contender. A literal contender gets an empty database. Any other contender gets a copy
-// of the template for its program. The first call for a program creates the template.
+// copyFor creates a database for a contender. A literal contender gets an empty database. All others get a copy of a
+// template, which contains the tables of the contender's program. The first call for a program creates its template.
 func (c *comparison) copyFor(ctx context.Context, of contender) (address string, err error) {
 	if of.literal {
 		return c.server.Database(ctx, "")
@@ -134,8 +136,8 @@ func (c *comparison) copyFor(ctx context.Context, of contender) (address string,
 	return c.server.Database(ctx, template)
 }
 
-// turn runs one contender on one task, on its own database. The expected numbers assume that all visits are on one
-// day. If midnight passes during a turn, the turn is repeated.
+// turn measures one contender with one task, and adds the result to the report. The expected numbers are only right if all
+// visits are on one day. So if midnight passes in the meantime, turn repeats the measurement.
 func (c *comparison) turn(ctx context.Context, of contender, t task, round int) (err error) {
 	var r Turn
 	for day := 0; day != time.Now().UTC().YearDay(); {
@@ -174,18 +176,18 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 	}, nil
 }
 
-// storedNumbers is the content of a contender's tables after a run.
+// storedNumbers contains the numbers in a contender's tables after a measurement.
 type storedNumbers struct {
-	sums     map[string]load.Sums            // by uri
-	ranks    map[string]map[netip.Addr]int64 // by uri and visitor
-	unproven int64                           // sums that contradict the contender's own rows
+	sums     map[string]load.Sums            // numbers of each target, by uri
+	ranks    map[string]map[netip.Addr]int64 // rank of each visitor, by uri and visitor
+	unproven int64                           // number of sums that contradict other rows in the contender's tables
 }
 
 func newStanding() storedNumbers {
 	return storedNumbers{sums: map[string]load.Sums{}, ranks: map[string]map[netip.Addr]int64{}}
 }
 
-// came adds a visitor to a target.
+// came adds a visitor of a target to s.ranks.
 func (s storedNumbers) came(uri string, visitor netip.Addr, rank int64) {
 	if s.ranks[uri] == nil {
 		s.ranks[uri] = map[netip.Addr]int64{}
@@ -193,7 +195,7 @@ func (s storedNumbers) came(uri string, visitor netip.Addr, rank int64) {
 	s.ranks[uri][visitor] = rank
 }
 
-// judge compares the tables with the expected numbers for all answered visits.
+// judge compares the stored numbers with the expected numbers for the visits that were counted (sent).
 func judge(sent []load.Arrival, s storedNumbers) Errors {
 	truth := load.Truth(sent)
 	var off load.Sums
@@ -204,7 +206,7 @@ func judge(sent []load.Arrival, s storedNumbers) Errors {
 		off = off.Plus(got.Beyond(truth[uri]))
 	}
 	v := Errors{PV: off.PV, UV: off.UV, Hot: off.Hot, Unproven: s.unproven}
-	for uri, got := range s.sums { // ranks without a visitor
+	for uri, got := range s.sums { // count ranks without a visitor
 		v.Ranks += max(got.UV-int64(len(s.ranks[uri])), 0)
 	}
 	for uri, ranks := range s.ranks { // each rank must be unique and in 1..uv

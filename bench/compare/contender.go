@@ -13,22 +13,22 @@ import (
 	"footfall/visit"
 )
 
-// contender is one of the compared ways of counting.
+// contender is one of the ways of counting that are compared.
 type contender struct {
 	About
-	literal bool // counts one visit per transaction, on its own tables; gets fewer visits
+	literal bool // counts one visit per transaction, with package literal; gets fewer visits
 
-	// open starts counting in a database, in this process. After the result is closed, read returns the content of the
-	// tables.
+	// open starts the contender in this process, with the database at address. read returns the stored numbers after the
+	// contender was closed.
 	open func(ctx context.Context, address string) (counting, error)
 	read func(ctx context.Context, address string) (storedNumbers, error)
 
-	// The following fields are for contenders over HTTP.
-	program   string   // program of another version; "": the version under test
-	arguments []string // without addresses and database; empty: not compared over HTTP
+	// The following fields are only used over HTTP.
+	program   string   // path of the program of another version; "": the version under test
+	arguments []string // of the program, without addresses and database; empty: only compared in this process
 }
 
-// Contenders used as references, or looked up by name.
+// Names of contenders with which other contenders are compared.
 const (
 	naive    = "naive"
 	baseline = "baseline"
@@ -37,7 +37,7 @@ const (
 	old      = "old"
 )
 
-// Default memory of the filter, and of the memory of recent visitors, in `footfall serve`.
+// Default sizes in `footfall serve`, in bytes: of the filter of all visitors, and of the memory of recent visitors.
 const (
 	filterMemory = 256 << 20
 	memoryBytes  = 64 << 20
@@ -45,7 +45,8 @@ const (
 
 var behindProxy = []string{"serve", "--max-wait", "10s", "--trust-proxy", "127.0.0.1"}
 
-// contenders in display order. Contenders that are not exact may be wrong: their errors are counted and shown.
+// contenders contains all contenders, in the order in which reports show them. Contenders that do not promise exact numbers
+// may have errors, which the report shows.
 var contenders = []contender{
 	literally(naive, "one visit per transaction: look up the visitor, insert if new, add to the counters; wrong for concurrent visits",
 		literal.Naive),
@@ -58,7 +59,7 @@ var contenders = []contender{
 	service(both, "batched with filter and memory, like `footfall serve`", true, memoryBytes),
 }
 
-// literally returns a contender that counts one visit per transaction.
+// literally returns a contender that counts one visit per transaction, with package literal.
 func literally(name, about string, way literal.Way) contender {
 	return contender{
 		About: About{name, about + "; takes a tenth of the visits", way == literal.Baseline}, literal: true, read: literalTables,
@@ -68,8 +69,9 @@ func literally(name, about string, way literal.Way) contender {
 	}
 }
 
-// service returns a contender that is Footfall itself. Over HTTP, requests look like requests of a trusted proxy, which
-// names the visitor. Footfall then uses the browser's headers.
+// service returns a contender that is Footfall itself, with or without its filter and its memory of recent visitors. Over
+// HTTP, the benchmark acts as a trusted proxy, whose requests contain the visitor's address. So Footfall also reads the
+// browser's headers.
 func service(name, about string, filter bool, memory int64) contender {
 	onOff, both := "off", memory
 	if filter {
@@ -87,8 +89,8 @@ func service(name, about string, filter bool, memory int64) contender {
 	}
 }
 
-// chosen returns the contenders that the options name. If they name none, it returns all contenders that
-// support the options.
+// chosen returns the contenders in o.Contenders. If this list is empty, it returns all contenders that are possible with
+// the other options.
 func chosen(o Options) ([]contender, error) {
 	can := slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool {
 		return o.HTTP && c.literal

@@ -23,11 +23,12 @@ import (
 	"footfall/visit"
 )
 
-// visitHere opens the contender in this process, sends the visits from c.Clients concurrent clients, and closes the
-// contender. In addition to the measure, it returns the number of looked-up keys and the visits.
+// visitHere measures a contender in this process: it opens the contender, lets c.Clients concurrent clients count the
+// visits of a task, and closes the contender. It returns the measured times, the number of existence queries, and the
+// counted visits.
 func (c *comparison) visitHere(ctx context.Context, of contender, t task, address string) (load.Measure, float64, []load.Arrival, error) {
 	sequence := t.sequence
-	if of.literal { // literal contenders are at least ten times slower
+	if of.literal { // fewer visits, because literal contenders are at least ten times slower
 		sequence = sequence[:max(len(sequence)/10, min(len(sequence), 1500))]
 	}
 	open, err := of.open(ctx, address)
@@ -56,14 +57,14 @@ func (c *comparison) visitHere(ctx context.Context, of contender, t task, addres
 	return load.MeasureOf(waits, took), f[bench.MetricAsked], sequence, err
 }
 
-// counting is a contender running in this process.
+// counting is a contender that runs in this process.
 type counting interface {
 	Visit(ctx context.Context, r counter.Request) (visit.Answer, error)
-	Figures() (bench.Figures, error) // by metric name
+	Figures() (bench.Figures, error) // metrics of the contender, by name
 	Close()
 }
 
-// noon is the fixed time of all visits in this process, so that midnight cannot pass during a run.
+// noon returns the time of all visits in this process. It is fixed, so that midnight cannot pass during a measurement.
 func noon() time.Time { return time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC) }
 
 func literalTables(ctx context.Context, address string) (storedNumbers, error) {
@@ -87,20 +88,20 @@ func literalTables(ctx context.Context, address string) (storedNumbers, error) {
 	return s, errors.Join(err1, err2, err3)
 }
 
-// serviceCounting is a counter with its database.
+// serviceCounting is Footfall's counter with its database and metrics. It implements counting.
 type serviceCounting struct {
 	*counter.Counter
 	db      *db.DB
 	metrics *prometheus.Registry
 }
 
-// openService opens a counter, and waits until its filter, if any, is ready.
+// openService opens Footfall's counter. If the counter has a filter, openService waits until the filter is ready.
 func openService(ctx context.Context, address string, o record.Options) (_ counting, err error) {
 	s := serviceCounting{metrics: prometheus.NewRegistry()}
 	if s.db, err = db.Open(ctx, address, db.Options{}); err != nil {
 		return nil, err
 	}
-	// The wait is long enough for a busy machine: a refused visit would end the comparison.
+	// MaxWait is long, so that no visit is refused on a busy machine: that would end the comparison.
 	o.Clock, o.Metrics, o.MaxWait = noon, s.metrics, time.Minute
 	if s.Counter, err = counter.Open(ctx, s.db, counter.Options{Options: o}); err != nil {
 		s.db.Close()
@@ -124,7 +125,7 @@ func (s serviceCounting) Figures() (bench.Figures, error) {
 	figures := bench.Figures{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			// Each metric is either a counter or a gauge, and the other value is 0.
+			// Each metric is either a counter or a gauge. The value of the other kind is 0.
 			figures[family.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
@@ -154,10 +155,10 @@ func serviceTables(ctx context.Context, address string) (storedNumbers, error) {
 	return s, err
 }
 
-// setUp creates the tables, an open app, the site and all its pages before the measurement, because each page is new
-// only once. The statements for the site and pages work with the tables of several versions.
+// setUp creates the tables, an app, and the site with all its pages. Otherwise the first visit of each page would be
+// slower. The statement for the site and its pages works with the tables of several versions.
 func (c contender) setUp(ctx context.Context, address string) error {
-	if c.program != "" { // another version creates its own tables
+	if c.program != "" { // another version must create its tables itself
 		for _, words := range [][]string{{"migrate", "up"}, {"app", "add", load.App, "--access", "open", "--visitor", "address"}} {
 			out, err := exec.CommandContext(ctx, c.program, append(words, "--database-url",
 				address)...).CombinedOutput() //nolint:gosec // the caller names it

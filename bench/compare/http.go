@@ -15,8 +15,8 @@ import (
 	"footfall/bench/load"
 )
 
-// visitProcess starts the contender, sends visits for the duration, and reads its metrics. In addition to the
-// measure, it returns the number of looked-up keys and the answered visits.
+// visitProcess measures a contender over HTTP: it starts the contender's program, and sends visits for c.Duration. It
+// returns the measured times, the number of existence queries, and the visits that got a response.
 func (c *comparison) visitProcess(ctx context.Context, of contender, t task, address string) (m load.Measure, asked float64,
 	sent []load.Arrival, err error) {
 	p, err := bench.Start(ctx, cmp.Or(of.program, c.Footfall), func(addr, admin string) []string {
@@ -26,7 +26,7 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, add
 		return m, 0, nil, err
 	}
 	defer func() { err = errors.Join(err, p.Stop()) }()
-	if !slices.Contains(of.arguments, "off") { // the contender has a filter
+	if !slices.Contains(of.arguments, "off") { // the contender has a filter, which must be ready first
 		err = p.Shows(bench.MetricFilterReady, 1)
 	}
 	if err == nil {
@@ -42,8 +42,8 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, add
 	return m, f[bench.MetricAsked], sent, err
 }
 
-// ends returns headers and queries for requests. The service needs time to read headers and queries, as with real
-// requests. All requests name a browser and a language. Half of the requests name a referrer, mostly from a few sites.
+// ends returns browser headers and query parameters for requests, so that the service needs as much time to parse a request
+// as in practice. All requests contain a browser and a language. Half of them contain a referrer, mostly from a few sites.
 func ends() (all []load.End) {
 	languages := []string{"en-US,en;q=0.9", "de-DE,de;q=0.9,en;q=0.8", "zh-CN,zh;q=0.9"}
 	sources := rand.NewZipf(rand.New(rand.NewPCG(1, 1)), 1.5, 1, 99) //nolint:gosec // the same in every run

@@ -8,40 +8,40 @@ import (
 	"footfall/bench"
 )
 
-// Report contains the results of Run for every contender and workload.
+// Report contains the results of a comparison, for every contender and workload.
 type Report struct {
 	Machine    string
-	HTTP       bool // each contender is a separate process; false: all contenders run in this process
-	Clients    int  // concurrent clients; over HTTP: connections
+	HTTP       bool // each contender is measured over HTTP in its own process; false: in this process
+	Clients    int  // number of concurrent clients; over HTTP: of connections
 	Rounds     int
 	Seed       uint64
-	Contenders []About // in display order
+	Contenders []About // in the order in which they are shown
 	Workloads  []About
 	Runs       []Turn
-	Rows       []Row // totals over the rounds for each workload and contender
+	Rows       []Row // summary of all rounds, for each workload and contender
 }
 
 // About describes a contender or a workload.
 type About struct {
 	Name, About string
-	Exact       bool // for contenders: any error makes the comparison fail
+	Exact       bool // for contenders: promises exact numbers, so any error makes the comparison fail
 }
 
-// Turn is the result of one contender on one workload, with a new database.
+// Turn is the result of one measurement: of one contender with one workload, on a new database.
 type Turn struct {
 	Contender, Workload            string
 	Round, Visits                  int
-	PerSecond, P50Ms, P99Ms, Asked float64 // Asked: existence queries per visit
+	PerSecond, P50Ms, P99Ms, Asked float64 // Asked: number of existence queries per visit
 	Errors                         Errors
 }
 
-// Errors are the differences from the expected numbers.
+// Errors contains the differences between stored and expected numbers.
 type Errors struct {
-	UV       int64 // difference of uv, over all targets
-	PV       int64 // difference of visitor days
-	Hot      int64 // difference of visits
-	Ranks    int64 // rows with a rank that is outside 1..uv or not unique, and ranks without a visitor
-	Unproven int64 // sums that contradict the contender's own rows
+	UV       int64 // differences of uv, added up over all targets
+	PV       int64 // differences of pv (visitor days), added up
+	Hot      int64 // differences of hot (visits), added up
+	Ranks    int64 // number of ranks that are outside 1..uv, not unique, or without a visitor
+	Unproven int64 // number of sums that contradict other rows in the contender's tables
 }
 
 func (e Errors) String() string {
@@ -50,20 +50,20 @@ func (e Errors) String() string {
 		count(e.UV), count(e.PV), count(e.Hot), count(e.Ranks), count(e.Unproven))
 }
 
-// Row sums up the rounds of one contender on one workload: medians, and totals of errors and visits.
+// Row summarizes all rounds of one contender with one workload. Times and rates are medians. Visits and errors are totals.
 type Row struct {
 	Contender, Workload string
 	Visits              int
 	PerSecond           bench.Spread
 	P50Ms, P99Ms, Asked float64
 	Errors              Errors
-	To                  map[string]float64 // ratio of the median visits/s to the median of each reference
+	To                  map[string]float64 // by reference contender: this contender's median visits/s divided by the reference's
 }
 
-// references are the contenders with which all others are compared.
+// references are the names of the contenders with which all others are compared.
 var references = []string{naive, baseline, batched, both, old}
 
-// summarize computes the rows from the runs, in the order of workloads and contenders.
+// summarize computes r.Rows from r.Runs, in the order of workloads and contenders.
 func (r *Report) summarize() {
 	r.Rows = nil
 	for _, workload := range r.Workloads {
@@ -96,7 +96,8 @@ func (r *Report) summarize() {
 	}
 }
 
-// untrue returns an error that wraps bench.ErrUntrue and lists every run in which an exact contender was wrong, or nil.
+// untrue returns an error that wraps bench.ErrUntrue, if contenders that promise exact numbers were wrong. Otherwise it
+// returns nil.
 func (r *Report) untrue() error {
 	var faults []string
 	for _, run := range r.Runs {
@@ -107,12 +108,12 @@ func (r *Report) untrue() error {
 	return bench.Untrue(faults)
 }
 
-// exact reports whether a contender promises exact numbers.
+// exact reports whether the contender with this name promises exact numbers.
 func (r *Report) exact(name string) bool {
 	return slices.ContainsFunc(r.Contenders, func(a About) bool { return a.Name == name && a.Exact })
 }
 
-// Print writes the comparison for a terminal of 160 columns: a table and the errors for each workload, then a legend.
+// Print writes the report as text with up to 160 columns: a table and the errors for each workload, and then a legend.
 func (r *Report) Print(w io.Writer) {
 	how := "all in one process, %d clients at once"
 	if r.HTTP {

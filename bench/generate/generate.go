@@ -1,5 +1,5 @@
-// Package generate generates visits. It counts them for a new app, to test reports and checks, or writes them as an
-// access log.
+// Package generate generates visits, for testing reports and checks. It either counts the visits for a new app, or writes
+// them as an access log.
 package generate
 
 import (
@@ -28,7 +28,7 @@ import (
 	"footfall/intake"
 )
 
-// Set describes the generated visits, as flags. A zero field means its default.
+// Set describes the visits to generate. Its fields are flags. If a field is zero, its default is used.
 type Set struct {
 	App      string    `default:"generated" placeholder:"NAME" help:"The app to create; it must not exist yet. It counts in UTC. Default: ${default}."`
 	Visits   int       `default:"10000000" placeholder:"N" help:"How many visits. Default: ${default}."`
@@ -40,10 +40,10 @@ type Set struct {
 	Seed     uint64    `default:"1" placeholder:"N" help:"The same seed makes the same visits. Default: ${default}."`
 }
 
-// Completed returns the set with defaults filled in.
+// Completed returns a copy of s in which fields that were zero have their defaults.
 func (s Set) Completed() Set {
 	if err := kong.ApplyDefaults(&s); err != nil {
-		panic(err) // invalid tag
+		panic(err) // only an invalid struct tag causes an error
 	}
 	if s.Until.IsZero() {
 		s.Until = time.Now().AddDate(0, 0, -1)
@@ -52,7 +52,7 @@ func (s Set) Completed() Set {
 	return s
 }
 
-// Check returns the faults of the set. Missing fields are valid.
+// Check returns the errors in the set. Zero fields are valid, because they have defaults.
 func (s Set) Check() (f bench.Faults) {
 	s = s.Completed()
 	f.When(s.Pages < s.Sites, "pages: %d are too few for %d sites: each needs at least one", s.Pages, s.Sites)
@@ -62,14 +62,14 @@ func (s Set) Check() (f bench.Faults) {
 	return f
 }
 
-// String describes the set.
+// String returns a description of the set as text.
 func (s Set) String() string {
 	return fmt.Sprintf("app %s: %s visits over %d days by %s visitors to %s pages of %d sites, seed %d", s.App,
 		bench.Grouped(float64(s.Visits)), s.Days, bench.Grouped(float64(s.Visitors)), bench.Grouped(float64(s.Pages)), s.Sites, s.Seed)
 }
 
-// Run creates an app in the database Options.DatabaseURL and counts the set's visits day by day, like POST /visits. The
-// set must have passed Check.
+// Run creates an app in the database o.DatabaseURL, and counts the visits of the set for it, in the order of time. It uses
+// the code behind POST /visits. The caller must have validated the set with Check.
 func Run(ctx context.Context, o bench.Options, set Set) error {
 	set = set.Completed()
 	d, err := bench.Migrated(ctx, o.DatabaseURL)
@@ -77,7 +77,7 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 		return err
 	}
 	defer d.Close()
-	// The app counts in UTC, accepts everything that callers send, and keeps all visits.
+	// The app counts in UTC, accepts any visitors and pages, and keeps all visits.
 	open, unlimited, forever := "open", "0", 0
 	settings := app.Settings{Access: &open, MaxNewPages: &unlimited, RetainDays: &forever, ForgetDays: &forever}
 	if err := admin.NewAdmin(d, nil).AddApp(ctx, set.App, settings); err != nil {
@@ -93,11 +93,11 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 	return nil
 }
 
-// callVisits is the number of visits per call. The number is limited so that each call gets its
-// response before a timeout.
+// callVisits is the number of visits that are counted at once. It is limited, so that they are counted before the timeout
+// of a call.
 const callVisits = intake.MostItems / 2
 
-// Values for visitors. Frequent values are repeated.
+// Languages and countries of visitors. Values that are in a list several times are more frequent.
 var (
 	languages = []string{"en", "de", "en", "ja", "en", "fr", "de", "zh", "en", "de", "es"}
 	countries = []string{"DE", "US", "DE", "JP", "US", "FR", "AT", "GB", "DE", "IN", "US", "CH", "NL"}
@@ -120,7 +120,7 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 		var body bytes.Buffer
 		for n := from; n < min(from+callVisits, set.Visits); n++ {
 			at := drawn.moment(n)
-			if at.After(now) { // the last day may not have ended
+			if at.After(now) { // the last day may not be over
 				at = now
 			}
 			query, from, agent := brings(n)
@@ -146,8 +146,8 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 	return nil
 }
 
-// Agents are the User-Agents of visitors. Each agent has half as many visitors as the agent before it. The last
-// agent is a crawler.
+// Agents are the values of the header User-Agent. Each of them has half as many visitors as the previous one. The last one
+// belongs to a crawler.
 var Agents = []string{
 	"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Mobile Safari/537.36",
 	"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
@@ -158,7 +158,8 @@ var Agents = []string{
 	"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
 }
 
-// referrers are the most frequent referrers from other sites. The other referrers each have a host of their own.
+// referrers are the most frequent referrers from other sites. Less frequent referrers are generated, each with a different
+// host.
 var referrers = []string{
 	"https://www.google.com/", "https://www.google.de/", "https://duckduckgo.com/", "https://www.bing.com/", "https://t.co/",
 	"https://news.ycombinator.com/",
@@ -166,15 +167,15 @@ var referrers = []string{
 }
 
 const (
-	fromSite      = 0.4 // share of visits with a referrer on the same site
-	fromElsewhere = 0.3 // share of visits with a referrer from another site; the other visits have no referrer
+	fromSite      = 0.4 // share of visits whose referrer is on the same site
+	fromElsewhere = 0.3 // share of visits whose referrer is on another site; all other visits have no referrer
 	fromLetter    = 0.02
 	mostReferrers = 300
 	referrerSkew  = 1.2
 )
 
-// requestValues returns a function for the other values of each request: the page's query, the referrer ("": none), and the
-// index of the agent. The function must be called once per visit, in order.
+// requestValues returns a function that generates further values for visit n: the query of the page's URI, the referrer
+// ("": none), and an index in Agents. This function must be called once for each visit, in order.
 func (c *drawnVisits) requestValues(seed uint64) func(n int) (query, from string, agent int) {
 	random := rand.New(rand.NewPCG(seed, 0x726566)) //nolint:gosec // repeatable, not secret
 	referrer := rand.NewZipf(random, referrerSkew, 1, mostReferrers-1)
@@ -195,8 +196,9 @@ func (c *drawnVisits) requestValues(seed uint64) func(n int) (query, from string
 	}
 }
 
-// WriteLog writes the visits as an access log in the format Combined with a leading virtual host. It also writes
-// other lines that servers write: two of five lines are visits. The same set produces the same log.
+// WriteLog writes the visits as an access log, in the combined format with a virtual host at the start of each line. Like a
+// real log, it also contains lines that are not visits: only two of five lines are visits. The same set produces the same
+// log.
 func WriteLog(w io.Writer, set Set) error {
 	set = set.Completed()
 	drawn := drawVisits(set)
@@ -223,40 +225,40 @@ func WriteLog(w io.Writer, set Set) error {
 	return out.Flush()
 }
 
-// Behavior of the generated visitors. Returning visitors are drawn from earlier visits, so that a few visitors
-// visit often, and most visitors rarely.
+// Behavior of the generated visitors. Each return visit follows a random earlier visit, by the same visitor. So a few
+// visitors visit often, and most visitors rarely.
 const (
-	inSession = 0.5 // share of return visits that follow a visit of the last minutes; other return visits follow one of the last week
-	samePage  = 0.3 // share of return visits to the same page
+	inSession = 0.5 // share of return visits that follow a visit of the last minutes; all others follow a visit of the last week
+	samePage  = 0.3 // share of return visits to the same page as before
 	sameSite  = 0.55
-	weekendOf = 0.7 // visits on a Saturday or Sunday, relative to other days
-	pageSkew  = 1.1 // page n of a site is visited in proportion to 1/n^pageSkew
+	weekendOf = 0.7 // number of visits on a Saturday or Sunday, relative to other days
+	pageSkew  = 1.1 // page n of a site gets visits in proportion to 1/n^pageSkew
 	siteSkew  = 1.05
-	ipv6Share = 4 // one of this many visitors has an IPv6 network, and all other visitors have an IPv4 address
+	ipv6Share = 4 // 1/ipv6Share of the visitors have IPv6 addresses; all others have IPv4 addresses
 )
 
-// sections are the first parts of paths.
+// sections are the possible first parts of a page's path.
 var sections = []string{"blog", "docs", "help", "news", "shop"}
 
-// drawnVisits is a set of visits in the order of time. Sites, pages and visitors are numbered from 0.
+// drawnVisits contains the generated visits, in the order of time. Sites, pages and visitors are numbered from 0.
 type drawnVisits struct {
-	days    []time.Time // starts of the days
-	dayEnds []int       // for each day: the index of the first visit after the day
-	siteOf  []int32     // by page
+	days    []time.Time // the start of each day
+	dayEnds []int       // by day: the index of the first visit after the day
+	siteOf  []int32     // by page: its site
 	people  int
-	page    []int32 // by visit
-	visitor []int32 // by visit
+	page    []int32 // the page of each visit
+	visitor []int32 // the visitor of each visit
 
 	random    *rand.Rand
 	site      *rand.Zipf
-	pages     [][]int32    // by site
-	popular   []*rand.Zipf // parallel to pages
-	order     []int        // order in which pages that were not drawn are visited
+	pages     [][]int32    // the pages of each site
+	popular   []*rand.Zipf // by site: generates an index in pages
+	order     []int        // order in which visit chooses pages that have no visit yet
 	visited   []bool
 	unvisited int
 }
 
-// drawVisits generates the visits. The same set produces the same visits.
+// drawVisits generates the visits of a set. The same set always produces the same visits.
 func drawVisits(o Set) *drawnVisits {
 	random := rand.New(rand.NewPCG(o.Seed, 0x6670)) //nolint:gosec // repeatable, not secret
 	c := &drawnVisits{people: o.Visitors, page: make([]int32, o.Visits), visitor: make([]int32, o.Visits), random: random}
@@ -267,7 +269,7 @@ func drawVisits(o Set) *drawnVisits {
 	for n := range o.Visits {
 		left := o.Visits - n
 		if n == 0 || random.IntN(left) < o.Visitors-newcomers {
-			// Spread the first visits over all addresses.
+			// A new visitor. Their numbers are not in ascending order, so that new addresses are spread over all addresses.
 			c.visitor[n] = int32(newcomers * step % o.Visitors) //nolint:gosec // checked by Check
 			newcomers++
 			c.page[n] = c.anyPage()
@@ -285,7 +287,7 @@ func drawVisits(o Set) *drawnVisits {
 	return c
 }
 
-// divideDays sets the days, and how many visits each day has.
+// divideDays sets c.days and c.dayEnds: the days, and how many visits each day has.
 func (c *drawnVisits) divideDays(o Set) {
 	var weights []float64
 	sum := 0.0
@@ -304,13 +306,13 @@ func (c *drawnVisits) divideDays(o Set) {
 	c.dayEnds[o.Days-1] = o.Visits
 }
 
-// dayOf returns the index of a visit's day.
+// dayOf returns the index in c.days of the day of visit n.
 func (c *drawnVisits) dayOf(n int) int {
 	day, _ := slices.BinarySearch(c.dayEnds, n+1)
 	return day
 }
 
-// moment returns the time of a visit.
+// moment returns the time of visit n.
 func (c *drawnVisits) moment(n int) time.Time {
 	day, begin := c.dayOf(n), 0
 	if day > 0 {
@@ -319,12 +321,12 @@ func (c *drawnVisits) moment(n int) time.Time {
 	return c.days[day].Add(time.Duration(float64(n-begin) / float64(c.dayEnds[day]-begin) * float64(24*time.Hour)))
 }
 
-// spreadPages distributes the pages over the sites, so that some sites are large.
+// spreadPages distributes the pages over the sites. A few sites get many pages.
 func (c *drawnVisits) spreadPages(o Set) {
 	c.site = rand.NewZipf(c.random, siteSkew, 1, uint64(o.Sites-1)) //nolint:gosec // not negative
 	c.pages, c.order, c.visited, c.unvisited = make([][]int32, o.Sites), c.random.Perm(o.Pages), make([]bool, o.Pages), o.Pages
 	for page := range o.Pages {
-		site := page // each site has at least one page
+		site := page // give each site at least one page
 		if page >= o.Sites {
 			site = int(c.site.Uint64()) //nolint:gosec // below the number of sites
 		}
@@ -340,7 +342,7 @@ func (c *drawnVisits) anyPage() int32 { return c.pageOf(int(c.site.Uint64())) } 
 
 func (c *drawnVisits) pageOf(site int) int32 { return c.pages[site][c.popular[site].Uint64()] }
 
-// nextPage returns the page that a visitor visits after the page before.
+// nextPage returns the page for a return visit, if the previous visit was to the page before.
 func (c *drawnVisits) nextPage(before int32) int32 {
 	switch luck := c.random.Float64(); {
 	case luck < samePage:
@@ -351,8 +353,8 @@ func (c *drawnVisits) nextPage(before int32) int32 {
 	return c.anyPage()
 }
 
-// visit returns page, or an unvisited page instead, so that every page is visited at least once in the end. left is the
-// number of visits that remain.
+// visit marks a page as visited, and returns the page. So that every page is visited at least once, visit sometimes chooses
+// a page without visits in place of page. left is the number of remaining visits.
 func (c *drawnVisits) visit(page int32, left int) int32 {
 	if c.unvisited > 0 && c.random.IntN(left) < c.unvisited {
 		for c.visited[c.order[0]] {
@@ -367,8 +369,8 @@ func (c *drawnVisits) visit(page int32, left int) int32 {
 	return page
 }
 
-// coprime returns a number near 0.62 n without a common divisor with n: its multiples modulo n are all numbers below n,
-// each once.
+// coprime returns a number near 0.62 n that has no common divisor with n. So the first n multiples of this number, modulo
+// n, are all different.
 func coprime(n int) int {
 	for k := max(1, n*618/1000); ; k++ {
 		if new(big.Int).GCD(nil, nil, big.NewInt(int64(n)), big.NewInt(int64(k))).Int64() == 1 {
@@ -379,13 +381,13 @@ func coprime(n int) int {
 
 func siteName(site int) string { return fmt.Sprintf("site-%02d.example", site+1) }
 
-// uri returns a page's URI in canonical form.
+// uri returns the URI of a page as Footfall stores it, without http://.
 func (c *drawnVisits) uri(page int) string {
 	return fmt.Sprintf("%s/%s/%06d", siteName(int(c.siteOf[page])), sections[page*7%31%len(sections)], page)
 }
 
-// address returns a visitor's address. Addresses are in the order of the visitors' numbers, IPv4 first, as PostgreSQL
-// sorts them.
+// address returns the address of a visitor. Addresses ascend with the visitor's number, first IPv4 and then IPv6, as
+// PostgreSQL sorts them.
 func (c *drawnVisits) address(visitor int32) netip.Addr {
 	four := c.people - c.people/ipv6Share
 	if n := int(visitor); n < four {

@@ -1,9 +1,9 @@
-// Package literal counts visits without batches: each visit is a transaction, on tables with the uri in every key.
-// It is the reference for Footfall, and is only used in benchmarks.
+// Package literal counts each visit in its own transaction, in simple tables with the uri in every key. Benchmarks compare
+// Footfall with it.
 //
-// Each Way uses as few statements as possible: every statement handles the page and the site. Baseline is exact. The
-// naive ways are wrong under concurrency. If one visitor makes two first visits at once, both transactions find no row,
-// and both increase uv and pv. One of the two ranks then never belongs to a visitor.
+// Each Way uses as few statements as possible, so every statement handles both the page and the site. Baseline is exact.
+// The naive ways are wrong for concurrent visits: if a new visitor makes two visits at once, both transactions find no row
+// for the visitor. So both increase uv and pv, and one of the two assigned ranks belongs to no visitor.
 package literal
 
 import (
@@ -27,38 +27,39 @@ import (
 //go:embed schema.sql
 var schema string
 
-// Way is how a Store counts a visit.
+// Way is a way in which a Store counts a visit.
 type Way struct {
-	filterError float64 // error rate of a Bloom filter of all keys; 0: no filter
-	conflicts   bool    // find out from conflicts of inserts which rows exist, without look-ups
+	filterError float64 // error rate of a Bloom filter that contains all keys; 0: no filter
+	conflicts   bool    // insert without look-ups: a conflict shows that the row exists
 }
 
-// The ways of counting.
+// The ways of counting that benchmarks compare with Footfall.
 var (
-	// Naive looks the visitor up, and then inserts missing rows.
+	// Naive looks up the visitor, and then inserts missing rows.
 	Naive = Way{}
-	// NaiveFilter is Naive, but skips the lookup if a Bloom filter reports that the key is new.
+	// NaiveFilter is like Naive, but skips the look-up if a Bloom filter reports that the key is new.
 	NaiveFilter = Way{filterError: 0.001}
-	// Baseline inserts, and learns from conflicts which rows exist. It sends its transaction in one round trip.
+	// Baseline inserts without look-ups, and finds out from conflicts which rows exist. Its transaction needs one round
+	// trip.
 	Baseline = Way{conflicts: true}
 )
 
 const (
 	connections  = 16
-	filterKeys   = 1024 // small, so that the filter grows: a filter that grows is full, so its error rate is at the limit
+	filterKeys   = 1024 // small, so that the filter must grow, as in practice: then its error rate is at the limit
 	filterMemory = 256 << 20
 )
 
-// Store counts visits of one day in its own database. It is safe for concurrent use.
+// Store counts visits in its own database, all on the same day. It is safe for concurrent use.
 type Store struct {
 	day   int32
 	pool  *pgxpool.Pool
 	way   Way
-	known *bloom.Filter // keys of committed transactions; nil without a filter
-	asked atomic.Int64  // existence queries: keys looked up in visitors or visits to decide whether they are new
+	known *bloom.Filter // filter with the keys of committed transactions; nil if way has no filter
+	asked atomic.Int64  // number of existence queries: look-ups of keys in visitors or visits, to find new ones
 }
 
-// Open creates the tables in the empty database at url.
+// Open connects to an empty database and creates the tables in it.
 func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -66,10 +67,10 @@ func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	}
 	cfg.MaxConns, cfg.MinConns = connections, connections
 	for name, value := range map[string]string{
-		// A server configured for speed instead of durability would make the ways look better than they are.
+		// Without this, a server that is configured for less durability would make this package look too fast.
 		"synchronous_commit": "on",
-		// Every statement finds its rows by key. Planning it each time would take longer than running it. Footfall's
-		// own connections use the same settings.
+		// Every statement finds its rows by key, so planning it each time would take longer than running it. Footfall uses
+		// the same settings for its own connections.
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off",
 	} {
 		cfg.ConnConfig.RuntimeParams[name] = value
@@ -90,16 +91,16 @@ func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	return s, nil
 }
 
-// Close closes all connections. It waits until no connection is in use.
+// Close waits until no connection is in use, and closes all connections.
 func (s *Store) Close() { s.pool.Close() }
 
-// Figures returns the existence queries, under the name of the service's metric. An insert that conflicts with an
-// existing row counts as an existence query. An insert of a new key does not.
+// Figures returns the number of existence queries, under the name that the metric has in Footfall's service. An insert that
+// conflicts with an existing row counts as an existence query. An insert of a new key does not.
 func (s *Store) Figures() (bench.Figures, error) {
 	return bench.Figures{bench.MetricAsked: float64(s.asked.Load())}, nil
 }
 
-// Visit counts one visit to a page and its site.
+// Visit counts one visit to a page, and to the site of the page.
 func (s *Store) Visit(ctx context.Context, r counter.Request) (a visit.Answer, err error) {
 	target, err1 := visit.Normalize(r.URI, nil)
 	visitor, err2 := netip.ParseAddr(r.IP)
@@ -117,21 +118,21 @@ func (s *Store) Visit(ctx context.Context, r counter.Request) (a visit.Answer, e
 	return visit.Answer{Site: counts[target.Site], Page: counts[target.Page]}, nil
 }
 
-// one is a visit to count.
+// one is a single visit that is being counted.
 type one struct {
-	uris    []string // the site before its page: all visits lock rows in this order, so they cannot deadlock
+	uris    []string // the site, then the page: all transactions lock rows in this order, so they cannot deadlock
 	visitor netip.Addr
 	day     int32
 }
 
-// countByConflict sends the whole transaction at once, and finds out from the inserts' conflicts which rows
-// existed.
+// countByConflict counts a visit like Baseline: it sends the whole transaction at once, and finds out from conflicts which
+// rows existed.
 func (s *Store) countByConflict(ctx context.Context, v one, counts map[string]visit.Counts) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Release() // closes the connection if an error left the transaction open
+	defer conn.Release() // if an error has left the transaction open, this closes the connection
 	var b pgx.Batch
 	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	b.Queue(CountersHit, v.uris)
@@ -147,13 +148,13 @@ func (s *Store) countByConflict(ctx context.Context, v one, counts map[string]vi
 	return conn.SendBatch(ctx, &b).Close()
 }
 
-// state is the assumed state of the visitor at one target.
+// state is the result of find for one target (a page or a site).
 type state struct {
-	known, today bool  // visited before, and on this day
-	rank         int64 // 0: not found
+	known, today bool  // known: visited before; today: visited on this day
+	rank         int64 // the visitor's rank; 0: not found
 }
 
-// countNaively looks up each key in the tables or the filter, and inserts missing rows.
+// countNaively counts a visit like Naive or NaiveFilter: it looks up each key, and inserts missing rows.
 func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit.Counts) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		q := New(tx)
@@ -192,7 +193,7 @@ func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit
 		return err
 	})
 	if err == nil && s.known != nil {
-		for _, uri := range v.uris { // after the commit, because a rolled-back visit must stay unknown
+		for _, uri := range v.uris { // after the commit, because a visit that was rolled back must count as new later
 			s.known.Add(v.key(0, uri))
 			s.known.Add(v.key(v.day, uri))
 		}
@@ -200,7 +201,7 @@ func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit
 	return err
 }
 
-// find looks up all keys, or those that the filter does not report as new.
+// find looks up all keys of a visit in the tables. With a filter, it skips keys that the filter reports as new.
 func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, error) {
 	found := map[string]state{}
 	ask, asked := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris}, int64(0)
@@ -221,7 +222,8 @@ func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, 
 	return found, err
 }
 
-// key returns the filter's key of a row: (ip, day_id, uri) for visits, or (uri, ip) with day 0 for visitors.
+// key returns the key in the filter for a row of the table visits. With day 0, it returns the key for a row of the table
+// visitors.
 func (v one) key(day int32, uri string) bloom.Sum {
 	key := make([]byte, 0, 128)
 	address := v.visitor.As16()

@@ -1,9 +1,11 @@
--- Each visit is one transaction. The naive ways use KeysFind (unless a filter makes it unnecessary), VisitsAdd, CountersAdd and
--- VisitorsAdd. The baseline uses CountersHit and VisitCount. The site always comes before its page, so that visits cannot deadlock.
+-- Each visit is counted in one transaction. Naive and NaiveFilter use KeysFind, VisitsAdd, CountersAdd and VisitorsAdd.
+-- NaiveFilter skips KeysFind if the filter reports all keys as new. Baseline uses CountersHit and VisitCount. The site is
+-- always before its page in uris, so that transactions cannot deadlock.
 
 -- name: KeysFind :many
--- For each requested target: the visitor's rank (0: never visited, or not requested), and whether the visitor was there on this
--- day (false: also if not requested).
+-- Returns two values for each target in @uris: the visitor's rank, and whether the visitor has visited the target on this
+-- day. @visitors and @days specify for which targets these values are looked up. The rank is 0 if it was not found or not
+-- looked up. today is false if it was not looked up.
 SELECT asked.uri::text AS uri,
        coalesce(CASE WHEN asked.visitor
                      THEN (SELECT v.rank FROM visitors AS v WHERE v.uri = asked.uri AND v.ip = @ip) END, 0)::bigint AS rank,
@@ -19,7 +21,7 @@ SELECT @ip, @day_id, unnest(@uris::text[])
 ON CONFLICT DO NOTHING;
 
 -- name: CountersAdd :many
--- Adds to the counters of the targets and returns them.
+-- Adds to the counters of the targets, and returns the new values.
 INSERT INTO counters AS c (uri, pv, uv, hot)
 SELECT unnest(@uris::text[]), unnest(@pvs::bigint[]), unnest(@uvs::bigint[]), 1
 ON CONFLICT (uri) DO UPDATE
@@ -34,15 +36,16 @@ SELECT unnest(@uris::text[]), @ip, unnest(@ranks::bigint[])
 ON CONFLICT DO NOTHING;
 
 -- name: CountersHit :exec
--- Counts the visit in hot, which locks the targets' counters until the transaction ends.
+-- Adds 1 to hot of each target. This also locks the targets' counters until the transaction ends.
 INSERT INTO counters AS c (uri, pv, uv, hot)
 SELECT unnest(@uris::text[]), 0, 0, 1
 ON CONFLICT (uri) DO UPDATE
     SET hot = c.hot + 1;
 
 -- name: VisitCount :many
--- Determines, under the locks of CountersHit, whether the visit is new to each target, from conflicts of the inserts. It is a
--- separate statement because it must see rows that were committed while CountersHit waited.
+-- Inserts the visit and the visitor for each target, adds to pv and uv if there was no conflict, and returns the numbers.
+-- It runs after CountersHit, as a separate statement, because it must see rows that were committed while CountersHit waited
+-- for its locks.
 WITH days AS (
     INSERT INTO visits (ip, day_id, uri)
     SELECT @ip, @day_id, unnest(@uris::text[])
@@ -88,6 +91,6 @@ SELECT uri, ip, rank
 FROM visitors;
 
 -- name: Losses :one
--- Counts errors: ranks without a visitor, and days that were counted twice.
+-- Returns the number of errors: ranks without a visitor, and visitor days that were counted twice.
 SELECT ((SELECT coalesce(sum(uv), 0) FROM counters) - (SELECT count(*) FROM visitors))::bigint AS ranks,
        ((SELECT coalesce(sum(pv), 0) FROM counters) - (SELECT count(*) FROM visits))::bigint   AS days;

@@ -26,7 +26,7 @@ type CountersAddParams struct {
 	Uvs  []int64
 }
 
-// Adds to the counters of the targets and returns them.
+// Adds to the counters of the targets, and returns the new values.
 func (q *Queries) CountersAdd(ctx context.Context, arg CountersAddParams) ([]Counter, error) {
 	rows, err := q.db.Query(ctx, CountersAdd, arg.Uris, arg.Pvs, arg.Uvs)
 	if err != nil {
@@ -89,7 +89,7 @@ ON CONFLICT (uri) DO UPDATE
     SET hot = c.hot + 1
 `
 
-// Counts the visit in hot, which locks the targets' counters until the transaction ends.
+// Adds 1 to hot of each target. This also locks the targets' counters until the transaction ends.
 func (q *Queries) CountersHit(ctx context.Context, uris []string) error {
 	_, err := q.db.Exec(ctx, CountersHit, uris)
 	return err
@@ -121,10 +121,12 @@ type KeysFindRow struct {
 	Today bool
 }
 
-// Each visit is one transaction. The naive ways use KeysFind (unless a filter makes it unnecessary), VisitsAdd, CountersAdd and
-// VisitorsAdd. The baseline uses CountersHit and VisitCount. The site always comes before its page, so that visits cannot deadlock.
-// For each requested target: the visitor's rank (0: never visited, or not requested), and whether the visitor was there on this
-// day (false: also if not requested).
+// Each visit is counted in one transaction. Naive and NaiveFilter use KeysFind, VisitsAdd, CountersAdd and VisitorsAdd.
+// NaiveFilter skips KeysFind if the filter reports all keys as new. Baseline uses CountersHit and VisitCount. The site is
+// always before its page in uris, so that transactions cannot deadlock.
+// Returns two values for each target in @uris: the visitor's rank, and whether the visitor has visited the target on this
+// day. @visitors and @days specify for which targets these values are looked up. The rank is 0 if it was not found or not
+// looked up. today is false if it was not looked up.
 func (q *Queries) KeysFind(ctx context.Context, arg KeysFindParams) ([]KeysFindRow, error) {
 	rows, err := q.db.Query(ctx, KeysFind,
 		arg.Ip,
@@ -161,7 +163,7 @@ type LossesRow struct {
 	Days  int64
 }
 
-// Counts errors: ranks without a visitor, and days that were counted twice.
+// Returns the number of errors: ranks without a visitor, and visitor days that were counted twice.
 func (q *Queries) Losses(ctx context.Context) (LossesRow, error) {
 	row := q.db.QueryRow(ctx, Losses)
 	var i LossesRow
@@ -223,8 +225,9 @@ type VisitCountRow struct {
 	Newcomer   bool
 }
 
-// Determines, under the locks of CountersHit, whether the visit is new to each target, from conflicts of the inserts. It is a
-// separate statement because it must see rows that were committed while CountersHit waited.
+// Inserts the visit and the visitor for each target, adds to pv and uv if there was no conflict, and returns the numbers.
+// It runs after CountersHit, as a separate statement, because it must see rows that were committed while CountersHit waited
+// for its locks.
 func (q *Queries) VisitCount(ctx context.Context, arg VisitCountParams) ([]VisitCountRow, error) {
 	rows, err := q.db.Query(ctx, VisitCount, arg.Ip, arg.DayID, arg.Uris)
 	if err != nil {

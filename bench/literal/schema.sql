@@ -1,4 +1,4 @@
--- The obvious design of the tables: the uri itself is in every key.
+-- The simplest design of the tables: every key contains the uri itself.
 
 CREATE TABLE visits (
     ip     inet    NOT NULL,
@@ -13,12 +13,12 @@ CREATE TABLE counters (
     pv  bigint NOT NULL,
     uv  bigint NOT NULL,
     hot bigint NOT NULL
-) WITH (fillfactor = 50); -- as in Footfall's tables: every visit updates two of these rows
+) WITH (fillfactor = 50); -- as in Footfall's tables, because every visit updates two of these rows
 
 CREATE TABLE visitors (
     uri  text   NOT NULL,
     ip   inet   NOT NULL,
-    rank bigint NOT NULL, -- not unique here: the naive ways assign a rank to two visitors or to none
+    rank bigint NOT NULL, -- not unique here: the naive ways assign some ranks to two visitors, and some to none
 
     PRIMARY KEY (uri, ip)
 );

@@ -17,14 +17,15 @@ import (
 	"footfall/pause"
 )
 
-// Together runs items 0, 1, 2 … on several clients. Each client takes the next item when it has finished its item.
-// Together returns when all items are done, after the first error, or when ctx ends. begin creates the function with which
-// a client processes items. begin's ctx ends when Together returns. A client stops when its function returns io.EOF.
+// Together processes the items 0 to all-1 with several concurrent clients. Each client takes the next item when it has
+// finished its last one. begin returns the function with which a client processes an item. If this function returns io.EOF,
+// the client stops. Together returns when all items are processed, after the first other error, or when ctx ends. The ctx
+// of begin ends when Together returns.
 func Together(ctx context.Context, clients, all int, begin func(ctx context.Context) func(n int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
-	var group sync.WaitGroup // the clients
+	var group sync.WaitGroup // the goroutines of the clients
 	for range clients {
 		group.Go(func() {
 			do := begin(ctx)
@@ -43,28 +44,27 @@ func Together(ctx context.Context, clients, all int, begin func(ctx context.Cont
 	return context.Cause(ctx)
 }
 
-// Clients send requests over several connections. Each response must have status 200 or 202. Otherwise
-// all clients stop.
+// Clients sends requests over several connections. If a response has another status than 200 or 202, all connections stop.
 type Clients struct {
 	URL         string
 	Requests    int
-	Request     func(n int) []byte // returns the raw request; called concurrently
-	Connections int                // maximum number of concurrent requests
-	// PerSecond is a fixed rate of requests, independent of responses, as with independent visitors. Each request
-	// is timed from the moment when it was due, so the time that it waits for a free connection counts. 0: each
-	// connection sends its next request right after a response.
+	Request     func(n int) []byte // returns the raw text of request n; called concurrently
+	Connections int                // number of connections, and of concurrent requests
+	// PerSecond is the rate of requests. They become due at this rate even if responses are late, like requests of
+	// independent visitors. The time until a response is measured from the moment when its request was due. It includes
+	// waiting for a free connection. 0: each connection sends its next request right after a response.
 	PerSecond float64
-	For       time.Duration // stop sending after this time; 0: send all
+	For       time.Duration // stop sending after this time; 0: send all requests
 
-	Waits []time.Duration // the time until the response for each request; 0: no response
+	Waits []time.Duration // for each request, the time until its response; 0: no response
 }
 
-// Send returns when all requests are answered, after the first error, or when ctx ends.
+// Send sends the requests. It returns when all responses have arrived, after the first error, or when ctx ends.
 func (s *Clients) Send(ctx context.Context) error {
 	s.Waits = make([]time.Duration, s.Requests)
 	begin := time.Now()
 	return Together(ctx, s.Connections, s.Requests, func(ctx context.Context) func(int) error {
-		var conn net.Conn // opened on first use
+		var conn net.Conn // opened when the client sends its first request
 		var answers *bufio.Reader
 		return func(n int) (err error) {
 			due := time.Now()
@@ -99,7 +99,7 @@ func (s *Clients) Send(ctx context.Context) error {
 	})
 }
 
-// exchange sends a raw request, which is cheaper than net/http's client, and reads the complete response.
+// exchange sends a raw request and reads the complete response. This needs less CPU time than net/http's client.
 func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int, err error) {
 	if _, err := conn.Write(request); err != nil {
 		return 0, err
@@ -116,14 +116,15 @@ func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int,
 // hostOf returns the host and port of a URL.
 func hostOf(url string) string { return strings.TrimPrefix(url, "http://") }
 
-// VisitRequest returns the raw request for a visit. query starts with &, and headers are complete
+// VisitRequest returns the raw text of a request that counts a visit. query must start with &. headers must be complete
 // header lines.
 func VisitRequest(url, app, page, query, headers string) []byte {
 	return fmt.Appendf(nil, "GET /visit?app=%s&uri=http://%s%s HTTP/1.1\r\nHost: %s\r\n%s\r\n", app, page, query, hostOf(url), headers)
 }
 
-// Visits sends a sequence of visits for the duration d, one after the other on each connection. The requests use
-// the ends in turn. The header X-Forwarded-For names the visitors. Visits also returns the visits that were answered.
+// Visits sends a sequence of visits during the time d. Each connection sends its next visit after a response. The requests
+// use the elements of ends in turn. The header X-Forwarded-For contains the visitor's address. Visits returns the measured
+// times, and the visits that got a response.
 func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, connections int, d time.Duration) (Measure, []Arrival, error) {
 	s := Clients{URL: url, Requests: len(sequence), Connections: connections, For: d, Request: func(n int) []byte {
 		end := ends[n%len(ends)]
@@ -148,13 +149,13 @@ func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, con
 	return MeasureOf(waits, took), sent, nil
 }
 
-// End is the last part of a request.
+// End contains the part of a request that describes the visitor's browser and referrer.
 type End struct {
-	Query   string // starts with &
+	Query   string // query parameters, starting with &
 	Headers string // header lines
 }
 
-// Measure contains the latencies and rate of requests.
+// Measure contains the measured latencies of requests in milliseconds, and their rate.
 type Measure struct {
 	Requests  int
 	PerSecond float64
@@ -163,11 +164,10 @@ type Measure struct {
 	MaxMs     float64
 }
 
-// MeasureOf computes the figures of requests. took is the duration of the whole run. MeasureOf
-// sorts waits.
+// MeasureOf computes a Measure from the latencies of all requests and the duration of the whole run. It sorts waits.
 func MeasureOf(waits []time.Duration, took time.Duration) Measure {
 	slices.Sort(waits)
-	at := func(percent int) float64 { // the smallest value that at least this percentage of the waits do not exceed
+	at := func(percent int) float64 { // returns this percentile of the latencies in milliseconds
 		if len(waits) == 0 {
 			return 0
 		}

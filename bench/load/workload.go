@@ -1,5 +1,5 @@
-// Package load contains the visits that benchmarks send (the same visits for all contenders), the expected numbers,
-// and the clients that send visits over HTTP.
+// Package load generates the visits that benchmarks send, and computes the expected numbers. All compared programs get the
+// same visits. The package also contains clients that send visits over HTTP.
 package load
 
 import (
@@ -10,28 +10,28 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// All visits of a workload are for pages of one site of one app.
+// All generated visits are for pages of one site of one app.
 const (
 	App   = "demo"
 	Site  = "bench.example"
 	Pages = 1000
 )
 
-// Arrival is one visit of a workload.
+// Arrival is one generated visit. Pages and visitors are numbered from 0.
 type Arrival struct{ Page, Visitor int32 }
 
-// Workload generates sequences of visits on one day.
+// Workload generates sequences of visits that all happen on one day.
 type Workload struct {
 	Name  string
 	About string
-	// begin returns a function. This function gets all visits so far, and returns the next visit.
+	// begin returns a function that generates the next visit. before contains all previous visits.
 	begin func(random *rand.Rand) func(before []Arrival) Arrival
 }
 
-// Sequence returns the first visits of the workload. The same seed returns the same visits, and a shorter sequence is a
-// prefix of a longer one.
+// Sequence generates a number of visits. With the same seed, the visits are the same, and a shorter sequence is a prefix of
+// a longer one.
 func (w Workload) Sequence(seed uint64, visits int) []Arrival {
-	salt := xxhash.Sum64String(w.Name)                 // different random numbers for each workload
+	salt := xxhash.Sum64String(w.Name)                 // gives each workload other random numbers
 	next := w.begin(rand.New(rand.NewPCG(seed, salt))) //nolint:gosec // repeatable, not secret
 	all := make([]Arrival, 0, visits)
 	for range visits {
@@ -41,14 +41,14 @@ func (w Workload) Sequence(seed uint64, visits int) []Arrival {
 }
 
 const (
-	pageSkew = 1.1 // page n of a site is visited in proportion to 1/n^pageSkew
+	pageSkew = 1.1 // page n of a site gets visits in proportion to 1/n^pageSkew
 
 	returningNew = 0.05 // share of visits by new visitors
-	burstVisits  = 20   // number of visits of each visitor, approximately
-	burstCrowd   = 2000 // number of concurrent visitors: as many as clients
+	burstVisits  = 20   // number of visits by each visitor, approximately
+	burstCrowd   = 2000 // number of visitors at the same time, like the default number of clients
 )
 
-// Workloads in display order.
+// Workloads contains all workloads, in the order in which reports show them.
 var Workloads = []Workload{
 	{"first", "every visit is by a new visitor, to one of 1,000 pages of a site (zipf)", first},
 	{"returning", "95 % are by visitors who return to their page, about 20 times each, 5 % by new ones", returning},
@@ -64,8 +64,9 @@ func first(random *rand.Rand) func([]Arrival) Arrival {
 	}
 }
 
-// returning lets each earlier visitor return with equal probability. If it repeated a random earlier visit instead,
-// a few visitors would return thousands of times, and every batch would contain them repeatedly.
+// returning generates visits by returning visitors and a few new ones. All earlier visitors return with the same
+// probability. If it repeated a random earlier visit instead, a few visitors would return thousands of times, and every
+// batch would contain them repeatedly.
 func returning(random *rand.Rand) func([]Arrival) Arrival {
 	stranger := first(random)
 	var came []Arrival
@@ -86,26 +87,27 @@ func burst(random *rand.Rand) func([]Arrival) Arrival {
 	}
 }
 
-// Sums are the numbers of one target.
+// Sums contains the numbers of one target (a page or a site).
 type Sums struct{ PV, UV, Hot int64 }
 
-// Plus returns the sum.
+// Plus returns the field-wise sum of s and t.
 func (s Sums) Plus(t Sums) Sums { return Sums{s.PV + t.PV, s.UV + t.UV, s.Hot + t.Hot} }
 
-// Beyond returns the amounts by which s exceeds t.
+// Beyond returns, for each field, by how much s exceeds t, or 0 if it does not.
 func (s Sums) Beyond(t Sums) Sums {
 	return Sums{max(s.PV-t.PV, 0), max(s.UV-t.UV, 0), max(s.Hot-t.Hot, 0)}
 }
 
-// Truth returns the expected numbers of every target, by uri, for a sequence of visits on one day.
+// Truth returns the numbers that a sequence of visits on one day must produce. The result maps the uri of each target to
+// its numbers.
 func Truth(sequence []Arrival) map[string]Sums {
-	const site = -1 // not a page number
+	const site = -1 // not the number of a page
 	came, sums := map[Arrival]bool{}, map[int32]Sums{}
 	for _, a := range sequence {
 		for _, at := range []Arrival{{site, a.Visitor}, a} {
 			one := Sums{Hot: 1}
 			if !came[at] {
-				came[at], one = true, Sums{1, 1, 1} // there is only one day
+				came[at], one = true, Sums{1, 1, 1} // also for pv, because there is only one day
 			}
 			sums[at.Page] = sums[at.Page].Plus(one)
 		}
@@ -118,15 +120,16 @@ func Truth(sequence []Arrival) map[string]Sums {
 	return truth
 }
 
-// Address returns the address of visitor n in 10.0.0.0/8, far from visitor n-1, so that addresses do not arrive in the
-// order of an index. The multiplier is odd, so the first 16 million addresses are distinct.
+// Address returns the address of visitor n, in 10.0.0.0/8. Visitors n and n-1 have distant addresses, so that addresses do
+// not arrive in the order of the index. Because the multiplier is odd, the first 16 million visitors have different
+// addresses.
 func Address(n int) netip.Addr {
 	at := n * 0x9E3779 % Addresses
 	return netip.AddrFrom4([4]byte{10, byte(at >> 16), byte(at >> 8), byte(at)})
 }
 
-// Addresses is the number of addresses.
+// Addresses is the number of different addresses that Address returns.
 const Addresses = 1 << 24
 
-// PageURI returns a page's URI in canonical form. A caller sends it with http:// in front.
+// PageURI returns the URI of a page as Footfall stores it, without http://.
 func PageURI(n int) string { return fmt.Sprintf("%s/page/%d", Site, n%Pages) }

@@ -1,5 +1,5 @@
-// Package reports measures the latencies of reports and dashboards while visits are counted, and the latencies
-// of these visits.
+// Package reports measures how long reports and dashboards take while visits are being counted, and how long these visits
+// take.
 package reports
 
 import (
@@ -21,7 +21,7 @@ import (
 	"footfall/retention"
 )
 
-// Options of a measurement of reports, as flags.
+// Options are the flags of a measurement.
 type Options struct {
 	bench.Options
 	Data  string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL that bench generate has filled. Either this or --database-url must be given; visits are added there."`
@@ -30,14 +30,14 @@ type Options struct {
 	Runs  int      `default:"200" placeholder:"N" help:"How often to request each report. Default: ${default}."`
 }
 
-// Check returns the faults of the options.
+// Check returns the errors in the options.
 func (o Options) Check() (f bench.Faults) {
 	f.When(o.Data == "" && o.DatabaseURL == "", "data: name the folder that bench generate filled, or a database with --database-url")
 	f.Service(o.Footfall)
 	return f
 }
 
-// Report contains the results of Run.
+// Report contains the results of a measurement.
 type Report struct {
 	Machine string
 	Rate    int // planned visits per second
@@ -45,8 +45,8 @@ type Report struct {
 	Rows    []Row
 }
 
-// Row contains latencies. Visits are timed from the moment when they were due. No visit was refused, because this
-// would be an error.
+// Row contains the latencies of one kind of request. The latency of a visit includes the time between the moment when it
+// was due and the moment when it was sent.
 type Row struct {
 	What string
 	load.Measure
@@ -56,16 +56,16 @@ func (r *Report) note(format string, of ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, of...))
 }
 
-// asking is the state of one call of Run. Only one goroutine uses it.
+// asking is the state of one call of Run. It is not safe for concurrent use.
 type asking struct {
 	Options
-	app, address string                  // the app in the database, and the URL of the database
-	came         []tables.VisitsOfDayRow // rows of visits of one day, so that a page is drawn as often as it was visited
+	app, address string                  // name of the app, and URL of the database
+	came         []tables.VisitsOfDayRow // visits of one day; pages are drawn from them, so frequent pages are drawn more often
 	sites        []string
 	report       *Report
 }
 
-// Run measures reading on tables filled by package generate.
+// Run measures reports and dashboards in a database that package generate has filled.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	server, err := bench.OpenServer(ctx, o.Options, o.Data)
 	if err != nil {
@@ -86,8 +86,8 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	return r.report, nil
 }
 
-// prepare closes days that have ended, as the service does every night. It refuses a database unless exactly one
-// app has counted, because the added visits would change the numbers of real apps.
+// prepare closes days that have ended, as the service does every night. It returns an error unless exactly one app has
+// counted visits in the database. This prevents that the benchmark adds visits to real apps.
 func (r *asking) prepare(ctx context.Context) error {
 	d, err := bench.Migrated(ctx, r.address)
 	if err != nil {
@@ -117,8 +117,9 @@ func (r *asking) prepare(ctx context.Context) error {
 	})
 }
 
-// runUnderLoad runs f on a new service while visits arrive at a steady rate, and reports the latencies of these visits. Half
-// of the visits are by visitors of the page, a quarter by visitors of any page, and a quarter by new visitors.
+// runUnderLoad starts a service, sends visits to it at a steady rate, and calls f in the meantime. It adds the latencies of
+// the visits to the report. Half of the visits are by earlier visitors of the page, a quarter by earlier visitors of any
+// page, and a quarter by new visitors.
 func (r *asking) runUnderLoad(ctx context.Context, what string, f func(p *bench.Process) error) (err error) {
 	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
 		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
@@ -131,7 +132,7 @@ func (r *asking) runUnderLoad(ctx context.Context, what string, f func(p *bench.
 		return err
 	}
 	s := &load.Clients{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512,
-		// 512 connections are so many that hardly any request waits for a free connection
+		// with 512 connections, hardly any request has to wait for a free connection
 		Request: func(n int) []byte {
 			v := r.came[rand.IntN(len(r.came))] //nolint:gosec // not secret, here and below
 			ip := v.Ip.String()
@@ -141,12 +142,12 @@ func (r *asking) runUnderLoad(ctx context.Context, what string, f func(p *bench.
 			case 1:
 				ip = load.Address(int(rand.Int32())).String()
 			}
-			query := fmt.Sprintf("&ip=%s&referrer=https://from-%d.example/", ip, n%100) // one of a hundred referrers
+			query := fmt.Sprintf("&ip=%s&referrer=https://from-%d.example/", ip, n%100) // a hundred different referrers
 			return load.VisitRequest(p.URL, r.app, v.Uri, query, "")
 		}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	sent := make(chan error, 1) // result of the goroutine, which ends with ctx
+	sent := make(chan error, 1) // result of the following goroutine, which ends with ctx
 	go func() { sent <- s.Send(ctx) }()
 	err = pause.For(ctx, warmUp)
 	began := time.Now()
@@ -164,14 +165,14 @@ func (r *asking) runUnderLoad(ctx context.Context, what string, f func(p *bench.
 }
 
 const (
-	longestLoad = 30 * time.Minute // limit for a steady load
-	warmUp      = time.Second      // time before visits and reports are measured
+	longestLoad = 30 * time.Minute // maximum duration of sending visits
+	warmUp      = time.Second      // time before the measurement starts
 )
 
 var errEnough = errors.New("enough")
 
-// questions returns paths of reports and dashboard pages. Placeholders in braces are replaced at random: by a page
-// (frequent pages more often), the page's visitor, the page's site, or any site.
+// questions returns the paths of the measured reports and dashboard pages. measureAnswers replaces the placeholders in
+// braces by random values: a page (frequent pages more often), one of its visitors, its site, or any site.
 func questions() []string {
 	all := []string{
 		"/api/apps/{app}/sites",
@@ -194,8 +195,7 @@ func questions() []string {
 	return all
 }
 
-// measureAnswers requests one report after the other while visits are counted, as one client with a persistent
-// connection.
+// measureAnswers requests one report after the other over a single connection, while visits are being counted.
 func (r *asking) measureAnswers(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // repeatable, not secret
 	asked := questions()
@@ -224,11 +224,12 @@ func (r *asking) measureAnswers(ctx context.Context) error {
 
 const (
 	openDashboards = 20
-	refreshAfter   = 5 * time.Second // as web/dash.js does
+	refreshAfter   = 5 * time.Second // the same interval as in web/dash.js
 )
 
-// measureDashboards counts visits without other load, and with open dashboards. Each dashboard shows the last 30 days
-// of a site. The dashboards are opened one after the other, so that their requests are spread.
+// measureDashboards measures the latencies of visits twice: without other load, and while dashboards are open. Each
+// dashboard shows the last 30 days of a site. The dashboards are opened one after the other, so that their requests do not
+// all arrive at once.
 func (r *asking) measureDashboards(ctx context.Context) error {
 	long := time.Second * time.Duration(min(r.Runs, 30))
 	took, errs := make([][]time.Duration, openDashboards), make([]error, openDashboards)
@@ -237,14 +238,14 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 		r.runUnderLoad(ctx, fmt.Sprintf("%d open dashboards", openDashboards), func(p *bench.Process) error {
 			until, cancel := context.WithTimeout(ctx, long)
 			defer cancel()
-			var all sync.WaitGroup // goroutines, each of which ends after until, once its page is read
+			var all sync.WaitGroup // goroutines of dashboards; each ends when until has ended and its last page was read
 			for i := range openDashboards {
 				all.Go(func() {
 					page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.app, r.sites[i%len(r.sites)])
 					for rest := min(refreshAfter, long) * time.Duration(i) / openDashboards; errs[i] == nil &&
 						pause.For(until, rest) == nil; rest = refreshAfter {
 						began := time.Now()
-						_, errs[i] = bench.Fetch(ctx, page) // reads the whole page
+						_, errs[i] = bench.Fetch(ctx, page) // including its whole body
 						took[i] = append(took[i], time.Since(began))
 					}
 				})
@@ -256,7 +257,7 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 	return err
 }
 
-// Print writes the report for a terminal.
+// Print writes the report as text.
 func (r *Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\nvisits arrived at %d per second\n%s\n", r.Machine, r.Rate, strings.Join(r.Notes, "\n"))
 	t := bench.Table{{"what", "times", "per second", "p50 ms", "p99 ms", "max ms"}}

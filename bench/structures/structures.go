@@ -1,6 +1,6 @@
-// Package structures compares data structures for checking whether a key was seen before: a hash set, Bloom
-// filters, and a bitmap of hashes. The keys are ip_0, ip_1, … ip_(n-1). Each key is checked once before it is
-// added, so every hit is a false positive.
+// Package structures compares data structures that can check whether a key was added before: a hash set, Bloom filters, and
+// a bitmap of hashes. The keys are ip_0, ip_1, … ip_(n-1). Each key is checked and then added, only once. So if a structure
+// reports that a key was added before, this is a false positive.
 package structures
 
 import (
@@ -19,28 +19,29 @@ import (
 	"footfall/record/bloom"
 )
 
-// Report contains the results of all structures.
+// Report contains the results of a comparison of structures.
 type Report struct {
 	Machine string
 	Keys    int
 	Rows    []Row
 }
 
-// Row contains the results of one structure.
+// Row contains the results for one structure.
 type Row struct {
 	Name   string
 	Stores string
 	Bytes  int64
-	AddNs  float64 // time to hash, check and add a key: median over chunks of keys
-	Count  int     // number of distinct keys according to the structure
+	AddNs  float64 // time to hash, check and add one key, in nanoseconds: median over chunks of keys
+	Count  int     // number of keys that the structure reported as new
 }
 
-// bitsPerKey is the size of every Bloom filter: 200 million bits for ten million keys. The article's filter has 31-bit
-// positions, which limits the keys to 100 million.
+// bitsPerKey is the size of every Bloom filter, divided by the number of keys. The article's filter (articleFilter) has
+// 31-bit positions, so at most 100 million keys are possible.
 const bitsPerKey = 20
 
-// Run measures all structures with at least 1,000 keys, one after the other, so that they do not share the
-// processor's caches. If a result is wrong, it returns the report and an error that wraps bench.ErrUntrue.
+// Run measures all structures with the same keys. It measures one after the other, so that they do not share the
+// processor's caches. keys must be at least 1,000. If a result is wrong, Run returns both the report and an error that
+// wraps bench.ErrUntrue.
 func Run(ctx context.Context, keys int, doing func(format string, of ...any)) (*Report, error) {
 	report := &Report{Machine: bench.Machine(), Keys: keys}
 	for _, c := range contenders {
@@ -55,7 +56,8 @@ func Run(ctx context.Context, keys int, doing func(format string, of ...any)) (*
 	return report, err
 }
 
-// measure adds all keys to a contender, in chunks, so that a short disturbance does not affect the median.
+// measure adds all keys to a structure. It takes the time of each chunk of keys separately, so that a short disturbance
+// does not affect the median.
 func measure(ctx context.Context, c contender, keys int) (Row, error) {
 	heap := bench.LiveHeap()
 	s, err := c.open(keys, keys*bitsPerKey)
@@ -86,12 +88,12 @@ func measure(ctx context.Context, c contender, keys int) (Row, error) {
 	return row, nil
 }
 
-// check compares the results that do not depend on the machine with the expected ones.
+// check compares results with the expected results, except those that depend on the machine.
 func (r *Report) check() error {
 	var faults []string
 	for _, row := range r.Rows {
 		wrong, most := r.Keys-row.Count, int64(r.Keys)*bitsPerKey/8
-		may, checked := falsePositives[row.Name][r.Keys] // 0 for exact structures
+		may, checked := falsePositives[row.Name][r.Keys] // may is 0 and 0 for the hash set
 		if (checked || row.Name == nameSet) && (wrong < may[0] || wrong > may[1]) {
 			faults = append(faults, fmt.Sprintf("%s: %d false positives, but %d to %d are expected", row.Name, wrong, may[0], may[1]))
 		}
@@ -119,7 +121,7 @@ func (r *Report) Print(w io.Writer) {
 	}
 }
 
-// makeKeys returns ip_from … ip_(to-1).
+// makeKeys returns the keys ip_from to ip_(to-1).
 func makeKeys(from, to int) (keys []string) {
 	for i := from; i < to; i++ {
 		keys = append(keys, "ip_"+strconv.Itoa(i))
@@ -127,10 +129,10 @@ func makeKeys(from, to int) (keys []string) {
 	return keys
 }
 
-// structure is an open contender. Its memory is freed when there is no reference to it.
+// structure is a data structure that is being measured. Its memory is freed when there is no reference to it.
 type structure struct {
 	add   func(key string) (fresh bool)
-	bytes func() int64 // its memory outside the Go heap, or nil
+	bytes func() int64 // returns its size if part of it is outside the Go heap; otherwise nil
 }
 
 type contender struct {
@@ -138,15 +140,15 @@ type contender struct {
 	open         func(keys, bits int) (structure, error)
 }
 
-// Names used by the checks.
+// Names of the structures whose results are checked.
 const (
 	nameArticle  = "article's filter, 4 hashes"
 	nameFootfall = "footfall filter"
 	nameSet      = "hash set"
 )
 
-// filterError is the error rate that twenty bits per key allow. With this error rate, the footfall filter
-// uses all twenty bits.
+// filterError is the configured error rate of the footfall filter. With this rate, it uses twenty bits per key, like the
+// other filters.
 const filterError = 0.0000748
 
 var contenders = []contender{
@@ -186,10 +188,10 @@ func referenceFilter(hashes uint) func(keys, bits int) (structure, error) {
 	}
 }
 
-// articleFilter is the Bloom filter from the article with the original test, including its hashes: four 31-bit
-// functions. Two of the functions are the same function with different suffixes of the key, and a third function reads
-// only half of its input. A key's four bits are therefore not independent, and the filter is wrong three times as often
-// as a filter with four good hashes.
+// articleFilter is the Bloom filter from the article that first described this test. It uses the article's four hash
+// functions, which return 31 bits. Two of them are the same function with different suffixes of the key, and a third one
+// reads only half of its input. A key's four bits are therefore not independent. So the filter is wrong three times as
+// often as a filter with four good hash functions.
 type articleFilter struct {
 	bits []uint64
 	size uint32
@@ -199,7 +201,7 @@ func newArticleFilter(bits int) *articleFilter {
 	return &articleFilter{make([]uint64, (bits+63)/64), uint32(bits)}
 }
 
-// add adds a key, and reports whether it was new.
+// add adds a key, and reports whether the key was definitely not added before.
 func (f *articleFilter) add(key string) (fresh bool) {
 	for _, hash := range articleHashes(key) {
 		i := hash % f.size
@@ -209,10 +211,9 @@ func (f *articleFilter) add(key string) (fresh bool) {
 	return fresh
 }
 
-// falsePositives are the minimum and maximum number of false positives for each number of keys, with twenty bits
-// per key. The article's hashes are not seeded, so the numbers of its filter are exact. They were confirmed with a
-// second implementation. The footfall filter is expected to have 66 false positives with ten million keys. With
-// fewer keys, the relative variance is larger.
+// falsePositives contains the expected minimum and maximum number of false positives, by structure and number of keys. The
+// article's filter always has the same number, because its hashes have no seed. A second implementation has confirmed these
+// numbers. The footfall filter has 66 on average with ten million keys. The maximum allows for random variation.
 var falsePositives = map[string]map[int][2]int{
 	nameArticle:  {10_000: {5, 5}, 100_000: {11, 11}, 1_000_000: {921, 921}, 10_000_000: {7_017, 7_017}},
 	nameFootfall: {10_000: {0, 5}, 100_000: {0, 8}, 1_000_000: {0, 20}, 10_000_000: {0, 100}},
@@ -223,10 +224,9 @@ func articleHashes(key string) [4]uint32 {
 		multiplied(key+"keykeyke4", 5381, 33)}
 }
 
-// The article's integers are signed and overflow, as Go's int32 does. The sign is masked off at the end.
+// The article's hash functions use signed integers that overflow, like Go's int32. At the end, they clear the sign bit.
 
-// multiplied is the function djb2 if h is 5381 and factor is 33, and BKDR if h is 0 and factor is
-// 131.
+// multiplied computes the hash djb2 if h is 5381 and factor is 33. It computes the hash BKDR if h is 0 and factor is 131.
 func multiplied(s string, h, factor int32) uint32 {
 	for i := range len(s) {
 		h = h*factor + int32(s[i])
@@ -234,7 +234,8 @@ func multiplied(s string, h, factor int32) uint32 {
 	return uint32(h) & 0x7fffffff
 }
 
-// alternating reads only half of the text, like the original: its loop's limit shrinks while its index grows.
+// alternating computes the article's third hash. It reads only half of the text, like the original: the loop's limit
+// shrinks while its index grows.
 func alternating(s string) uint32 {
 	h := int32(0)
 	for i, left := 0, len(s); i < left; i, left = i+1, left-1 {

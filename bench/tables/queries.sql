@@ -1,7 +1,7 @@
--- Statements by which the benchmarks prepare Footfall's tables before a measurement, and read them afterwards.
+-- The benchmarks run these statements to prepare Footfall's tables before a measurement, and to read them afterwards.
 
 -- name: TargetsMake :exec
--- Creates the site and the pages of the only app.
+-- Creates a site and its pages, for the only app in the database.
 WITH site AS (
     INSERT INTO pages (app_id, uri)
     SELECT id, @site::text
@@ -13,7 +13,8 @@ SELECT app_id, id, unnest(@pages::text[])
 FROM site;
 
 -- name: TargetsAmiss :one
--- Counts the targets whose sums differ from their rows, or whose ranks are not 1..uv.
+-- Counts the targets (pages and sites) whose numbers in counters contradict the rows in visitors and visits, or whose
+-- visitors do not have the ranks 1 to uv.
 SELECT count(*)
 FROM counters AS c
 LEFT JOIN (
@@ -29,27 +30,27 @@ LEFT JOIN (
 WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, coalesce(d.visits, 0));
 
 -- name: Checkpoint :exec
--- Writes dirty pages of earlier runs to disk, so that the next run does not pay for them.
+-- Writes changed pages to disk. Otherwise PostgreSQL would write the changes of earlier runs during the next measurement.
 CHECKPOINT;
 
 -- name: ServerVersion :one
--- Server settings that affect measurements: the version, and durability.
+-- Returns the server's version, and its settings for durability, which affect measurements.
 SELECT current_setting('server_version')::text AS version,
        current_setting('fsync')::text AS fsync,
        current_setting('synchronous_commit')::text AS synchronous_commit;
 
 -- name: Vacuum :exec
--- Does the work that autovacuum would do later.
+-- Vacuums and analyzes all tables, so that autovacuum has no work during the measurement.
 VACUUM (ANALYZE);
 
 -- name: CountersByURI :many
--- The sums of every target.
+-- Returns the numbers of every target.
 SELECT p.uri, c.pv, c.uv, c.hot
 FROM counters AS c
 JOIN pages AS p ON p.id = c.page_id;
 
 -- name: VisitorsByURI :many
--- The visitors of every target, with their ranks.
+-- Returns the visitors of every target, with their ranks.
 SELECT p.uri, v.ip, v.rank
 FROM visitors AS v
 JOIN pages AS p ON p.id = v.page_id;

@@ -14,7 +14,7 @@ const checkpoint = `-- name: Checkpoint :exec
 CHECKPOINT
 `
 
-// Writes dirty pages of earlier runs to disk, so that the next run does not pay for them.
+// Writes changed pages to disk. Otherwise PostgreSQL would write the changes of earlier runs during the next measurement.
 func (q *Queries) Checkpoint(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, checkpoint)
 	return err
@@ -33,7 +33,7 @@ type CountersByURIRow struct {
 	Hot int64
 }
 
-// The sums of every target.
+// Returns the numbers of every target.
 func (q *Queries) CountersByURI(ctx context.Context) ([]CountersByURIRow, error) {
 	rows, err := q.db.Query(ctx, countersByURI)
 	if err != nil {
@@ -71,7 +71,7 @@ type ServerVersionRow struct {
 	SynchronousCommit string
 }
 
-// Server settings that affect measurements: the version, and durability.
+// Returns the server's version, and its settings for durability, which affect measurements.
 func (q *Queries) ServerVersion(ctx context.Context) (ServerVersionRow, error) {
 	row := q.db.QueryRow(ctx, serverVersion)
 	var i ServerVersionRow
@@ -95,7 +95,8 @@ LEFT JOIN (
 WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, coalesce(d.visits, 0))
 `
 
-// Counts the targets whose sums differ from their rows, or whose ranks are not 1..uv.
+// Counts the targets (pages and sites) whose numbers in counters contradict the rows in visitors and visits, or whose
+// visitors do not have the ranks 1 to uv.
 func (q *Queries) TargetsAmiss(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, targetsAmiss)
 	var count int64
@@ -116,8 +117,8 @@ SELECT app_id, id, unnest($1::text[])
 FROM site
 `
 
-// Statements by which the benchmarks prepare Footfall's tables before a measurement, and read them afterwards.
-// Creates the site and the pages of the only app.
+// The benchmarks run these statements to prepare Footfall's tables before a measurement, and to read them afterwards.
+// Creates a site and its pages, for the only app in the database.
 func (q *Queries) TargetsMake(ctx context.Context, pages []string, site string) error {
 	_, err := q.db.Exec(ctx, targetsMake, pages, site)
 	return err
@@ -127,7 +128,7 @@ const vacuum = `-- name: Vacuum :exec
 VACUUM (ANALYZE)
 `
 
-// Does the work that autovacuum would do later.
+// Vacuums and analyzes all tables, so that autovacuum has no work during the measurement.
 func (q *Queries) Vacuum(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, vacuum)
 	return err
@@ -145,7 +146,7 @@ type VisitorsByURIRow struct {
 	Rank int64
 }
 
-// The visitors of every target, with their ranks.
+// Returns the visitors of every target, with their ranks.
 func (q *Queries) VisitorsByURI(ctx context.Context) ([]VisitorsByURIRow, error) {
 	rows, err := q.db.Query(ctx, visitorsByURI)
 	if err != nil {

@@ -1,7 +1,8 @@
--- Statements of `bench reports`.
+-- The command `bench reports` runs these statements.
 
 -- name: VisitsOfDay :many
--- The visitors and pages of an app on the eighth-last day, to which no earlier run of the benchmark added visits.
+-- Returns up to 300,000 visits of pages of an app, as pairs of page and visitor. They are from the eighth-last day with
+-- visits, because earlier runs of the benchmark have added visits to later days.
 SELECT p.uri, v.ip
 FROM visits AS v
 JOIN pages AS p ON p.id = v.page_id
@@ -12,13 +13,13 @@ ORDER BY p.uri, v.ip
 LIMIT 300000;
 
 -- name: AppsThatCounted :many
--- The apps that have counted visits.
+-- Returns the names of the apps that have counted visits.
 SELECT name
 FROM apps AS a
 WHERE EXISTS (SELECT FROM pages AS p WHERE p.app_id = a.id);
 
 -- name: SitesOfApp :many
--- The sites of an app in the order of their creation.
+-- Returns the sites of an app, in the order of their creation.
 SELECT s.uri
 FROM pages AS s
 JOIN apps AS a ON a.id = s.app_id AND a.name = @app

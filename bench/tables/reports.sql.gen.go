@@ -16,7 +16,7 @@ FROM apps AS a
 WHERE EXISTS (SELECT FROM pages AS p WHERE p.app_id = a.id)
 `
 
-// The apps that have counted visits.
+// Returns the names of the apps that have counted visits.
 func (q *Queries) AppsThatCounted(ctx context.Context) ([]string, error) {
 	rows, err := q.db.Query(ctx, appsThatCounted)
 	if err != nil {
@@ -45,7 +45,7 @@ WHERE s.site_id IS NULL
 ORDER BY s.id
 `
 
-// The sites of an app in the order of their creation.
+// Returns the sites of an app, in the order of their creation.
 func (q *Queries) SitesOfApp(ctx context.Context, app string) ([]string, error) {
 	rows, err := q.db.Query(ctx, sitesOfApp, app)
 	if err != nil {
@@ -83,8 +83,9 @@ type VisitsOfDayRow struct {
 	Ip  netip.Addr
 }
 
-// Statements of `bench reports`.
-// The visitors and pages of an app on the eighth-last day, to which no earlier run of the benchmark added visits.
+// The command `bench reports` runs these statements.
+// Returns up to 300,000 visits of pages of an app, as pairs of page and visitor. They are from the eighth-last day with
+// visits, because earlier runs of the benchmark have added visits to later days.
 func (q *Queries) VisitsOfDay(ctx context.Context, app string) ([]VisitsOfDayRow, error) {
 	rows, err := q.db.Query(ctx, visitsOfDay, app)
 	if err != nil {

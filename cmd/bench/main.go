@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"reflect"
 	"syscall"
-	_ "time/tzdata" // embeds the time zones, which apps need
+	_ "time/tzdata" // embeds the time zone files, because apps have time zones
 
 	"github.com/alecthomas/kong"
 
@@ -31,20 +31,20 @@ type commandLine struct {
 	Structures structuresCmd `cmd:"" help:"Compare data structures for checking whether a key was seen: hash set, Bloom filters, bitmap."`
 }
 
-// command is implemented by each command. A command can also have a method Check, which returns all faults of its flags.
-// run calls Check before the command.
+// command is implemented by every command of bench. A command can also have a method Check, which returns all faults of its
+// flags. If it has one, run calls Check first.
 type command interface {
 	run(ctx context.Context, p *program) error
 }
 
-// program holds the streams that a command writes to.
+// program contains the output streams of a command.
 type program struct{ stdout, stderr io.Writer }
 
 const exitWell, exitFailed, exitUsage = 0, 1, 2
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // restores the default handling: a second signal kills the process
+	context.AfterFunc(ctx, stop) // the first signal restores the default handling, so a second signal kills the process
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	parser, err := kong.New(&commandLine{}, kong.Name("bench"), kong.Description("Measures Footfall."), kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
 	if err != nil {
-		panic(err) // a bug in commandLine or its tags
+		panic(err) // only a bug in commandLine or its struct tags causes an error
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var faults bench.Faults
 	for _, flag := range parsed.Flags() {
 		number, least, most := flag.Target, 1, math.MaxInt32
-		_, _ = fmt.Sscanf(flag.Tag.Get("range"), "%d..%d", &least, &most) // without a range, least and most keep their defaults
+		_, _ = fmt.Sscanf(flag.Tag.Get("range"), "%d..%d", &least, &most) // without a range, least and most stay unchanged
 		if number.Kind() == reflect.Int {
 			n := int(number.Int())
 			faults.When(n < least || n > most, "%s: %d is out of range: give %d to %d", flag.Name, n, least, most)
@@ -91,7 +91,7 @@ func (p *program) complain(code int, faults ...error) int {
 
 func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
 
-// publish prints the report if err is nil or bench.ErrUntrue: only then is the report complete. It returns err.
+// publish prints the report if it is complete, which is the case if err is nil or wraps bench.ErrUntrue. It returns err.
 func (p *program) publish(report interface{ Print(io.Writer) }, err error) error {
 	if err == nil || errors.Is(err, bench.ErrUntrue) {
 		report.Print(p.stdout)

@@ -38,12 +38,12 @@ type (
 	}
 )
 
-// appArg is the argument of commands for one app.
+// appArg is the app argument, for commands that act on one app.
 type appArg struct {
 	App string `arg:""`
 }
 
-// publicURL is the flag for the service's public address.
+// publicURL is the flag --public-url: the address at which visitors reach the service.
 type publicURL struct {
 	PublicURL string `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
 }
@@ -56,15 +56,15 @@ func (u *publicURL) check(g globals) faults {
 	return f
 }
 
-// find sets PublicURL if the flag is missing. It uses the address of the service that was started last on this machine. If no
-// service is running here, it uses the default address of serve.
+// find sets PublicURL if the flag is missing. It uses the address of the service that was started last on this machine. If
+// no service runs on this machine, it uses the default address of `footfall serve`.
 func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 	if u.PublicURL != "" {
 		return nil
 	}
 	instances, err := a.Instances(ctx)
 	u.PublicURL = servedAt("127.0.0.1:8080")
-	host, _ := os.Hostname() // if this machine has no host name, the names of its instances contain none either
+	host, _ := os.Hostname() // without a host name, the names of this machine's instances contain no host either
 	for _, i := range instances {
 		if at := addressOf(i.Name, host); at != "" {
 			u.PublicURL = servedAt(at)
@@ -73,7 +73,8 @@ func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 	return err
 }
 
-// settings returns the settings from the flags. For a list, an empty text selects the empty list, as in --site "".
+// settings returns the settings from the flags. If a list flag is given once with an empty text, as in --site "", its list
+// is empty.
 func (c *appSetCmd) settings() app.Settings {
 	s := c.Settings
 	for _, list := range []*[]string{&s.Sites, &s.KeepQuery, &s.Ignore, &s.Goals} {
@@ -87,7 +88,7 @@ func (c *appSetCmd) settings() app.Settings {
 func (c *appAddCmd) check(g globals) faults {
 	f := c.publicURL.check(g)
 	if _, err := os.Stat(filepath.Join(g.Data, "postgres")); g.embedded() && err != nil {
-		f.add(app.CheckNew(c.Name, c.settings())) // before a database cluster is created for the app
+		f.add(app.CheckNew(c.Name, c.settings())) // report these faults before an embedded database is created for the app
 	}
 	f.addIf(c.Visitor == nil && g.SecretFile == "" && !g.embedded(),
 		`--visitor: by default an app stores keyed hashes of addresses, and there is no secret to key them with. `+
@@ -102,7 +103,8 @@ or store the addresses themselves:
 	return f
 }
 
-// run adds the app. It prints the time zone, the data that is kept, the script for pages, and the dashboard's address.
+// run adds the app. It prints the app's time zone, the data that it stores about visitors, the script lines for pages, and
+// the dashboard's address.
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	if c.Visitor == nil {
 		hashed := app.ByHash
@@ -135,7 +137,7 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	access, public := added.Access, added.PublicCounts
 	fmt.Fprintf(p.stdout, "%s This command changes it:\n\n  %s\n", publicCountsTexts[public],
 		p.commandToType("app set "+c.Name+" --public-counts WHAT"))
-	if access != "key" { // for an app with access by key, pages cannot count visits
+	if access != "key" { // if counting needs a key, pages cannot count: they must not contain the key
 		c.printLines(p)
 	}
 	if access == app.AccessOpen && public != app.PublicOff && public != app.PublicAnswers {
@@ -146,7 +148,7 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// printLines prints the script lines for pages.
+// printLines prints the HTML lines that load the counting script in a page.
 func (c *appAddCmd) printLines(p *program) {
 	fmt.Fprintf(p.stdout, `
 This line in the head of a page counts its visits:
@@ -182,10 +184,10 @@ func (*appListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	})
 }
 
-// keptByDefault is the default of retain-days for a new app.
+// keptByDefault is the default of --retain-days for a new app: visits are deleted after this many days.
 const keptByDefault = 35
 
-// nonDefaults lists the settings of an app that differ from the defaults, as flags.
+// nonDefaults returns the settings of an app that differ from the defaults, as texts like "retain-days=90".
 func nonDefaults(row db.App) (set []string) {
 	add := func(is bool, format string, values ...any) {
 		if is {
@@ -241,7 +243,7 @@ func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 	return p.printChange(a.DeleteApp(ctx, c.Name), "deleted app %s", c.Name)
 }
 
-// moment formats a time, or "-" for nil.
+// moment formats a time in UTC. It returns "-" for nil.
 func moment(t *time.Time) string {
 	if t == nil {
 		return "-"
@@ -256,11 +258,11 @@ func (c *changesCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	})
 }
 
-// browsersWarning is printed for an app that distinguishes browsers.
+// browsersWarning is printed for an app that counts different browsers at one address as different visitors.
 const browsersWarning = "From now on, instances of 0.1.0 count nothing in this database and answer 503, because they cannot " +
 	"distinguish browsers of one address."
 
-// visitorTexts maps each value of --visitor to a text about the stored data.
+// visitorTexts maps each value of --visitor to a text about the data that is stored about visitors.
 var visitorTexts = map[string]string{
 	"address": "It stores its visitors' addresses.",
 	"id":      "It stores no ids of its visitors, only hashes of them, keyed with the secret.",

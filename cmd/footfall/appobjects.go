@@ -75,7 +75,7 @@ type (
 	}
 )
 
-// siteArg are the arguments of commands for sites of an app.
+// siteArg contains the arguments of commands that add sites to an app or remove them.
 type siteArg struct {
 	appArg
 	Host []string `arg:""`

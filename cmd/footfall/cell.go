@@ -51,7 +51,7 @@ type (
 
 var cellName = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,39}$`)
 
-// checkCluster validates the cluster's URL, the name of a cell, and nodes.
+// checkCluster validates the cluster's URL, a cell's name (unless name is ""), and the addresses of nodes.
 func checkCluster(g globals, name string, nodes ...string) (f faults) {
 	_, err := cells.OpenCluster(g.DatabaseURL, db.Options{})
 	f.addIf(err != nil, "--database-url: %w", err)
@@ -141,13 +141,15 @@ func (*cellListCmd) run(ctx context.Context, p *program, cluster *cells.Cluster)
 	return printRows(p.stdout, err, "CELL\tURL", all, func(l cells.Look) []any { return []any{l.Name, l.URL} })
 }
 
-// cellMetrics reads the state of a cell at each scrape. Its metrics have a label with the node of the cell.
+// cellMetrics reads the state of a cell each time Prometheus collects metrics. The label node contains the address of the
+// machine with the cell's tables.
 type cellMetrics struct{ d *db.DB }
 
-// Describe sends no descriptions: Collect creates them at each scrape.
+// Describe sends no descriptions, because Collect creates new descriptions each time.
 func (cellMetrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the cell's metrics. If the cell's state cannot be read, it sends footfall_cell_up and no other metric.
+// Collect sends the cell's metrics. If the cell's state cannot be read, Collect sends only the metric footfall_cell_up,
+// with the value 0.
 func (m cellMetrics) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := m.d.InTime(context.Background())
 	defer cancel()
@@ -226,8 +228,9 @@ func (p *program) openTables(ctx context.Context, url string) (*db.DB, error) {
 	return d, nil
 }
 
-// source opens the databases in urls and returns the one that contains the app, or from which a move of the app is unfinished.
-// Without such a database, it returns one that records that the app is in the cell c.To.
+// source looks for the database from which to move the app. It returns the first database in urls that contains the app,
+// also if an earlier move was interrupted. If no database contains the app, the move may already be complete: then source
+// returns a database that records that the app is in the cell c.To.
 func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) (of *db.DB, err error) {
 	for _, url := range urls {
 		d, failed := p.openTables(ctx, url)
@@ -246,7 +249,7 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 				of.Close()
 			}
 			return d, nil
-		case row >= 0 && *apps[row].Cell == c.To && of == nil: // already moved
+		case row >= 0 && *apps[row].Cell == c.To && of == nil: // the app was already moved
 			of = d
 		default:
 			d.Close()
@@ -261,8 +264,9 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 	return of, err
 }
 
-// pointName points the app's name to the cell c.To, in the home database, which serve --cells opens first. If this database cannot be
-// opened with the current schema, pointName does nothing: it assumes that no service starts from this database.
+// pointName records in the home database that the app is in the cell c.To. The home database is the database that serve
+// --cells opens first. If it does not respond or lacks the current schema, pointName does nothing: it assumes that no
+// service uses this database.
 func (c *cellMoveAppCmd) pointName(ctx context.Context, p *program) error {
 	home, err := p.openTables(ctx, p.DatabaseURL)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// completionScripts contains a script for each shell. The script calls `footfall completion words`. If this prints no
-// completions, for example for a flag's value, the script completes file names.
+// completionScripts contains a script for each shell. The script calls `footfall completion words`, which prints the
+// possible completions. If there are none, for example for a flag's value, the script completes file names.
 var completionScripts = map[string]string{
 	"bash": `_footfall() {
   local IFS=$'\n'
@@ -64,7 +64,7 @@ func (c *completionCmd) run(_ context.Context, p *program) error {
 	return err
 }
 
-// complete writes the completions of the last word, each with the first sentence of its help.
+// complete writes the possible completions of the last word in words, each with the first sentence of its help.
 func complete(to io.Writer, words []string) {
 	if len(words) == 0 {
 		words = []string{""}
@@ -72,7 +72,7 @@ func complete(to io.Writer, words []string) {
 	last := words[len(words)-1]
 	node, value := new(parsedLine).newParser(everybodysData, io.Discard, io.Discard).Model.Node, false
 	for _, word := range words[:len(words)-1] {
-		if value || word == "=" { // bash passes = as a separate word
+		if value || word == "=" { // bash splits --flag=value into three words
 			value = word == "="
 			continue
 		}
@@ -103,7 +103,8 @@ func complete(to io.Writer, words []string) {
 	}
 }
 
-// everybodysData is shown as the default of --data in the manual page, which is the same for all users.
+// everybodysData describes the default of --data in the manual page. The page is the same for all users, but the default
+// depends on the user.
 const everybodysData = "/var/lib/footfall for root, footfall in ~/.local/share for others"
 
 // writeManual writes the manual page in roff, the format of man.
@@ -130,7 +131,7 @@ func writeManual(to io.Writer) error {
 	return err
 }
 
-// describe writes a command's own arguments and flags.
+// describe writes the arguments and flags of one command to the manual page, without the flags of its parent commands.
 func describe(page *strings.Builder, node *kong.Node) {
 	for _, argument := range node.Positional {
 		fmt.Fprintf(page, ".TP\n.B %s\n%s\n", roff(argument.Summary()), roff(argument.Help))
@@ -142,7 +143,7 @@ func describe(page *strings.Builder, node *kong.Node) {
 	}
 }
 
-// roff escapes a text for man.
+// roff escapes a text for use in a manual page.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "\n\n", "\n.PP\n").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -21,7 +21,7 @@ type consumeQueueCmd struct {
 	AdminAddr    string `env:"FOOTFALL_CONSUME_ADMIN_ADDR" default:"off" placeholder:"HOST:PORT"`
 	countriesFlag
 
-	address *queues.Address // set by check
+	address *queues.Address // the parsed Queue, set by check
 }
 
 func (c *consumeQueueCmd) check(g globals) faults {
@@ -46,7 +46,7 @@ func (c *consumeQueueCmd) run(ctx context.Context, p *program) error {
 			if admin != nil {
 				_, server := handler.Servers(handler.Options{Log: p.log, Metrics: registry, Cells: routing.One(&routing.Cell{Counter: counting})})
 				defer func() { _ = server.Close() }()
-				go func() { // runs until server is closed
+				go func() { // this goroutine runs until server is closed
 					if err := server.Serve(admin); !errors.Is(err, http.ErrServerClosed) {
 						p.log.Error("the admin address is no longer served", "error", err)
 					}

@@ -17,13 +17,13 @@ const (
 	countriesEvery = 5 * time.Second        // interval between checks for a changed file
 )
 
-// countriesFlag is the flag of commands that count visits.
+// countriesFlag is the flag --countries of commands that count visits.
 type countriesFlag struct {
 	Countries string `env:"FOOTFALL_COUNTRIES" placeholder:"FILE|off"`
 }
 
-// openCountries reads the file with the countries of addresses, and reads it again after each change until ctx ends. It returns
-// nil for off, or if the default file is missing or unreadable.
+// openCountries reads the file that maps addresses to countries. Until ctx ends, it reads the file again whenever the file
+// changes. It returns nil if --countries is off, or if the default file is missing or unreadable.
 func (c countriesFlag) openCountries(ctx context.Context, log *slog.Logger) (*country.Countries, error) {
 	path := c.Countries
 	switch path {

@@ -29,7 +29,7 @@ func (g globals) checkDatabase() (f faults) {
 		f.addIf(g.Data == "", "--data: there is no home directory to keep data in: name a folder, or a server with --database-url")
 		return f
 	}
-	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // does not connect yet
+	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // only parses the URL, and does not connect yet
 	if err != nil {
 		f.add(fmt.Errorf("--database-url: %w", err))
 		return f
@@ -66,8 +66,8 @@ func (p *program) nameDatabaseFlag(err error) error {
 	return err
 }
 
-// withURL runs f with the database's URL. If the embedded server is selected but not running, withURL starts it, and stops it
-// after f.
+// withURL calls f with the database's URL. If the embedded server is selected but not running, withURL starts the server,
+// and stops it when f returns.
 func (p *program) withURL(ctx context.Context, f func(url string) error) (err error) {
 	if !p.embedded() {
 		return p.nameDatabaseFlag(f(p.DatabaseURL))
@@ -80,7 +80,7 @@ func (p *program) withURL(ctx context.Context, f func(url string) error) (err er
 	return f(url)
 }
 
-// withDatabase runs f on the database, without checking the version of the schema.
+// withDatabase opens the database and calls f. It does not check the version of the schema.
 func (p *program) withDatabase(ctx context.Context, o db.Options, f func(d *db.DB) error) error {
 	o.Log, o.RequireStandby = cmp.Or(o.Log, p.log), p.NeedStandby
 	return p.withURL(ctx, func(url string) error {
@@ -105,8 +105,8 @@ func (p *program) withDatabase(ctx context.Context, o db.Options, f func(d *db.D
 // schemaCheck returns an error if a database's schema is not up to date.
 type schemaCheck func(*db.DB, context.Context) error
 
-// withTables runs f on a database with the current schema. It migrates an embedded database. It only checks other databases,
-// because instances of an older version may be using them.
+// withTables calls f with a database that has the current schema. It migrates an embedded database. For any other database,
+// it only checks the schema, because instances of an older version may be using that database.
 func (p *program) withTables(ctx context.Context, o db.Options, check schemaCheck, f func(d *db.DB) error) error {
 	return p.withDatabase(ctx, o, func(d *db.DB) (err error) {
 		if p.embedded() {
@@ -121,10 +121,10 @@ func (p *program) withTables(ctx context.Context, o db.Options, check schemaChec
 	})
 }
 
-// databaseWait is how long imports and consumers wait at their start for a database that is unavailable.
+// databaseWait is how long `footfall import` and `footfall consume` wait at their start for an unavailable database.
 const databaseWait = 10 * time.Minute
 
-// awaitDatabase waits for a database that may be starting or failing over.
+// awaitDatabase waits until the database responds. The database may be starting, or a standby may be taking over.
 func (p *program) awaitDatabase(ctx context.Context, d *db.DB, within time.Duration) error {
 	wait, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -146,12 +146,14 @@ func (p *program) awaitDatabase(ctx context.Context, d *db.DB, within time.Durat
 }
 
 const (
-	// Counters outside the service have a small filter and memory, so that a command takes less than 100 MB.
+	// Maximum sizes, in bytes, of a counter's filter of all visitors and of its memory of recent visitors. They apply to
+	// commands that count, such as import, and keep such a command below 100 MB.
 	besideFilter = 24 << 20
 	besideMemory = 8 << 20
 )
 
-// withCounter runs f with a new counter, which is independent of the counters of running services.
+// withCounter opens the database and calls f with a new counter. Services that count in the same database keep their own
+// counters.
 func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.Options, f func(c *counter.Counter) error) error {
 	return p.withTables(ctx, db.Options{Writers: record.Connections(), Log: o.Log}, (*db.DB).CheckSchema, func(d *db.DB) error {
 		secret, err := p.secret()
@@ -172,7 +174,7 @@ func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.
 	})
 }
 
-// withAdmin runs f with an Admin for a database with the current schema.
+// withAdmin opens a database with the current schema, and calls f with an Admin for it.
 func (p *program) withAdmin(ctx context.Context, f func(a *admin.Admin) error) error {
 	return p.withTables(ctx, db.Options{}, (*db.DB).CheckSchema, func(d *db.DB) error {
 		secret, err := p.secret()

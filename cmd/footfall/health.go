@@ -48,14 +48,14 @@ func askService(ctx context.Context, address, path string) error {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		var answer struct{ Error string }
-		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&answer) // without a body the error contains only the status
+		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&answer) // if this fails, the error shows only the status
 		return fmt.Errorf("the service is not ready: %s %s", response.Status, answer.Error)
 	}
 	return nil
 }
 
-// reachable returns the address for calling a service that listens on address. For a service that listens on all addresses,
-// reachable returns the loopback address.
+// reachable returns an address at which this machine can call a service that listens on address. If the service listens on
+// all addresses of the machine, reachable returns the loopback address.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -67,8 +67,8 @@ func reachable(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// published is the variable in which the compose file passes the published address of a container's port. A program inside the
-// container cannot find out this address.
+// published is an environment variable that the Docker Compose file sets to the service's address outside its container. A
+// program inside the container cannot find out this address by itself.
 const published = "FOOTFALL_PUBLISHED"
 
 // servedAt returns the URL under which users on this machine reach a service that listens on address.
@@ -76,7 +76,7 @@ func servedAt(address string) string {
 	return "http://" + reachable(cmp.Or(os.Getenv(published), address))
 }
 
-// checkAddress validates an address for listening or calling. Only the admin address may be off.
+// checkAddress validates the address in a flag. Only --admin-addr may be empty or "off".
 func checkAddress(flag, address string) error {
 	if flag == adminAddr && (address == "" || address == adminOff) {
 		return nil

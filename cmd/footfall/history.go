@@ -47,7 +47,7 @@ func (c *historyImportCmd) check(g globals) faults {
 	return f
 }
 
-// run opens all files before it opens a database.
+// run opens all files before it opens a database, so that a missing file is reported at once.
 func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	h := &moves.History{Source: c.From, Skip: c.Skip}
 	var done atomic.Int64
@@ -79,8 +79,8 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// openInput opens a file, or standard input for "-". It copies standard input and pipes to a temporary file, because the database
-// would cancel a transaction that waits for slow input.
+// openInput opens a file, or standard input for "-". Standard input and pipes may be slow, and the database cancels a
+// transaction that waits for input. So openInput first copies them to a temporary file.
 func (p *program) openInput(name string) (*os.File, error) {
 	from := p.stdin
 	if name != standardOutput {
@@ -125,7 +125,7 @@ func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.Histo
 	return p.printChange(nil, "%s", said)
 }
 
-// printTotals prints the first offsets that a dry run would change.
+// printTotals prints the first totals that a dry run would change, before and after the change.
 func printTotals(p *program, first []admin.OffsetsPutRow) error {
 	if len(first) == 0 {
 		return nil
@@ -135,7 +135,7 @@ func printTotals(p *program, first []admin.OffsetsPutRow) error {
 	})
 }
 
-// shownOr formats a number that may be unknown.
+// shownOr formats a number. It returns a dash if the number is unknown.
 func shownOr(n int64) string {
 	if n == admin.Unknown {
 		return "–"

@@ -49,8 +49,8 @@ type importFilesCmd struct {
 	after time.Time
 }
 
-// afterCounted is a value of --after in place of a time. Versions up to 0.2 needed it for files with only the last lines of a
-// log. It is still accepted, but has no effect.
+// afterCounted can be given to --after instead of a time, but has no effect. Versions up to 0.2 needed it for files with
+// only the last lines of a log.
 const afterCounted = "counted"
 
 const (
@@ -90,10 +90,10 @@ func (c *importFilesCmd) check(g globals) faults {
 	return f
 }
 
-// longestServer is the maximum length of a server's name in bytes, like a host name's.
+// longestServer is the maximum length of the name in --server, in bytes. Host names have the same limit.
 const longestServer = 255
 
-// day parses a typed day. It returns 0 for an empty text.
+// day parses the day in a flag. It returns 0 if the text is empty, and adds a fault if the text is not a day.
 func (f *faults) day(flag, text string, today int32) int32 {
 	if text == "" {
 		return 0
@@ -103,22 +103,23 @@ func (f *faults) day(flag, text string, today int32) int32 {
 	return day
 }
 
-// importMemory is the memory above which an import frees unused memory more often. An import of ten million lines of one hour
-// stays below this limit.
+// importMemory is the memory size, in bytes, above which Go collects garbage more often during an import. An import of ten
+// million lines of one hour stays below this size.
 const importMemory = 192 << 20
 
-// importGarbage is the garbage, in percent of the used memory, that an import collects at once while it is below importMemory.
+// importGarbage is the value of GOGC during an import. The large value makes garbage collections rare while an import uses
+// less than importMemory.
 const importGarbage = 400
 
 func (c *importFilesCmd) run(ctx context.Context, p *program) error {
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // GOMEMLIMIT is not set
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // the operator has not set GOMEMLIMIT
 		debug.SetMemoryLimit(importMemory)
 		debug.SetGCPercent(importGarbage)
 	}
 	log := p.log
-	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // hides the messages of the counter's filter, which have the level info
+	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // hide the progress messages of the counter's filter
 		quiet.LogLevel = "warn"
-		log, _ = quiet.logger(p.stderr) // no faults, because p.log was created from the same flags
+		log, _ = quiet.logger(p.stderr) // returns no faults, because run already created p.log from the same flags
 	}
 	return p.withCounter(ctx, c.countriesFlag, record.Options{Log: log},
 		func(counting *counter.Counter) error { return c.runOn(ctx, p, counting) })
@@ -165,13 +166,14 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 	return err
 }
 
-// showProgress repeatedly prints a progress line if standard error is a terminal. The returned function stops the printing.
+// showProgress repeatedly prints the text that line returns, if standard error is a terminal. The caller must call end to
+// stop the printing.
 func showProgress(p *program, line func(now time.Time) string) (end func()) {
 	if !isTerminal(p.stderr) {
 		return func() {}
 	}
 	ticker, stop, stopped := time.NewTicker(progressStep), make(chan struct{}), make(chan struct{})
-	go func() { // runs until the returned function is called
+	go func() { // this goroutine runs until end is called
 		defer close(stopped)
 		for {
 			select {
@@ -197,7 +199,7 @@ func progressLine(progress *imports.Progress, took time.Duration) string {
 	return line
 }
 
-// printImport prints the numbers of lines by outcome.
+// printImport prints how many lines were counted, left out (by reason), counted before, or unreadable.
 func printImport(p *program, s *imports.Summary, dry bool) error {
 	counted := "visits counted"
 	if dry {

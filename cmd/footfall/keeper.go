@@ -7,13 +7,13 @@ import (
 	"footfall/pause"
 )
 
-// keeper keeps the embedded PostgreSQL running: it restarts the server if the server stops unexpectedly.
+// keeper restarts the embedded PostgreSQL if it stops unexpectedly.
 type keeper struct {
 	url    string
 	config embedded.Config
-	cancel context.CancelFunc // stops keep
-	ended  chan struct{}      // closed by keep
-	err    error              // the error of the last stop; written by keep, valid after ended is closed
+	cancel context.CancelFunc // cancels the context of keep
+	ended  chan struct{}      // closed when keep returns
+	err    error              // the error when keep stopped the server; valid after ended is closed
 }
 
 // startKeeper starts the server and returns when the server accepts connections. The caller must call stop.
@@ -22,7 +22,8 @@ func startKeeper(ctx context.Context, config embedded.Config) (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	// running does not end with ctx: stop ends it, after everything that uses the server has stopped.
+	// If ctx ends, the database must run until everything that uses it has stopped. So only the method stop cancels the
+	// context running.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k := &keeper{url: server.URL(), config: config, cancel: cancel, ended: make(chan struct{})}
 	go k.keep(running, server)
@@ -50,7 +51,7 @@ func (k *keeper) keep(running context.Context, server *embedded.Server) {
 	}
 }
 
-// again starts the server, and retries until a start succeeds. It returns nil when the context running ends.
+// again restarts the server, and retries until the server has started. It returns nil if the context running ends first.
 func (k *keeper) again(running context.Context) *embedded.Server {
 	for {
 		server, err := embedded.Start(running, k.config)

@@ -23,13 +23,13 @@ import (
 	"footfall/visit"
 )
 
-// Exit codes.
+// Exit codes of the program.
 const (
 	exitDone    = 0
 	exitFailed  = 1
 	exitUsage   = 2
-	exitNothing = 3 // verify had nothing to check
-	exitWarned  = 4 // status has warnings
+	exitNothing = 3 // footfall verify had nothing to check
+	exitWarned  = 4 // footfall status printed warnings
 )
 
 type commandLine struct {
@@ -158,7 +158,7 @@ type commandLine struct {
 	ShowVersion kong.VersionFlag `name:"version" short:"v"`
 }
 
-// globals are the flags of every command.
+// globals are the flags that every command accepts.
 type globals struct {
 	Data        string `env:"FOOTFALL_DATA" default:"${data}" placeholder:"DIR"`
 	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL"`
@@ -177,17 +177,18 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 
-	// makesData allows the command to create the embedded cluster. Only some commands set it. All others fail if the
-	// folder has no cluster, so that a mistyped --data does not show an empty database.
+	// makesData allows the command to create the embedded database. Only some commands set it. All others fail if the
+	// folder contains no database, so that a mistyped --data does not show an empty database.
 	makesData bool
 }
 
-// command is implemented by commands that open a database by themselves, or need none.
+// command is implemented by commands that need no database, or open it in their run method.
 type command interface {
 	run(ctx context.Context, p *program) error
 }
 
-// opensFirst is implemented by commands that need an opened T. execute opens the T and passes it to run:
+// opensFirst is implemented by commands whose run method needs one of the following values. execute creates this value and
+// passes it to run:
 //   - *db.DB: a database with the current schema
 //   - *admin.Admin: an Admin for a database with the current schema
 //   - *cells.Cluster: the cluster whose coordinator --database-url names
@@ -195,8 +196,8 @@ type opensFirst[T any] interface {
 	run(ctx context.Context, p *program, opened T) error
 }
 
-// flagChecker is implemented by commands that check their flags themselves. check returns all faults, before the command runs.
-// For other commands, only the global flags are checked: the database finds the remaining faults.
+// flagChecker is implemented by commands that check their own flags before they run. check returns all faults. For all
+// other commands, only the global flags are checked before the command runs.
 type flagChecker interface {
 	check(g globals) faults
 }
@@ -222,12 +223,12 @@ func main() {
 	os.Exit(code)
 }
 
-// interruptible returns a context that the first SIGINT or SIGTERM cancels. The second signal ends the process at once.
+// interruptible returns a context that the first SIGINT or SIGTERM cancels. A second signal ends the process at once.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() { // runs as long as the process
+	go func() { // this goroutine runs until the process exits
 		<-signals
 		cancel()
 		<-signals
@@ -266,7 +267,7 @@ func (p *program) execute(ctx context.Context, selected any) error {
 		return p.withTables(ctx, db.Options{}, (*db.DB).CheckSchema, func(d *db.DB) error { return does.run(ctx, p, d) })
 	case opensFirst[*admin.Admin]:
 		return p.withAdmin(ctx, func(a *admin.Admin) error { return does.run(ctx, p, a) })
-	case opensFirst[*cells.Cluster]: // without nameDatabaseFlag: an error of a cluster names its node, which may not be in --database-url
+	case opensFirst[*cells.Cluster]: // its errors name a node, so they are not prefixed with --database-url
 		cluster, err := cells.OpenCluster(p.DatabaseURL, db.Options{Log: p.log})
 		if err != nil {
 			return err
@@ -276,7 +277,7 @@ func (p *program) execute(ctx context.Context, selected any) error {
 	return selected.(command).run(ctx, p)
 }
 
-// childExit is the error if a child process (psql) has failed with this exit code. The child has already printed its errors.
+// childExit is the exit code of a child process (psql) that has failed. The child process has already printed its errors.
 type childExit int
 
 func (e childExit) Error() string { return fmt.Sprintf("it exited with code %d", int(e)) }
@@ -292,7 +293,7 @@ func (t *parsedLine) reportError(p *program, err error) int {
 		return exitDone
 	case errors.Is(err, db.ErrInstancesBehind):
 		fmt.Fprintf(p.stderr, "footfall: done, but %v: it will as soon as it can\n", err)
-		return exitFailed // so that a script does not continue before all instances have the change
+		return exitFailed // stops a script, because some instances do not have the change yet
 	case errors.As(err, &child):
 		return int(child)
 	}
@@ -309,7 +310,7 @@ func (t *parsedLine) reportError(p *program, err error) int {
 	return exitFailed
 }
 
-// complain prints the faults to stderr. Each line starts with the name of the program.
+// complain prints the faults to stderr. Each printed line starts with the program's name.
 func (t *parsedLine) complain(stderr io.Writer, faults ...error) {
 	for _, fault := range faults {
 		for line := range strings.Lines(db.Sentence(fault)) {
@@ -318,7 +319,7 @@ func (t *parsedLine) complain(stderr io.Writer, faults ...error) {
 	}
 }
 
-// logger returns the logger selected by the flags, and the faults of these flags.
+// logger returns the logger that --log-level and --log-format select, and the faults of these two flags.
 func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
 	var f faults
 	var level slog.Level
@@ -341,8 +342,8 @@ func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
 	return nil, f
 }
 
-// defaultData returns the default of --data: for root, the folder of the system service; for others, a folder of the user.
-// It returns "" for a user without a home directory.
+// defaultData returns the default of --data: /var/lib/footfall for root. For other users, it is a folder in XDG_DATA_HOME
+// or in the home directory, or "" if there is neither.
 func defaultData() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/footfall"
@@ -367,7 +368,8 @@ func (c *helpCmd) run(_ context.Context, p *program) error {
 	if c.Man {
 		return writeManual(p.stdout)
 	}
-	// If the words are a command, Kong prints the command's help and exits the process. Otherwise readLine returns faults.
+	// If c.Command is a command of footfall, Kong prints the command's help and exits the process. Otherwise readLine
+	// returns faults.
 	line := readLine(append(slices.Clone(c.Command), "--help"), p.stdout, p.stderr)
 	if len(line.faults) > 0 {
 		return visit.Errorf(visit.Invalid, "", "%v", line.faults[0])

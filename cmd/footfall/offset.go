@@ -46,7 +46,7 @@ func (c *offsetSetCmd) run(ctx context.Context, p *program, a *admin.Admin) erro
 	return setOffsets(ctx, p, a, c.App, []admin.Offset{o}, false)
 }
 
-// run reads the file, or standard input for "-", before it opens a database.
+// run reads the whole file, or standard input for "-", before it opens a database.
 func (c *offsetImportCmd) run(ctx context.Context, p *program) error {
 	from := p.stdin
 	if c.File != standardOutput {
@@ -84,7 +84,8 @@ func (c *offsetListCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	})
 }
 
-// writeOffsets writes the offsets that were set by hand, in the format of offset import.
+// writeOffsets writes the offsets that were set by hand, as CSV that `footfall offset import` can read. It leaves out
+// offsets that come from imported history.
 func writeOffsets(to io.Writer, list []admin.Offset) error {
 	w := csv.NewWriter(to)
 	_ = w.Write([]string{"uri", "hot", "uv", "pv"}) // w.Error reports a failed write

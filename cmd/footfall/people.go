@@ -23,7 +23,7 @@ type peopleLoadCmd struct {
 	File string `arg:"" name:"file"`
 }
 
-// loadTries is how often a command tries to load the same lines while the database is unavailable or busy.
+// loadTries is the maximum number of attempts to load the same lines while the database is unavailable.
 const loadTries = 60
 
 // run opens the file, or standard input for "-", before it opens a database.

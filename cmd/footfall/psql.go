@@ -22,10 +22,11 @@ type psqlCmd struct {
 	Args     []string `arg:"" optional:"" passthrough:""`
 }
 
-// psqlGrace is how long psql may take to exit after this program was asked to stop.
+// psqlGrace is how long psql may take to exit after it received SIGTERM. After that, it is killed.
 const psqlGrace = 5 * time.Second
 
-// check refuses flags of Footfall after the first flag of psql, because kong passes them to psql. After --, it refuses none.
+// check refuses flags of Footfall that follow a flag of psql, because Kong would pass them to psql. After --, all words are
+// for psql, so check refuses nothing.
 func (c *psqlCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	if len(c.Args) > 0 && c.Args[0] == "--" {
@@ -65,7 +66,8 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 		child.Env = append(os.Environ(), "PGOPTIONS="+options)
 		child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 		child.WaitDelay = psqlGrace
-		// The terminal sends Ctrl-C to this program and to psql. This program ignores it: in psql, Ctrl-C cancels a statement.
+		// The terminal sends Ctrl-C to this program and to psql. In psql, Ctrl-C only cancels a statement, so this program
+		// must not exit.
 		signal.Reset(os.Interrupt)
 		ignored := make(chan os.Signal, 1)
 		signal.Notify(ignored, os.Interrupt)
@@ -78,8 +80,8 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// psqlTarget returns the URL for psql and the value of PGOPTIONS. It moves session settings (options=…) from the URL to
-// PGOPTIONS, and removes the settings that only the Go driver accepts.
+// psqlTarget returns the URL for psql, and the value of the environment variable PGOPTIONS. It moves session settings
+// (options=…) from the URL to PGOPTIONS. It removes URL parameters that only the Go driver accepts.
 func psqlTarget(database, options string, settings []string) (target, pgoptions string) {
 	parts := strings.Fields(options)
 	parsed, err := url.Parse(database)
@@ -103,7 +105,8 @@ func psqlTarget(database, options string, settings []string) (target, pgoptions 
 	return database, strings.Join(parts, " ")
 }
 
-// findPsql looks for psql next to PostgreSQL's server programs, and then on the PATH, where Debian installs psql.
+// findPsql returns the path of psql. It first looks in the folder of PostgreSQL's server programs, and then on the PATH,
+// where Debian installs psql.
 func findPsql(explicit string) (string, error) {
 	folder, err := embedded.Find(explicit)
 	if err == nil {

@@ -18,19 +18,19 @@ import (
 	"footfall/db/cells"
 )
 
-// parsedLine is a parsed command line, including the environment variables that it uses, and all faults.
+// parsedLine is a parsed command line. It includes the environment variables that set flags, and all faults of flags.
 type parsedLine struct {
 	commandLine
-	selected      any  // the command, or nil if none could be read
-	hasParseFault bool // some words could not be parsed
+	selected      any  // the selected command, or nil if none could be parsed
+	hasParseFault bool // some arguments could not be parsed
 	faults        faults
-	unknown       []string          // variables in the environment that start with FOOTFALL_, but are read by no flag
-	declared      []string          // names of all variables that flags read
+	unknown       []string          // environment variables that start with FOOTFALL_, but belong to no flag
+	declared      []string          // names of the environment variables of all flags
 	variableOf    map[string]string // flag, like --data → the variable that set it
 	flags         []string          // names of the flags that the command accepts, without dashes
 }
 
-// readLine reads arguments and environment. It reports all faults, not only the first.
+// readLine parses the arguments and the environment. It collects all faults, not only the first one.
 func readLine(args []string, stdout, stderr io.Writer) *parsedLine {
 	t := &parsedLine{variableOf: map[string]string{}}
 	parser := t.newParser(defaultData(), stdout, stderr)
@@ -40,9 +40,9 @@ func readLine(args []string, stdout, stderr io.Writer) *parsedLine {
 	parsed, err := parser.Parse(args)
 	if failed := (*kong.ParseError)(nil); errors.As(err, &failed) {
 		t.hasParseFault, t.faults = true, append(t.faults, err)
-		// Continue with the flags and words read so far.
+		// Continue with the flags and arguments that were parsed before the error.
 		if parsed = failed.Context; parsed.Reset() == nil {
-			_, _ = parsed.Apply() // cannot fail
+			_, _ = parsed.Apply() // Apply cannot fail here
 		}
 	}
 	t.readEnvironment(parsed)
@@ -58,14 +58,14 @@ func readLine(args []string, stdout, stderr io.Writer) *parsedLine {
 	}
 	if node := parsed.Selected(); node != nil {
 		switch found := node.Target.Addr().Interface().(type) {
-		case command, opensFirst[*db.DB], opensFirst[*admin.Admin], opensFirst[*cells.Cluster]: // others only group subcommands
+		case command, opensFirst[*db.DB], opensFirst[*admin.Admin], opensFirst[*cells.Cluster]: // other nodes only group subcommands
 			t.selected = found
 		}
 	}
 	return t
 }
 
-// newParser returns a parser that reads a command line into t, with the help texts of all commands.
+// newParser returns a parser that stores a command line in t. data is the default of --data that the help shows.
 func (t *parsedLine) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
 	parser, err := kong.New(&t.commandLine,
 		kong.Name("footfall"),
@@ -82,12 +82,13 @@ func (t *parsedLine) newParser(data string, stdout, stderr io.Writer) *kong.Kong
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 	)
 	if err != nil {
-		panic(err) // a bug in commandLine or its tags
+		panic(err) // only a bug in commandLine or its struct tags causes an error
 	}
 	return parser
 }
 
-// readEnvironment determines which flags the environment sets, and which variables are unknown.
+// readEnvironment fills t.variableOf with the flags that environment variables set, and t.unknown with the unknown
+// variables.
 func (t *parsedLine) readEnvironment(parsed *kong.Context) {
 	written := map[*kong.Value]bool{}
 	for _, step := range parsed.Path {
@@ -114,13 +115,15 @@ func (t *parsedLine) readEnvironment(parsed *kong.Context) {
 // kubernetesName matches variables that Kubernetes sets in each pod for a service named footfall.
 var kubernetesName = regexp.MustCompile(`^FOOTFALL(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// isForeignVariable reports whether a variable starting with FOOTFALL_ belongs to the tests, the compose file or Kubernetes.
+// isForeignVariable reports whether a variable that starts with FOOTFALL_ belongs to the tests, to the Docker Compose file
+// or to Kubernetes.
 func isForeignVariable(name, value string) bool {
 	return strings.HasPrefix(name, "FOOTFALL_TEST_") || name == published || kubernetesName.MatchString(name) ||
 		strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
-// warnings returns a line for each unknown variable. The line suggests a variable that flags read, if one has a similar name.
+// warnings returns a line for each unknown environment variable. If the variable of a flag has a similar name, the line
+// suggests it.
 func (t *parsedLine) warnings() (lines []string) {
 	for _, name := range t.unknown {
 		line := name + " is set in the environment, and nothing reads it: `footfall serve --help` lists the names"
@@ -133,11 +136,11 @@ func (t *parsedLine) warnings() (lines []string) {
 	return lines
 }
 
-// maxSuggestDistance is the maximum distance between an unknown name and a suggested name.
+// maxSuggestDistance is the maximum edit distance between an unknown variable and the suggested variable.
 const maxSuggestDistance = 3
 
-// check runs the command's own check, or checkDatabase if the command has none. It leaves out a fault of a flag that already
-// has a fault.
+// check calls the command's check method, or checkDatabase if the command has none. It ignores a fault of a flag that
+// already has a fault.
 func (t *parsedLine) check() {
 	if t.selected == nil {
 		return
@@ -157,8 +160,9 @@ func (t *parsedLine) check() {
 
 var flagName = regexp.MustCompile(`--[a-z0-9][a-z0-9-]*`)
 
-// nameVariables replaces each flag in text by its environment variable, if the variable set the flag. Errors from other packages start
-// with a field, and if this is the name of a flag, nameVariables adds the dashes first.
+// nameVariables changes the text of an error. If the text contains a flag that an environment variable has set, it replaces
+// the flag by the name of this variable. If the text starts with the name of a flag without dashes, it adds the dashes
+// first.
 func (t *parsedLine) nameVariables(text string) string {
 	if field, _, _ := strings.Cut(text, ":"); slices.Contains(t.flags, field) {
 		text = "--" + text
@@ -171,7 +175,7 @@ func (t *parsedLine) nameVariables(text string) string {
 	})
 }
 
-// distance returns how many letters must be added, removed or changed to turn a into b.
+// distance returns the edit distance: how many letters must be added, removed or changed to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -192,14 +196,15 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// tolerant is a flag's mapper that records the error of an invalid value, so that parsing continues. Kong itself would stop at
-// the first error.
+// tolerant is a mapper, which in Kong parses the value of a flag. It records the error of an invalid value in fault, so
+// that parsing continues. Kong's own mappers stop at the first error.
 type tolerant struct {
 	kong.Mapper
 	fault error
 }
 
-// tolerate gives a tolerant mapper to every flag below root, and collects the environment variables of these flags in declared.
+// tolerate wraps the mapper of every flag below root in a tolerant mapper. It also adds the environment variables of these
+// flags to t.declared.
 func (t *parsedLine) tolerate(root *kong.Node) error {
 	return kong.Visit(root, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
@@ -210,7 +215,7 @@ func (t *parsedLine) tolerate(root *kong.Node) error {
 	})
 }
 
-// takenForFlag matches kong's error about a value that looks like a flag.
+// takenForFlag matches Kong's error about a value that starts with a dash and therefore looks like a flag.
 var takenForFlag = regexp.MustCompile(`value but got (".*") \((?:short|long) flag\)$`)
 
 // Decode reads a value into target. If the value is invalid, it leaves target unchanged, records the error, and returns nil.
@@ -219,25 +224,26 @@ func (m *tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 		if next := takenForFlag.FindStringSubmatch(err.Error()); next != nil {
 			err = fmt.Errorf("it has no value: %s begins with a dash, like a flag: write such a value after =", next[1])
 		}
-		m.fault = err // kong decodes the typed value first and then the default, so the first error is kept
+		m.fault = err // only the first error: Kong decodes the typed value first, and then the default
 	}
 	return nil
 }
 
-// IsBool reports whether the flag can be given without a value.
+// IsBool reports whether the flag is boolean, so that it needs no value.
 func (m *tolerant) IsBool() bool {
 	inner, is := m.Mapper.(kong.BoolMapper)
 	return is && inner.IsBool()
 }
 
-// helpText contains the help of each command, argument and flag, under its name: "serve", "psql <args>", "serve
-// --addr". Flags shared by several subcommands are under their parent: the flags of "app add" and "app set" are under
-// "app". Text in [[ ]] appears only on the command line, not on the settings pages, which show the same help.
+// helpText contains the help of each command, argument and flag. The headings are names like "serve", "psql <args>" or
+// "serve --addr". The help of a flag that several subcommands share has the parent's name: "app --tz" for "app add" and
+// "app set". The settings pages show the same help, but without the text in [[ ]].
 //
 //go:embed help.txt
 var helpText string
 
-// readHelp parses a text like helpText. A name starts at the beginning of a line, and its help is indented.
+// readHelp parses a text like helpText, and returns the help by name. A line without indentation is a name. The indented
+// lines after it are its help.
 func readHelp(text string) map[string]string {
 	help := map[string]string{}
 	name := ""
@@ -254,8 +260,8 @@ func readHelp(text string) map[string]string {
 	return help
 }
 
-// nameOfHelp returns the key in help for a flag or argument of a command. If help has no text under the command, the key
-// belongs to the nearest parent command with a text.
+// nameOfHelp returns the key in help for a flag or argument of a command. If help has no such key, nameOfHelp tries the
+// parent commands, the nearest one first.
 func nameOfHelp(help map[string]string, command, flag string) string {
 	for {
 		name := strings.TrimSpace(command + " " + flag)
@@ -266,7 +272,7 @@ func nameOfHelp(help map[string]string, command, flag string) string {
 	}
 }
 
-// setHelp sets the help of a command, its subcommands, and their flags and arguments.
+// setHelp sets the help texts of a command's flags, arguments and subcommands, and of all levels below.
 func setHelp(help map[string]string, node *kong.Node, command string) {
 	for _, flag := range node.Flags {
 		flag.Help = help[nameOfHelp(help, command, "--"+flag.Name)]

@@ -138,7 +138,7 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 			return nil, visit.Errorf(visit.Invalid, "from", "%s is in the future: today is %s",
 				visit.DayText(in.From), visit.DayText(a.today))
 		}
-		if in.To != visit.AllDays.To { // an open range stays open, because DayByDay ends it on the last counted day
+		if in.To != visit.AllDays.To { // without --to, DayByDay ends the range on the last counted day
 			in.To = min(in.To, a.today)
 		}
 		target, err := c.target(ctx, a)
@@ -167,7 +167,8 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// target returns the page or site whose days are shown, or "" if nothing was counted yet.
+// target returns the page or site in the flags, or else the app's only site. It returns "" if the app has counted nothing
+// yet.
 func (c *reportDaysCmd) target(ctx context.Context, a appReport) (string, error) {
 	if c.Target != "" {
 		return visit.ParseTarget(c.Target, a.app.KeepQuery)

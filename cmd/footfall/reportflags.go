@@ -40,7 +40,7 @@ type rangeFlags struct {
 	To   string `placeholder:"DAY"`
 }
 
-// check finds the faults of --from and --to that do not depend on the app's current day.
+// check returns the faults of --from and --to that can be found without the app's time zone, which is not loaded yet.
 func (f *rangeFlags) check(g globals) faults {
 	all := g.checkDatabase()
 	all.day("--to", f.To, visit.AllDays.To)
@@ -49,24 +49,24 @@ func (f *rangeFlags) check(g globals) faults {
 	return all
 }
 
-// whereFlags are the flags of reports that can be limited by conditions for a site's visitors.
+// whereFlags is the flag --where of reports that can be limited to visitors who meet conditions.
 type whereFlags struct {
 	Where []string `sep:"none" placeholder:"CONDITION"`
 }
 
-// mostFlag is -n, the maximum number of rows that a report lists.
+// mostFlag is the flag -n: the maximum number of rows in a report.
 type mostFlag struct {
 	N int `short:"n" default:"10" placeholder:"N"`
 }
 
-// targetFlags are the flags of reports on a page or a site.
+// targetFlags are the flags and the argument of reports on a page or a site.
 type targetFlags struct {
 	reportFlags
 	Offsets bool   `default:"true" negatable:""`
 	Target  string `arg:"" name:"uri"`
 }
 
-// siteFlags are the flags of reports on a site.
+// siteFlags are the flags and the argument of reports on a site.
 type siteFlags struct {
 	reportFlags
 	rangeFlags
@@ -74,24 +74,24 @@ type siteFlags struct {
 	Site string `arg:"" optional:"" name:"site"`
 }
 
-// most adds a fault to f if -n is out of range. of names the rows.
+// most returns f, with another fault if -n is out of range. of is the word for the rows in the fault's text, like "pages".
 func (m mostFlag) most(f faults, of string) faults {
 	f.addIf(m.N < 1 || m.N > report.DeepestTop, "-n: %d %s cannot be listed: write a number from 1 to %d", m.N, of, report.DeepestTop)
 	return f
 }
 
-// appReport is the app of a report, and the database to read.
+// appReport contains the app of a report, and readers of its database.
 type appReport struct {
 	*report.Reader
 	admin *admin.Admin
 	app   db.App
-	today int32 // in the app's time zone
+	today int32 // the current day in the app's time zone
 }
 
-// withApp runs f with the app of a report, and prints the answer of f unless the answer is nil. about is the typed page or
-// site, or "". If --app is missing, withApp finds the app by this page or site.
+// withApp calls f with the app of a report, and prints the answer that f returns, unless it is nil. about is the page or
+// site that the user typed, or "". If --app is missing, withApp uses the app that counts this page or site.
 func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f func(a appReport) (report.Answer, error)) error {
-	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // the role footfall_report may run CheckReports
+	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // CheckReports is for read-only roles
 		secret, err := p.secret()
 		if err != nil {
 			return err
@@ -116,7 +116,8 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f f
 	})
 }
 
-// withTarget calls withApp for a report on one page or site. With --no-offsets, f reads numbers without offsets.
+// withTarget calls withApp for a report on one page or site. With --no-offsets, the Reader that f gets leaves out offsets
+// (numbers from before Footfall).
 func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a appReport, target string) (report.Answer, error)) error {
 	return c.withApp(ctx, p, c.Target, func(a appReport) (report.Answer, error) {
 		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
@@ -184,8 +185,8 @@ func (a appReport) rows(ctx context.Context, name string, n int, given url.Value
 	return k.Read(ctx, a.Reader, look)
 }
 
-// site returns the site in named, or else the app's only site, or "" if nothing was counted yet. If the app has several
-// sites, site returns an error with the text of do as the remedy.
+// site parses the site in named. If named is empty, it returns the app's only site, or "" if the app has counted nothing
+// yet. If the app has several sites, it returns an error. do is the remedy in the error's text.
 func (a appReport) site(ctx context.Context, named, do string) (string, error) {
 	if named != "" {
 		return visit.ParseSite(named)
@@ -213,7 +214,7 @@ func (a appReport) site(ctx context.Context, named, do string) (string, error) {
 		a.app.Name, do, strings.Join(names, ", "))
 }
 
-// dayOr parses a day that check has already validated. It returns today if text is empty.
+// dayOr parses a day that check has already validated. For an empty text, it returns today.
 func dayOr(text string, today int32) int32 {
 	if day, err := visit.ParseDay(text, today); err == nil {
 		return day
@@ -221,8 +222,8 @@ func dayOr(text string, today int32) int32 {
 	return today
 }
 
-// siteIn returns the site of a typed page or site. It returns "" for an invalid text: the report parses the text again, and
-// returns the error then.
+// siteIn returns the site of a page or site that the user typed. For an invalid text, it returns "": the report parses the
+// text again, and returns the error.
 func siteIn(typed string) string {
 	target, _ := visit.ParseTarget(typed, nil)
 	site, _, _ := strings.Cut(target, "/")

@@ -33,7 +33,7 @@ func (c *retainCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	return err
 }
 
-// printRetention prints tables of the data that was deleted or, if dry is true, would be.
+// printRetention prints tables of the deleted data. If dry is true, they show the data that would be deleted.
 func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 	would := ""
 	if dry {
@@ -61,7 +61,8 @@ func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 	})
 }
 
-// retentionLines returns the rows of the table of visits, by day. The space freed by a dropped day has its own row.
+// retentionLines returns the rows of the table of deleted visits, sorted by day. A day whose visits were deleted for all
+// apps has an additional row with the freed space.
 func retentionLines(r *retention.Done) (lines [][]any) {
 	dropped := map[int32]bool{}
 	for _, d := range r.Dropped {

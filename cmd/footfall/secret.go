@@ -13,12 +13,12 @@ import (
 	"footfall/counter/app"
 )
 
-// secretFile is the name of the secret's file for the embedded database. It is in the data directory, but not part of
+// secretFile is the name of the file with the secret of the embedded database. The file is in the folder --data, next to
 // the database.
 const secretFile = "secret"
 
-// secret reads the secret that keys the hashes of visitors. Without --secret-file, the embedded database has its own secret,
-// which is created if it is missing. For another database without --secret-file, secret returns nil.
+// secret reads the secret, which is the key for hashing visitors. Without --secret-file, the embedded database has its own
+// secret file, which is created if it is missing. For any other database without --secret-file, secret returns nil.
 func (g globals) secret() (app.Secret, error) {
 	path := g.SecretFile
 	if path == "" {
@@ -43,8 +43,8 @@ func (g globals) secret() (app.Secret, error) {
 	return text, nil
 }
 
-// makeSecret creates the secret's file if it does not exist. It writes a temporary file first, so that other processes never
-// read an incomplete secret: all later hashes depend on the secret.
+// makeSecret creates the file with the secret if it does not exist. All hashes of visitors depend on the secret, so no
+// process may ever read an incomplete one. Therefore makeSecret writes a temporary file first.
 func makeSecret(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -63,7 +63,7 @@ func makeSecret(path string) error {
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	// Link fails if another command has created the file in the meantime. Then the other command's secret is used.
+	// Link fails if another process has created the file in the meantime. Then the secret of that process is used.
 	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

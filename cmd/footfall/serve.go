@@ -37,17 +37,17 @@ const (
 	adminAddr     = "--admin-addr" // only this address may be off
 	adminOff      = "off"
 	connectWithin = 30 * time.Second      // how long to wait at the start until the database server responds
-	drainWithin   = 40 * time.Second      // limit for open requests at shutdown, longer than a batch may take
+	drainWithin   = 40 * time.Second      // time limit for open requests at shutdown: longer than a batch of visits may take
 	longestWait   = 10 * time.Second      // maximum of --max-wait: responses must be sent before their connection is closed
-	laterWait     = 20 * time.Millisecond // wait before a visit goes to the inbox with --overload later
-	stopWithin    = 30 * time.Second      // limit for the embedded PostgreSQL to write everything to disk
+	laterWait     = 20 * time.Millisecond // with --overload later: how long a visit may wait before it goes to the inbox
+	stopWithin    = 30 * time.Second      // how long the embedded PostgreSQL may take to write its data and stop
 	tryEvery      = time.Second
 	leastMemory   = 5 << 20
 	longestMemory = 366 // days; the maximum of --remember-ids
 )
 
-// run opens the listeners before the database, so that a port in use is reported before anything is changed. It stops
-// everything in reverse order.
+// run opens the listeners before the database, so that a port in use is reported before anything is changed. At the end,
+// run closes everything in the opposite order.
 func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if c.Cells != "" {
 		p.DatabaseURL = c.Cells
@@ -91,7 +91,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
 		Accounts: accounts, SignInHeader: c.SignInHeader, Zone: machineZone(localtime), Cells: all,
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About, Help: readHelp(helpText)}
-	failed := make(chan error, 2) // has room for one error of each server
+	failed := make(chan error, 2) // has room for one error of each of the two servers
 	service, operators := handler.Servers(options)
 	serveListener(public, service, failed)
 	if private != nil {
@@ -110,8 +110,8 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	return err
 }
 
-// runAlongside starts two tasks, which run until end is called: retention once a day, and sending the calls of webhooks.
-// Without a secret, calls cannot be signed and stay in the queue.
+// runAlongside starts two background tasks, which run until end is called. One applies retention once a day. The other
+// sends the calls of webhooks. Without a secret, calls cannot be signed, so they stay in the database.
 func runAlongside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -124,14 +124,14 @@ func runAlongside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Log
 	return func() { cancel(); done.Wait() }
 }
 
-// instanceName identifies this instance among other instances on the same database, by version, address and host. PostgreSQL
-// stores the first 63 bytes of the name.
+// instanceName returns a name that distinguishes this instance from other instances on the same database. It consists of
+// version, address and host. PostgreSQL stores only the first 63 bytes of the name.
 func instanceName(at net.Addr) string {
 	host, _ := os.Hostname() // without a host name, the name contains only version and address
 	return strings.TrimSpace(fmt.Sprintf("footfall %s %s %s", version, at, host))
 }
 
-// addressOf returns the address in an instance's name, or "" if the instance is on another host.
+// addressOf returns the address in a name that instanceName returned, or "" if that instance is not on this host.
 func addressOf(name, host string) string {
 	words := strings.Fields(name)
 	if len(words) < 3 || words[0] != "footfall" || !strings.HasPrefix(host, strings.Join(words[3:], " ")) {
@@ -140,7 +140,7 @@ func addressOf(name, host string) string {
 	return words[2]
 }
 
-// describeDisk adds gauges of the disk with the data.
+// describeDisk registers metrics for the free space and the size of the disk that contains dir.
 func describeDisk(registry prometheus.Registerer, dir string) {
 	gauge := func(name, what string, bytes func(*status.Disk) int64) {
 		promauto.With(registry).NewGaugeFunc(prometheus.GaugeOpts{
@@ -157,7 +157,8 @@ func describeDisk(registry prometheus.Registerer, dir string) {
 	gauge("footfall_data_disk_bytes", "Size", func(d *status.Disk) int64 { return d.Bytes })
 }
 
-// orInterrupted returns nil if ctx has ended, because a request to stop has then caused err. Otherwise it returns err.
+// orInterrupted returns nil if ctx has ended: the user has then asked the program to stop, and this has caused err.
+// Otherwise it returns err.
 func orInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -165,7 +166,7 @@ func orInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// listen listens on the address of a flag. It returns nil if the address is off. Errors contain a remedy.
+// listen listens on the address in a flag. It returns nil if the address is empty or "off". Its errors suggest a remedy.
 func listen(flag, address string) (net.Listener, error) {
 	if address == "" || address == adminOff {
 		return nil, nil
@@ -187,8 +188,8 @@ func listen(flag, address string) (net.Listener, error) {
 	return nil, fmt.Errorf("%s: %w: %s", flag, err, hint)
 }
 
-// startDatabase starts the embedded server if no other database is selected. It returns the URL of the database. stop stops the
-// embedded server, and does nothing for another database.
+// startDatabase returns the URL of the database. Without --database-url, it first starts the embedded server. The returned
+// function stop stops this server, or does nothing if another database is used.
 func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, stop func() error, err error) {
 	if !p.embedded() {
 		return p.DatabaseURL, func() error { return nil }, nil
@@ -201,9 +202,9 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	return k.url, k.stop, nil
 }
 
-// prepare waits for the database, unless the database is a cell: a cell has just responded. prepare then migrates or checks
-// the schema. It adds the demo app to a new embedded database. Other databases get no demo app, because strangers may be able
-// to reach their services from the start.
+// prepare waits until the database responds. A cell is not waited for, because it is only opened after it has responded.
+// Then prepare migrates or checks the schema. It adds the demo app to a new embedded database. Other databases get no demo
+// app, because strangers may be able to reach their services from the start.
 func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell string) error {
 	if cell == "" {
 		if err := p.awaitDatabase(ctx, d, connectWithin); err != nil {
@@ -246,8 +247,8 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	return nil
 }
 
-// warnOfApps warns about open apps, for which anyone can count visits in the name of any visitor. Without --cells, it also
-// warns if there is no app, or if the app that --busuanzi names does not exist.
+// warnOfApps logs a warning for each open app, because anyone can count visits for it in the name of any visitor. Without
+// --cells, it also logs a warning if there is no app, or if the app in --busuanzi does not exist.
 func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 	if len(apps) == 0 && c.Cells == "" {
 		p.log.Warn("there is no app yet, so nothing is counted: " + p.commandToType("app add NAME --site YOUR-SITE") + " adds one")
@@ -269,7 +270,7 @@ func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 }
 
 // announce logs the addresses of the service, and starts to notify systemd. If the dashboard is on and there is no account
-// yet, it also prints a link for creating the first account. Each start generates a new link.
+// yet, it also prints a new link for creating the first account.
 func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, operators net.Listener, accounts *account.Accounts) {
 	where := []any{"address", public.String()}
 	if operators != nil {
@@ -298,7 +299,8 @@ func serveListener(l net.Listener, server *http.Server, failed chan<- error) {
 	}()
 }
 
-// drain finishes all accepted visits. The server stops before the counters, because open requests wait for the counters.
+// drain waits until all accepted visits are counted and their requests have a response. It stops the HTTP server before the
+// counters, because open requests wait for the counters.
 func drain(service *http.Server, c *routing.Cells) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()

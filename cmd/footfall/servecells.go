@@ -22,17 +22,18 @@ import (
 	"footfall/visit/country"
 )
 
-// openOptions holds the parameters for opening a database of the service.
+// openOptions contains the parameters for opening one database of the service.
 type openOptions struct {
 	cell      string // name of the cell; "" for the service's own database
 	metrics   prometheus.Registerer
 	countries *country.Countries
 	options   db.Options
-	shares    int64 // the database gets 1/shares of the memory
+	shares    int64 // the database gets 1/shares of --memory
 	slots     *admin.Slots
 }
 
-// openAll opens the service's own database and, with --cells, the cells. Closing the returned Cells closes all databases.
+// openAll opens the service's own database. With --cells, it also opens the cells' databases. The caller closes all
+// databases by closing the returned Cells.
 func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openOptions) (*routing.Cells, *account.Accounts, error) {
 	if p.embedded() {
 		describeDisk(o.metrics, p.Data)
@@ -49,7 +50,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openOp
 		return nil, nil, err
 	}
 	if d, err := db.Open(ctx, url, o.options); err == nil {
-		names, _ := cluster.Found(ctx, d) // empty if the database does not respond yet
+		names, _ := cluster.Found(ctx, d) // names is empty if the database does not respond yet
 		o.shares += int64(len(names))
 		d.Close()
 	}
@@ -66,7 +67,7 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openOp
 		Open: func(ctx context.Context, name string, all int) (*routing.Cell, error) {
 			o := o
 			o.cell, o.shares = name, int64(all)+1
-			// Idle sessions are closed after a minute. Otherwise a service with many cells would keep many of them.
+			// Close idle sessions after a minute. Otherwise a service with many cells would keep many idle sessions open.
 			cell, _, err := c.openLabeled(ctx, p, finding.url(name)+"&pool_max_conn_idle_time=1m", o)
 			return cell, err
 		}})
@@ -76,7 +77,8 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openOp
 	return all, openAccounts(p, d), err
 }
 
-// openAccounts opens the accounts in d. A key from the service's secret signs the cookies of known browsers.
+// openAccounts returns the accounts in d. The cookies of browsers that have signed in before are signed with a key derived
+// from the service's secret.
 func openAccounts(p *program, d *db.DB) *account.Accounts {
 	secret, _ := p.secret()
 	return account.Open(d).SignDevices(secret.DeviceKey())
@@ -93,8 +95,8 @@ type cellFinder struct {
 	home    *db.DB
 
 	mu       sync.Mutex
-	urls     map[string]string    // URLs of the cells that were found last, by name
-	notCells map[string]time.Time // databases that are named like a cell but are not cells, with the time of the last check
+	urls     map[string]string    // name of each cell that was found last → its URL
+	notCells map[string]time.Time // when each database was last checked that is named like a cell but is not a cell
 }
 
 func (f *cellFinder) url(name string) string {
@@ -128,8 +130,8 @@ func (f *cellFinder) find(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// reach returns an error if a cell does not respond. If the database is not a cell, the error is routing.ErrNoCell, and find
-// leaves out the name until a later check finds a cell.
+// reach returns an error if the cell with this name does not respond. If the database with this name is not a cell, the
+// error is routing.ErrNoCell. Then find leaves out this name until a later check finds a cell there.
 func (f *cellFinder) reach(ctx context.Context, name string, o db.Options) error {
 	d, err := db.Open(ctx, f.url(name), o)
 	if err != nil {
@@ -147,8 +149,8 @@ func (f *cellFinder) reach(ctx context.Context, name string, o db.Options) error
 	return err
 }
 
-// openLabeled calls open for one of the databases of a service with cells. The label cell of metrics and log entries is the name of
-// the cell. Metrics and log entries of the service's own database do not have this label.
+// openLabeled calls open for one database of a service with cells. If the database is a cell, its metrics and log entries
+// get the label cell with the cell's name.
 func (c *serveCmd) openLabeled(ctx context.Context, p *program, url string, o openOptions) (*routing.Cell, *db.DB, error) {
 	all, own := prometheus.WrapRegistererWith(prometheus.Labels{"cell": o.cell}, o.metrics), &ownMetrics{}
 	registry := prometheus.NewRegistry()
@@ -168,13 +170,13 @@ func (c *serveCmd) openLabeled(ctx context.Context, p *program, url string, o op
 	return cell, d, nil
 }
 
-// ownMetrics are the metrics of one database of a service with cells. Prometheus cannot unregister them. Therefore, closing the
-// database sets registry to nil, and Collect sends no metrics from then on.
+// ownMetrics are the metrics of one database of a service with cells. Prometheus cannot unregister a collector without
+// descriptions. Therefore, closing the database sets registry to nil, and Collect sends no metrics from then on.
 type ownMetrics struct {
 	registry atomic.Pointer[prometheus.Registry]
 }
 
-// Describe sends no descriptions, so that the metrics of a cell can be registered again when the cell is opened again.
+// Describe sends no descriptions, so that Prometheus allows another registration when the cell is opened again.
 func (*ownMetrics) Describe(chan<- *prometheus.Desc) {}
 
 func (m *ownMetrics) Collect(to chan<- prometheus.Metric) {
@@ -183,7 +185,7 @@ func (m *ownMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// open opens a database, and starts counting and the background tasks.
+// open opens a database, and starts to count in it. It also starts the database's background tasks.
 func (c *serveCmd) open(ctx context.Context, p *program, url string, o openOptions) (*routing.Cell, *db.DB, error) {
 	d, err := db.Open(ctx, url, o.options)
 	if err != nil {

@@ -33,7 +33,7 @@ type serveCmd struct {
 	RememberIDs   int      `name:"remember-ids" env:"FOOTFALL_REMEMBER_IDS" default:"7" placeholder:"DAYS"`
 	countriesFlag
 
-	// Parsed flags, set by check.
+	// Values of flags after parsing, set by check.
 	proxies *handler.Proxies
 	maxWait time.Duration
 	memory  int64
@@ -80,7 +80,7 @@ func (c *serveCmd) check(g globals) faults {
 	return f
 }
 
-// publicPath matches a valid path of a public URL. The path is also the path of cookies.
+// publicPath matches a valid path in --public-url. The service's cookies get the same path.
 var publicPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
 
 // checkPublicURL validates the public URL of a service.
@@ -94,8 +94,8 @@ func checkPublicURL(text string) error {
 	return nil
 }
 
-// shares returns two sizes for one database: of the filter of all visitors, and of the memory of recent visitors. among is the
-// number of databases, which have equal shares of --memory.
+// shares divides --memory evenly among a number of databases. It returns two sizes in bytes for each database: for the
+// filter of all visitors, and for the memory of recent visitors.
 func (c *serveCmd) shares(among int64) (filter, memory int64) {
 	all := c.memory / among
 	switch c.Filter {

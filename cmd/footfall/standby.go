@@ -26,8 +26,8 @@ func (c *standbyRequireCmd) run(ctx context.Context, p *program, d *db.DB) error
 	return p.printChange(d.SayStandby(ctx, c.What == "on", false), "%s", says)
 }
 
-// storeStandbyRequirement requires a standby for all writers of the database if this service was started with --require-standby. Otherwise
-// it logs a message if the tables already require a standby.
+// storeStandbyRequirement stores --require-standby in the tables, so that all instances and commands require a synchronous
+// standby. Without the flag, it logs a message if the tables already require one.
 func (p *program) storeStandbyRequirement(ctx context.Context, d *db.DB) error {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()

@@ -21,7 +21,7 @@ type statusCmd struct {
 	JSON bool `name:"json"`
 }
 
-// errWarned is returned if status has printed warnings.
+// errWarned is returned if `footfall status` has printed warnings.
 var errWarned = errors.New("status: there are warnings")
 
 func (c *statusCmd) run(ctx context.Context, p *program) error {
@@ -46,7 +46,7 @@ func (c *statusCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// statusText returns a function that returns the output of `footfall status` as text, for a page of the service.
+// statusText returns a function for a page of the service. The function returns the output of `footfall status` for d.
 func (p *program) statusText(d *db.DB) func(context.Context) (string, error) {
 	dir := ""
 	if p.embedded() {
@@ -63,7 +63,7 @@ func (p *program) statusText(d *db.DB) func(context.Context) (string, error) {
 	}
 }
 
-// smallTable is the size below which an empty table is not listed.
+// smallTable is a size in bytes: smaller tables are not listed if they are empty.
 const smallTable = 1 << 20
 
 func printStatus(out io.Writer, s *status.Status) error {
@@ -107,7 +107,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 	if len(worth) > 0 {
 		fmt.Fprintln(out)
 		err = printRows(out, err, "TABLE\tROWS (ABOUT)\tSIZE", worth, func(t status.Table) []any {
-			if t.Rows <= 0 { // no rows, or the server has no estimate yet
+			if t.Rows <= 0 { // the table is empty, or PostgreSQL has not estimated its rows yet
 				return []any{t.Name, "-", size(t.Bytes)}
 			}
 			return []any{t.Name, t.Rows, size(t.Bytes)}
@@ -145,7 +145,8 @@ func dayText(day int32) string {
 	return fmt.Sprint(day)
 }
 
-// retentionText describes how long an app keeps its visit rows, the first day with rows, and whether an import pauses their deletion.
+// retentionText returns a text with three facts: how long an app keeps its visit rows, the first day with rows, and whether
+// an import has paused the deletion of rows.
 func retentionText(a status.App) string {
 	how := "for ever"
 	if a.RetainDays > 0 {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// notifySystemd sends the state of the service to systemd, if a unit of Type=notify has started the program:
+// notifySystemd tells systemd the following, if a unit of Type=notify has started the program:
 //   - the service is ready
-//   - the service is alive, if a watchdog is configured
+//   - the service still responds, if the unit has a watchdog
 //   - the service is stopping, when ctx ends
 //
-// For the watchdog, it checks only that the service responds at address, not that the service can count: a restart would not
-// help if the database is unavailable.
+// For the watchdog, it checks only that the service responds at address. It does not check that visits can be counted,
+// because a restart would not help if the database is unavailable.
 func notifySystemd(ctx context.Context, address string, log *slog.Logger) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {

@@ -27,11 +27,11 @@ type (
 	}
 )
 
-// maxInputBytes is the maximum size of an input that spooled copies to a temporary file. app load needs the copy, because the
-// directory of a zip file is at the end of the file.
+// maxInputBytes is the maximum size of an input that spooled copies to a temporary file. `footfall app load` needs this
+// copy of standard input, because the directory of a zip file is at the end of the file.
 const maxInputBytes = 64 << 30
 
-// run writes an app to standard output or to a file. If writing fails, it removes the file.
+// run writes an app's data to a new file, or to standard output for "-". If the export fails, run removes the file.
 func (c *appExportCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	out, end := p.stdout, func(err error) error { return err }
 	if c.File != standardOutput {
@@ -99,8 +99,8 @@ func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	return err
 }
 
-// spooled copies an input to a temporary file. It removes the file's name at once, so that the file disappears when it is
-// closed or the program is killed.
+// spooled copies an input to a temporary file. It unlinks the file at once, so that the file disappears when it is closed
+// or when the program is killed.
 func spooled(from io.Reader) (*os.File, error) {
 	file, err := os.CreateTemp("", "footfall-*")
 	if err != nil {

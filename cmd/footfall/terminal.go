@@ -16,7 +16,8 @@ import (
 	"footfall/report/draw"
 )
 
-// styleOf returns the style for reports on out, based on the environment.
+// styleOf returns the style for printing reports to out: the terminal's width, and whether to use only ASCII characters.
+// environment returns the value of an environment variable.
 func styleOf(out io.Writer, ascii bool, environment func(string) string) draw.Style {
 	locale := cmp.Or(environment("LC_ALL"), environment("LC_CTYPE"), environment("LANG"))
 	locale = strings.ReplaceAll(strings.ToLower(locale), "-", "")
@@ -26,7 +27,7 @@ func styleOf(out io.Writer, ascii bool, environment func(string) string) draw.St
 	}
 }
 
-// printTable prints rows in aligned columns, without formatting numbers. The first row is the header.
+// printTable prints rows in aligned columns. The first row is the header. Numbers get no thousands separators.
 func printTable(out io.Writer, rows ...[]any) error {
 	if len(rows) == 0 {
 		return nil
@@ -34,7 +35,7 @@ func printTable(out io.Writer, rows ...[]any) error {
 	var table draw.Table
 	for i, row := range rows {
 		for j, cell := range row {
-			row[j] = fmt.Sprint(cell) // as text, because draw would add thousands separators to numbers
+			row[j] = fmt.Sprint(cell) // convert to text, because draw adds thousands separators to numbers
 			if i == 0 {
 				table.Columns = append(table.Columns, draw.Column{Name: draw.Text(row[j].(string))})
 			}
@@ -45,8 +46,8 @@ func printTable(out io.Writer, rows ...[]any) error {
 	return err
 }
 
-// printRows prints a header and a row for each element of read, unless err is set. names are the column names,
-// separated by tabs.
+// printRows prints a header, and a row for each element of read. names contains the column names, separated by tabs. If err
+// is set, printRows prints nothing and returns err.
 func printRows[Row any](out io.Writer, err error, names string, read []Row, cells func(Row) []any) error {
 	if err != nil {
 		return err
@@ -61,10 +62,12 @@ func printRows[Row any](out io.Writer, err error, names string, read []Row, cell
 	return printTable(out, rows...)
 }
 
-// isDone reports whether a change was made. It is also true if some instances do not use the change yet.
+// isDone reports whether a command has made its change. err is the command's error. ErrInstancesBehind means that the
+// change was made, but some instances do not use it yet.
 func isDone(err error) bool { return err == nil || errors.Is(err, db.ErrInstancesBehind) }
 
-// printChange prints the result of a change if it was made, and returns err.
+// printChange prints the result of a command that changes something, and returns err. It prints nothing if the change was
+// not made (isDone).
 func (p *program) printChange(err error, says string, values ...any) error {
 	if isDone(err) {
 		fmt.Fprintf(p.stdout, says+"\n", values...)
@@ -78,13 +81,13 @@ func writeJSON(out io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// standardOutput, as a file name, selects standard output or standard input.
+// standardOutput is the file name for standard output, or for standard input if the file is read.
 const standardOutput = "-"
 
-// confirmed is the flag of commands that delete data.
+// confirmed is the flag --yes of commands that delete data. It confirms the deletion.
 type confirmed struct{ Yes bool }
 
-// ask requires the user to confirm by typing answer, or --yes. Without a terminal only --yes confirms.
+// ask returns an error unless the user confirms by --yes or by typing answer. Without a terminal, only --yes confirms.
 func (c confirmed) ask(p *program, what, answer string) error {
 	if c.Yes {
 		return nil
@@ -112,7 +115,7 @@ func isTerminal(file any) bool {
 	return err == nil
 }
 
-// terminalWidth returns 0 if out is not a terminal.
+// terminalWidth returns the number of columns of a terminal, or 0 if out is not a terminal.
 func terminalWidth(out io.Writer) int {
 	file, is := out.(*os.File)
 	if !is {

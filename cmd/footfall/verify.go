@@ -27,7 +27,7 @@ const offendersShown = 20
 
 func (c *verifyCmd) check(g globals) faults {
 	f := g.checkDatabase()
-	inRange := c.Sample > 0 && c.Sample <= 100 // false for NaN
+	inRange := c.Sample > 0 && c.Sample <= 100 // also false for NaN
 	f.addIf(!inRange, "--sample: %v is not a percentage: write more than 0 and at most 100", c.Sample)
 	f.addIf(c.Jobs < 1 || c.Jobs > 64, "--jobs: %d connections: write 1 to 64", c.Jobs)
 	return f
@@ -39,7 +39,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program, d *db.DB) error {
 			return err
 		}
 	}
-	show := func(format string, values ...any) { // overwrites the current line of a terminal
+	show := func(format string, values ...any) { // on a terminal, replaces the progress line
 		if terminalWidth(p.stderr) > 0 {
 			fmt.Fprintf(p.stderr, "\r\x1b[K"+format, values...)
 		}
@@ -63,7 +63,8 @@ func (c *verifyCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	return c.printProof(p.stdout, proof)
 }
 
-// printProof prints the results. It returns an error if a promise is broken, or if nothing was checked.
+// printProof prints the results of `footfall verify`. It returns an error if a promise (numbers that must agree) is broken,
+// or if there was nothing to check.
 func (c *verifyCmd) printProof(out io.Writer, proof *verify.Proof) error {
 	if c.JSON {
 		if err := writeJSON(out, proof); err != nil {

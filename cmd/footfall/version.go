@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// version is set by the linker.
+// version is the program's version. The linker sets it.
 var version = "dev"
 
 type versionCmd struct{}
@@ -28,7 +28,8 @@ func versionText() string {
 	return fmt.Sprintf("footfall %s (commit %s, %s)", version, commit(), runtime.Version())
 }
 
-// builtFrom is the commit of this build. The linker sets it in builds without .git, such as the Dockerfile's.
+// builtFrom is the commit from which the program was built. The linker sets it in builds without the folder .git, such as
+// in the Dockerfile.
 var builtFrom string
 
 func commit() string {
@@ -42,7 +43,7 @@ func commit() string {
 	return cmp.Or(builtFrom, "unknown")
 }
 
-// newRegistry returns a registry with metrics of the process and of its version.
+// newRegistry returns a Prometheus registry with metrics about the process, the Go runtime and the program's version.
 func newRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -11,7 +11,7 @@ import (
 	"footfall/visit"
 )
 
-// visitorArgs are the arguments of commands for a visitor.
+// visitorArgs contains the arguments of commands that act on one visitor of an app.
 type visitorArgs struct {
 	appArg
 	Visitor string `arg:""`
@@ -50,7 +50,7 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 	if err := countAccepted(ctx, p, a, c.App); err != nil {
 		return err
 	}
-	if !c.Yes { // with --yes, ShowVisitor is left out, because it takes as long as erasing
+	if !c.Yes { // ShowVisitor is only needed for the question, and takes as long as erasing
 		stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
 		if err != nil {
 			return err
@@ -92,7 +92,8 @@ func (c *pageDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	return p.printChange(a.DeletePage(ctx, c.App, c.URI), "%s", says)
 }
 
-// deleting returns the question to ask before a page is deleted, and the text to print after the deletion.
+// deleting returns two texts: asks is shown before the user confirms that a page is deleted, and says is printed after the
+// deletion.
 func deleting(page admin.Page) (asks, says string) {
 	name, into := visit.Shown(page.URI), visit.Shown(page.Site+visit.DeletedPage)
 	if page.Counted {
@@ -116,8 +117,8 @@ func deleting(page admin.Page) (asks, says string) {
 	return asks, says
 }
 
-// countAccepted counts the app's visits that wait in the inbox. Commands call it before they delete data, so that no visit
-// leaves the inbox after its page or site is deleted.
+// countAccepted counts the app's visits that still wait in the inbox. Commands call it before they delete data. Otherwise,
+// a waiting visit would be counted after the deletion, and would store the deleted data again.
 func countAccepted(ctx context.Context, p *program, a *admin.Admin, app string) error {
 	visits, err := a.CountAccepted(ctx, app)
 	if visits > 0 && err == nil {

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// utc is the default time zone.
+// utc is the name of the default time zone.
 const utc = "UTC"
 
 // localtime is the path of a link to the file of the machine's time zone.
 const localtime = "/etc/localtime"
 
-// machineZone returns the name of this machine's time zone: from TZ or, if TZ is not set, from the target of localtime. It
-// returns UTC if this is not the name of a time zone, for example in a container.
+// machineZone returns the name of this machine's time zone. It reads the environment variable TZ or, if TZ is not set, the
+// target of the link localtime. If neither contains a valid name, for example in a container, it returns UTC.
 func machineZone(localtime string) string {
 	zone, set := os.LookupEnv("TZ")
 	if !set {
-		zone, _ = os.Readlink(localtime) // empty if there is no link
+		zone, _ = os.Readlink(localtime) // zone is empty if there is no link
 	}
 	zone = strings.TrimPrefix(zone, ":")
 	if _, name, inFolder := strings.Cut(zone, "zoneinfo/"); inFolder {

@@ -1,5 +1,5 @@
-// Package app holds the apps: settings, sites, keys, share links, visitor identification, limits, and numbers imported
-// from other counters (offsets). A Directory keeps the current state of all apps in memory.
+// Package app implements apps: their settings, sites, keys, share links, visitor identification, limits, and numbers
+// imported from other counters (offsets). A Directory keeps the current state of all apps in memory.
 package app
 
 import (
@@ -19,7 +19,7 @@ import (
 	"footfall/visit/tag"
 )
 
-// App is an app with parsed settings. It is immutable.
+// App is a row of the table apps with parsed settings. It is immutable.
 type App struct {
 	db.App
 	Zone     *time.Location
@@ -28,7 +28,7 @@ type App struct {
 	Fault    error // why this instance cannot count for the app, or nil
 	sites    sites
 	ignored  ignored
-	offsets  map[string]visit.Counts // by target, nil without offsets
+	offsets  map[string]visit.Counts // imported numbers, by target; nil: none
 }
 
 // New parses the settings of an app.
@@ -105,10 +105,10 @@ func (a *App) CheckTags(given tag.Set) error {
 	return nil
 }
 
-// Register holds all apps, keys and links at one moment.
+// Register is a snapshot of all apps, keys and share links.
 type Register struct {
 	Apps   map[string]*App      // by name
-	Cells  map[string]string    // app name → the cell that holds the app
+	Cells  map[string]string    // app name → the cell (another database) that stores the app
 	Began  map[string]time.Time // app name → when the app was added in its cell; has no entry if the time is not recorded
 	keys   map[[sha256.Size]byte]*Key
 	shares map[[sha256.Size]byte]Share
@@ -137,8 +137,8 @@ type Directory struct {
 	log      *slog.Logger
 	secret   Secret
 	register atomic.Pointer[Register] // nil while the directory does not watch; written only by the watching goroutine
-	// offsets are the offsets that were read last. They are read again only after they have changed, even while the directory does
-	// not watch.
+	// offsets are the imported numbers that were read last. They are read again only after they have changed, even while
+	// the directory does not watch.
 	offsets  atomic.Pointer[offsets]
 	cancel   context.CancelFunc
 	watching sync.WaitGroup // the watching goroutine, stopped by cancel
@@ -237,10 +237,10 @@ func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Regis
 	return r
 }
 
-// Register returns the register, or nil while the directory does not watch.
+// Register returns the register, or nil while the directory does not watch the database.
 func (dir *Directory) Register() *Register { return dir.register.Load() }
 
-// Current returns the current register.
+// Current returns the current register: from memory or, while the directory does not watch the database, from the database.
 func (dir *Directory) Current(ctx context.Context) (*Register, error) {
 	if held := dir.register.Load(); held != nil {
 		return held, nil
@@ -273,7 +273,7 @@ func (r *Register) App(name string) (*App, error) {
 	return nil, visit.Errorf(visit.NotFound, "app", "there is no app %.64q: ask its operator for its exact name", name)
 }
 
-// InCell returns the error for a request for an app that a cell holds.
+// InCell returns the error for a request for an app that is stored in a cell, which is another database.
 func InCell(name, cell string) error {
 	return visit.Errorf(visit.Unavailable, "app",
 		"app %s is in the cell %s: only the service of that cell handles its requests", name, cell)

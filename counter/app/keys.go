@@ -79,7 +79,8 @@ func newKeys(rows []db.KeysOpenRow) map[[sha256.Size]byte]*Key {
 	return keys
 }
 
-// KeyName returns the name of a key, and any other text unchanged. A user who must revoke a key may have only the key itself.
+// KeyName returns the name of a key, and any other text unchanged. Users revoke a key by its name, but may have only the
+// key itself.
 func KeyName(key string) string {
 	if length := len(keyPrefix) + keyNameRandom; len(key) > length && strings.HasPrefix(key, keyPrefix) {
 		return key[:length]

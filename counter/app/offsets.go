@@ -5,10 +5,10 @@ import (
 	"footfall/visit"
 )
 
-// offsets are numbers that were imported from other counters, as of one epoch. They are immutable.
+// offsets are numbers that were imported from other counters, in the version epoch. They are immutable.
 type offsets struct {
 	epoch  string                            // the version of the offsets; "": not read yet
-	ofApps map[int32]map[string]visit.Counts // by the app's id and the target; Rank is not used
+	ofApps map[int32]map[string]visit.Counts // by the app's id and the target; the field Rank is not used
 }
 
 // newOffsets returns the cached offsets if they are still current, otherwise the offsets in access.
@@ -26,8 +26,8 @@ func newOffsets(access *db.Access, cached *offsets) *offsets {
 	return read
 }
 
-// Shown adds the app's offsets to an answer about a target. The sums are only shown to callers: they are never stored or
-// compared.
+// Shown adds the app's offsets (imported numbers) to an answer about a target. The sums are only shown to callers. They are
+// never stored or compared.
 func (a *App) Shown(t visit.Target, answer visit.Answer) visit.Answer {
 	if len(a.offsets) == 0 || answer.Later {
 		return answer

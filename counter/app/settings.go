@@ -10,8 +10,8 @@ import (
 	"footfall/visit"
 )
 
-// Settings of an app. A nil field leaves a setting unchanged. A new app starts with the defaults. The field tags are
-// for the command line, where the help explains each setting.
+// Settings are the settings with which an app is created or changed. A nil field leaves a setting unchanged. A new app
+// starts with the defaults. The struct tags are for the command line, whose help explains each setting.
 type Settings struct {
 	Access       *string  `placeholder:"WHO"`
 	Sites        []string `name:"site" sep:"none" placeholder:"HOST"`
@@ -190,7 +190,7 @@ func (s Settings) apply(row *db.App) error {
 	}
 	listed := row.Sites
 	applyList(&f, "site", s.Sites, &row.Sites, func(raw string) (string, error) {
-		if slices.Contains(listed, raw) { // a listed site may predate the present check of hosts
+		if slices.Contains(listed, raw) { // a site in the list may have been accepted by an earlier version
 			return raw, nil
 		}
 		return readSite(raw)

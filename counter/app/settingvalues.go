@@ -34,7 +34,7 @@ func applySwitch(f *faults, name string, given *string, to *bool) {
 	}
 }
 
-// longestRetention is a hundred years.
+// longestRetention is the maximum of retain-days and forget-days: a hundred years.
 const longestRetention = 36500
 
 func applyDays(f *faults, name string, given *int, to *int32, refusal string) {

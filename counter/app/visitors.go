@@ -159,7 +159,7 @@ func (s Secret) WebhookKey(id int32, salt []byte) []byte {
 // DeviceKey returns the key that signs the cookies of browsers that have signed in.
 func (s Secret) DeviceKey() []byte { return s.sum("device") }
 
-// LogKey returns the key that identifies the logs of an app with hashed visitors. id is App.HashedFor.
+// LogKey returns the key for hashing log lines of an app with hashed visitors. id is App.HashedFor.
 func (s Secret) LogKey(id int32) []byte { return s.sum("logs", fmt.Sprint(id)) }
 
 // checkSecret returns an error if the app's visitors are hashed with another secret.
@@ -171,7 +171,7 @@ func checkSecret(row *db.App, secret Secret) error {
 		"start it with the --secret-file that the app was made with", row.Name)
 }
 
-// ignored holds the visitors whose visits an app does not count, and the hosts of referrers from which visits are not counted.
+// ignored contains the visits that an app does not count: by network or id of the visitor, or by host of the referrer.
 type ignored struct {
 	networks   []netip.Prefix
 	ids, hosts map[string]bool

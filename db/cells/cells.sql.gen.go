@@ -54,7 +54,7 @@ const cellMake = `-- name: CellMake :exec
 CREATE SCHEMA IF NOT EXISTS cell
 `
 
-// Cells: each is a database of a Citus cluster, with its tables on one of the nodes. See
+// Cells: each is a database of a Citus cluster, with its tables on one of the nodes (servers). See
 // migrations/cell/cell.sql. Most of these queries run on the coordinator.
 // Creates the schema of a cell's tables, before the steps that create the tables.
 func (q *Queries) CellMake(ctx context.Context) error {
@@ -321,8 +321,8 @@ WHERE node_group_id IN (
 )
 `
 
-// Deletes Citus's records of leftovers of moves on a node. Runs before the node is removed. Otherwise
-// Citus could not clean up these leftovers, and they would block all moves.
+// Deletes Citus's records of data that earlier moves have left on a node. Runs before the node is
+// removed. Otherwise Citus could not clean up this data, and would block all moves.
 func (q *Queries) NodeForget(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, nodeForget, id)
 	return err

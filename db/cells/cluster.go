@@ -1,5 +1,5 @@
-// Package cells creates and moves cells. A cell is a database of a Citus cluster that has its tables on one
-// of the nodes. Package db contains the connection to a cell.
+// Package cells creates, moves and drops cells. A cell is a database of a Citus cluster that has all of its tables on
+// one of the nodes. Package db connects to cells.
 package cells
 
 import (
@@ -19,21 +19,22 @@ import (
 	"footfall/migrations"
 )
 
-// Cluster is a coordinator of Citus and its workers. A cell is a database on all nodes.
+// Cluster is a cluster of PostgreSQL servers with Citus: a coordinator and its workers. Each cell has a database on all
+// of these nodes.
 type Cluster struct {
-	at      *url.URL // URL of the coordinator's database that holds the list of nodes and belongs to no cell
+	at      *url.URL // URL of the coordinator's database that contains the list of nodes and belongs to no cell
 	options db.Options
 }
 
-// Cell is a database of a cluster, and the address of the node with its tables.
+// Cell is a cell of a cluster. Place is the address of the node with the cell's tables.
 type Cell struct {
 	Name, URL, Place string
 }
 
-// databasePrefix starts the names of the cells' databases.
+// databasePrefix is the start of the name of each cell's database.
 const databasePrefix = "footfall_"
 
-// OpenCluster returns the cluster whose coordinator is at the URL text. It does not connect.
+// OpenCluster returns the cluster whose coordinator has the URL text. It does not connect.
 func OpenCluster(text string, o db.Options) (*Cluster, error) {
 	d, err := db.Open(context.Background(), text, o)
 	if err != nil {
@@ -58,8 +59,8 @@ func (c *Cluster) url(at Node, database string) string {
 	return u.String()
 }
 
-// cellURL returns the URL with which a service connects to a cell. The URL names all nodes, the coordinator first,
-// because a service can find the tables through any node.
+// cellURL returns the URL with which a service connects to a cell. The URL contains the addresses of all nodes, the
+// coordinator's first, because a service can find the tables through any node.
 func (c *Cluster) cellURL(name string, nodes []Node) string {
 	u := *c.at
 	hosts := make([]string, len(nodes))
@@ -119,7 +120,7 @@ func (c *Cluster) make(ctx context.Context, at Node, database string) error {
 	return err
 }
 
-// settle works on the list of nodes in the connection's database: it disables the nodes that do not respond to the
+// settle updates the list of nodes in the connection's database: it disables the nodes that do not respond to the
 // coordinator, and enables disabled nodes that respond again.
 func settle(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, migrations.SettleNodes(), pgx.QueryExecModeSimpleProtocol)
@@ -127,7 +128,7 @@ func settle(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // nodes returns the cluster's nodes, the coordinator first, or only the coordinator if there is no cluster
-// yet. here are the nodes that respond.
+// yet. The second result contains only the nodes that respond.
 func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 	if err := c.make(ctx, c.coordinator(), c.home()); err != nil {
 		return nil, nil, err
@@ -155,9 +156,9 @@ func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 	return nodes, here, err
 }
 
-// join adds the given nodes to the list of nodes that a database of the coordinator has. It also creates this
-// database on the nodes that are new in the list. All given nodes must respond. The first given node is the
-// coordinator. If it is the only given node, join allows it to have the tables.
+// join adds nodes to the list of nodes in one of the coordinator's databases. It also creates this database on the
+// nodes that are new in the list. All of the nodes must respond. The first of them is the coordinator. If there are no
+// others, join allows the coordinator to have the tables.
 func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error {
 	return c.withConn(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
 		if err := settle(ctx, conn); err != nil {
@@ -173,7 +174,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 			case i == 0:
 				err = q.ClusterBegin(ctx, node.Host, node.Port)
 			default:
-				if c.withConn(ctx, node, database, isPart) == nil { // left from a dropped cell of this name: the node was down during the drop
+				if c.withConn(ctx, node, database, isPart) == nil { // left from a dropped cell, because the node was down
 					err = c.dropAt(ctx, node, []string{database})
 				}
 				if err == nil {
@@ -194,7 +195,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 	})
 }
 
-// Found returns the URLs of the cells by name. It needs only the rights to read from the coordinator.
+// Found returns the URLs of the cells, by the cells' names. It needs only the right to read from the coordinator.
 func (c *Cluster) Found(ctx context.Context, coordinator *db.DB) (urls map[string]string, err error) {
 	err = coordinator.Read(ctx, func(shared *db.Queries) error {
 		q := New(shared.Tx())
@@ -249,7 +250,7 @@ func (c *Cluster) open(ctx context.Context, name string, nodes []Node) (*db.DB, 
 	return db.Open(ctx, c.cellURL(name, nodes), c.options)
 }
 
-// AddNode adds a server to the cluster. After a failure, AddNode can be called again.
+// AddNode adds a server to the cluster as a node. After a failure, AddNode can be called again.
 func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	_, nodes, err := c.nodes(ctx)
 	if err != nil {
@@ -265,7 +266,7 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	if !slices.Contains(nodes, node) {
 		nodes = append(nodes, node)
 	}
-	for _, database := range append(databases, c.home()) { // home comes last, because it holds the list of nodes
+	for _, database := range append(databases, c.home()) { // home is last, because its list of nodes makes the node a member
 		if err := c.join(ctx, database, nodes); err != nil {
 			return err
 		}
@@ -273,8 +274,9 @@ func (c *Cluster) AddNode(ctx context.Context, node Node) error {
 	return c.checkNodes(ctx, nodes)
 }
 
-// AddCell creates a cell with its tables on the given node, or on any node if none is given. Nodes that are down
-// get their part of the cell when the cell moves. After a failure AddCell can be called again.
+// AddCell creates a cell with its tables on the given node, or on any node if no node is given. The cell's database is
+// created on all nodes. On a node that is down, it is created when the cell moves. After a failure, AddCell can be
+// called again.
 func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell, err error) {
 	all, nodes, err := c.nodes(ctx)
 	if err == nil && on != (Node{}) {
@@ -313,7 +315,7 @@ func (c *Cluster) AddCell(ctx context.Context, name string, on Node) (cell Cell,
 	return Cell{name, c.cellURL(name, all), d.Place(ctx)}, nil
 }
 
-// mayHost returns an error unless the node is in the cluster and responds.
+// mayHost returns an error unless the node is one of the cluster's nodes and responds.
 func (c *Cluster) mayHost(ctx context.Context, node Node, nodes []Node) error {
 	if !slices.Contains(nodes, node) {
 		return unknownNode(node, nodes)
@@ -359,7 +361,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	}
 	defer d.Close()
 	if d.Place(ctx) != to.String() {
-		if err := c.join(ctx, databasePrefix+name, here); err != nil { // some of these nodes may have been down when the cell was added
+		if err := c.join(ctx, databasePrefix+name, here); err != nil { // adds nodes that were down when the cell was added
 			return cell, err
 		}
 		err = c.withConn(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {
@@ -372,7 +374,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 		})
 	}
 	if err == nil {
-		err = d.Ping(ctx) // the new session runs CellArrive, so that services need not wait for CellArrive
+		err = d.Ping(ctx) // makes a session, which creates the functions on the new node, so that services need not wait for them
 	}
 	return Cell{name, c.cellURL(name, nodes), d.Place(ctx)}, err
 }

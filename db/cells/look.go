@@ -16,7 +16,7 @@ type (
 		CellLookRow
 		Today int64      // visits that the apps of the cell have counted today
 		Needs db.Standby // the state of the standby of the cell's node
-		Wrong error      // why the cell does not count, or why its state is unknown
+		Wrong error      // why the cell cannot count visits, or why its state is unknown
 	}
 	// NodeLook is the state of a node.
 	NodeLook struct {
@@ -56,7 +56,7 @@ func (c *Cluster) Look(ctx context.Context) (looks []Look, nodes []NodeLook, err
 
 func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 	look := Look{Cell: cell}
-	if at, err := ParseNode(cell.Place); err == nil { // so that the error names the node if it does not respond
+	if at, err := ParseNode(cell.Place); err == nil { // so that the error contains the node if it does not respond
 		if look.Wrong = c.withConn(ctx, at, c.home(), func(*pgx.Conn, *Queries) error { return nil }); look.Wrong != nil {
 			return look
 		}
@@ -84,7 +84,7 @@ func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 	return look
 }
 
-// LookAt reads the state of a cell from the node with its tables.
+// LookAt reads the state of a cell. d must be the cell's database.
 func LookAt(ctx context.Context, d *db.DB) (look CellLookRow, err error) {
 	return look, d.Read(ctx, func(q *db.Queries) (err error) {
 		look, err = New(q.Tx()).CellLook(ctx)

@@ -14,16 +14,16 @@ import (
 	"footfall/pause"
 )
 
-// forEachDatabase runs f on the coordinator: first for each cell's database, and finally for home, the database that
-// holds the cluster's list of nodes. home comes last, so that an interrupted command can be repeated. Nodes other
-// than the coordinator may be down.
+// forEachDatabase runs f on the coordinator: first for each cell's database, and finally for home, the database with
+// the cluster's own list of nodes. f also gets the list of nodes in the database. home comes last, so that an
+// interrupted command can be repeated. Nodes other than the coordinator may be down.
 func (c *Cluster) forEachDatabase(ctx context.Context, f func(database string, there []ClusterNodesRow, q *Queries) error) error {
 	databases, err := c.databases(ctx)
 	if err != nil {
 		return err
 	}
 	for _, database := range append(databases, c.home()) {
-		if err := c.make(ctx, c.coordinator(), database); err != nil { // a database that was restored from a dump lacks settings
+		if err := c.make(ctx, c.coordinator(), database); err != nil { // adds settings that a restored dump lacks
 			return err
 		}
 		err := c.withConn(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
@@ -45,13 +45,13 @@ func (c *Cluster) forEachDatabase(ctx context.Context, f func(database string, t
 
 func (r ClusterNodesRow) node() Node { return Node{r.Nodename, r.Nodeport} }
 
-// find returns the index of a node's row, or -1.
+// find returns the index of a node's row in a list of nodes, or -1.
 func find(there []ClusterNodesRow, node Node) int {
 	return slices.IndexFunc(there, func(row ClusterNodesRow) bool { return row.node() == node })
 }
 
-// ReplaceNode replaces a node by its copy, a promoted standby. Services continue on the copy. After a failure
-// ReplaceNode can be called again.
+// ReplaceNode replaces a node with another server, which must be a promoted standby of this node. Services continue on
+// the new server. After a failure, ReplaceNode can be called again.
 func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 	nodes, _, err := c.nodes(ctx)
 	switch {
@@ -78,7 +78,7 @@ func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 	return c.awaitNodes(ctx)
 }
 
-// mayReplace returns an error with all reasons why the server by cannot replace the node old.
+// mayReplace returns an error if a node cannot be replaced with this server. The error contains all reasons.
 func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
 	wrong := c.withConn(ctx, old, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
@@ -123,7 +123,7 @@ func notItself(node Node, now NodeItselfRow) error {
 		"ALTER SYSTEM SET citus.local_hostname = '%s'; SELECT pg_reload_conf();", node, Node{now.Host, now.Port}, node.Host)
 }
 
-// checkNodes returns an error that names the nodes that cannot be used, with the reasons.
+// checkNodes returns an error if some of the nodes cannot be used. The error lists these nodes and the reasons.
 func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	var wrong []error
 	for _, node := range nodes {
@@ -153,8 +153,8 @@ func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	})
 }
 
-// mayJoin returns an error if a server that is not in the cluster has old tables of a cell, whose present tables
-// are on another node.
+// mayJoin returns an error if a server may not become a node of the cluster, because it has outdated tables of one of
+// the cells.
 func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 	var has []string
 	err = c.withConn(ctx, node, "postgres", func(_ *pgx.Conn, q *Queries) (err error) {
@@ -179,8 +179,8 @@ func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 	})
 }
 
-// awaitNodes waits until all nodes have the present list of nodes. Before that, partitions cannot be created and
-// cells cannot move.
+// awaitNodes waits until all nodes have received the present list of nodes. Until then, partitions cannot be created
+// and cells cannot move.
 func (c *Cluster) awaitNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, nodesWithin)
 	defer cancel()
@@ -206,8 +206,8 @@ const (
 	nodesLook   = 200 * time.Millisecond
 )
 
-// RemoveNode removes a node from the cluster. The node's cells move to `to`. If `to` is not given and the node
-// has cells, RemoveNode fails. After a failure, RemoveNode can be called again.
+// RemoveNode removes a node from the cluster. Before that, it moves the node's cells to the node `to`. If `to` is the
+// zero Node and there are such cells, RemoveNode fails. After a failure, RemoveNode can be called again.
 func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 	nodes, _, err := c.nodes(ctx)
 	switch {
@@ -269,7 +269,7 @@ func (c *Cluster) dropAt(ctx context.Context, node Node, databases []string) err
 	})
 }
 
-// isPart returns an error unless a database is a node's part of a cell.
+// isPart returns an error unless the database of the connection belongs to a cell.
 func isPart(conn *pgx.Conn, _ *Queries) error {
 	is, err := db.New(conn).CellIs(context.Background())
 	if err == nil && !is {
@@ -278,13 +278,13 @@ func isPart(conn *pgx.Conn, _ *Queries) error {
 	return err
 }
 
-// releaseWithin bounds the time in which services that serve several cells disconnect from a dropped cell. These
-// services check every second, and finish the visits that they have accepted.
+// releaseWithin is how long DropCell waits for services of several cells to disconnect from the cell. These services
+// check every second whether a cell is being dropped, and finish the visits that they have accepted.
 const releaseWithin = 15 * time.Second
 
-// DropCell drops a cell with all of its numbers, on all nodes that respond. Before that, services that serve
-// several cells disconnect from this cell. If a service that serves only this cell is running, DropCell fails.
-// After a failure, DropCell can be called again.
+// DropCell drops a cell with all of its numbers, on all nodes that respond. Before that, it makes services of several
+// cells disconnect from this cell. If a service that serves only this cell is running, DropCell fails. After a
+// failure, DropCell can be called again.
 func (c *Cluster) DropCell(ctx context.Context, name string) error {
 	nodes, _, err := c.nodes(ctx)
 	if err != nil {
@@ -299,14 +299,14 @@ func (c *Cluster) DropCell(ctx context.Context, name string) error {
 		if err := q.CellRelease(ctx, databasePrefix+name); err != nil {
 			return err
 		}
-		if conn, err := d.Connect(ctx); err == nil { // otherwise the cell's node is down, or its tables were dropped before
+		if conn, err := d.Connect(ctx); err == nil { // if not, the node is down, or the tables were dropped before
 			err = db.RefuseWhileInstancesRun(ctx, conn, releaseWithin)
 			_ = conn.Close(ctx)
 			if err != nil {
 				return err
 			}
 		}
-		slices.Reverse(nodes) // the coordinator last, because it holds the list of cells
+		slices.Reverse(nodes) // the coordinator last, because its databases are the list of cells
 		for _, node := range nodes {
 			err := c.dropAt(ctx, node, []string{databasePrefix + name})
 			if db.IsConnect(err) {

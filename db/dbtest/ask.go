@@ -38,7 +38,7 @@ type asker interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Column returns the rows of a query of one column.
+// Column returns the values of a query with one column.
 func Column[T any](t testing.TB, a asker, sql string, args ...any) []T {
 	t.Helper()
 	rows, err := a.Query(context.Background(), sql, args...)
@@ -48,14 +48,14 @@ func Column[T any](t testing.TB, a asker, sql string, args ...any) []T {
 	return values
 }
 
-// With returns the address of a database with one more parameter, such as a setting of its sessions.
+// With returns the URL address with one more parameter, such as a setting of the sessions.
 func With(t testing.TB, address, name, value string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	require.NoError(t, err)
 	query := u.Query()
 	query.Set(name, value)
-	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // a driver does not decode a +
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // the driver does not read a + as a space
 	return u.String()
 }
 
@@ -69,9 +69,9 @@ func NeedSuperuser(t testing.TB, a asker) {
 
 // AwaitWaiting waits until at least this number of the database's sessions wait for a lock, and returns their
 // process ids. A session counts if it waits for an idle session, for the test's own session, or for another session
-// that counts. Waiting for a busy session does not count, because the server commits notifications one at a time.
-// Waiting for the service counts only if the service has been idle for 0.3 s, because it is idle for a moment
-// between its statements.
+// that counts. Waiting for a busy session does not count: it may only be the wait for another commit with a
+// notification, which the server commits one at a time. Waiting for a session of the service counts only if that
+// session has been idle for 0.3 s, because it is idle for a moment between its statements.
 func AwaitWaiting(t testing.TB, a asker, sessions int) (pids []int32) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -14,16 +14,16 @@ import (
 	"footfall/db/embedded"
 )
 
-// EnvCitus is the environment variable with the folder of the programs of a PostgreSQL with Citus.
+// EnvCitus is the environment variable that contains the path of a folder with the programs of a PostgreSQL with Citus.
 const EnvCitus = "FOOTFALL_TEST_CITUS"
 
-// Cluster is a number of servers with Citus for one test. At first the servers do not know each other.
+// Cluster is a number of servers with Citus for one test. The servers start separately: none is a node of another yet.
 type Cluster struct {
 	t     testing.TB
 	nodes []*node
 }
 
-// NewCluster starts servers. The test is skipped unless FOOTFALL_TEST_CITUS is set.
+// NewCluster starts size servers. The test is skipped unless FOOTFALL_TEST_CITUS is set.
 func NewCluster(t testing.TB, size int) *Cluster {
 	t.Helper()
 	bin := os.Getenv(EnvCitus)
@@ -43,7 +43,8 @@ func (c *Cluster) add() int {
 	return len(c.nodes) - 1
 }
 
-// Follow starts a synchronous standby of a server. From now on the commits of this server wait for the standby.
+// Follow starts a synchronous standby of server i, and returns the standby's number. From now on, the commits of server
+// i wait for the standby.
 func (c *Cluster) Follow(i int) (standby int) {
 	c.t.Helper()
 	standby = c.add()
@@ -67,7 +68,7 @@ func (c *Cluster) Promote(i int) {
 	require.Equal(c.t, []bool{true}, Column[bool](c.t, Connect(c.t, c.URL(i, "postgres")), `SELECT pg_promote(true, 240)`))
 }
 
-// Start starts a server that was killed or never ran. Its commits do not wait for a standby.
+// Start starts a server that was killed or has never run. The server's commits do not wait for a standby.
 func (c *Cluster) Start(i int) {
 	c.t.Helper()
 	var alone map[string]string
@@ -105,10 +106,10 @@ func (c *Cluster) URL(i int, database string) string {
 	return fmt.Sprintf("postgres://footfall@%s/%s?sslmode=disable", c.Node(i), database)
 }
 
-// Home returns the URL of the coordinator, with a database that is not a cell's.
+// Home returns the URL of a database on the coordinator that belongs to no cell.
 func (c *Cluster) Home() string { return c.URL(0, "postgres") }
 
-// Connect opens a connection of the test directly to the tables of a cell. cell is the URL of the cell.
+// Connect opens a connection to the node with the tables of a cell, for the test itself. cell is the URL of the cell.
 func (c *Cluster) Connect(cell string) *pgx.Conn {
 	c.t.Helper()
 	direct, err := db.Direct(context.Background(), cell)

@@ -44,13 +44,13 @@ import (
 // TimeZone is the time zone of every session on a database of this package.
 const TimeZone = "Pacific/Chatham"
 
-// daysAhead is the number of days that a service makes partitions in advance.
+// daysAhead is the number of days for which a service creates partitions in advance.
 const daysAhead = 8
 
-// patience is the time limit for a server. Only a broken server takes longer.
+// patience is the time limit for operations on a server. Only a broken server takes longer.
 const patience = 2 * time.Minute
 
-// running is set once Run has started, because Run stops the server in the end.
+// running is true once Run has started. Otherwise no test gets a database, because only Run stops the server.
 var running atomic.Bool
 
 // Main calls Run and exits with its code.
@@ -91,9 +91,9 @@ func New(t testing.TB) string {
 	return fresh(t, func(ctx context.Context, s *server) (string, error) { return s.template(ctx) })
 }
 
-// Made is New for a database in the state that a service leaves behind, if the service started at the given time.
-// do makes further changes to the database. The process makes one such database for each name, and copies it for
-// each test, because copying is cheaper.
+// Made is like New, but the database also has the changes that do makes. Before do, Made creates the partitions that a
+// service would create if it started at the given time. The process makes one such database for each name, and copies
+// it for each test, because copying is cheaper.
 func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) string {
 	t.Helper()
 	return fresh(t, func(ctx context.Context, s *server) (string, error) {
@@ -125,8 +125,8 @@ func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) strin
 	})
 }
 
-// Open opens a database until the end of a test. The defaults of o.StatementTimeout and o.DeadAfter are long enough
-// for a slow machine.
+// Open opens a database, and closes it when the test ends. If o.StatementTimeout or o.DeadAfter is 0, it is set to a
+// time that is long enough for a slow machine.
 func Open(t testing.TB, url string, o db.Options) *db.DB {
 	t.Helper()
 	o.StatementTimeout, o.DeadAfter = cmp.Or(o.StatementTimeout, patience), cmp.Or(o.DeadAfter, patience)
@@ -136,7 +136,7 @@ func Open(t testing.TB, url string, o db.Options) *db.DB {
 	return d
 }
 
-// Empty is New without the migrations.
+// Empty is like New, but applies no migrations.
 func Empty(t testing.TB) string {
 	t.Helper()
 	return fresh(t, func(context.Context, *server) (string, error) { return "template0", nil })
@@ -239,7 +239,8 @@ func LongOrShort(long, short int) int {
 	return long
 }
 
-// FromEnv returns a number from an environment variable. If the variable is not set, it returns otherwise.
+// FromEnv returns the number in an environment variable. If the variable is not set, FromEnv returns the number
+// that the caller passes as otherwise.
 func FromEnv(t testing.TB, name string, otherwise int) int {
 	t.Helper()
 	value := os.Getenv(name)
@@ -251,8 +252,8 @@ func FromEnv(t testing.TB, name string, otherwise int) int {
 	return n
 }
 
-// Crowd lets concurrent clients repeat do until disperse is called, or until the test ends. Even a failed test
-// waits for the clients before it closes the resources that they use.
+// Crowd makes concurrent clients call do repeatedly until disperse is called, or until the test ends. Even a failed
+// test waits for the clients before it closes the resources that they use.
 func Crowd(t testing.TB, clients int, do func(client, i int)) (disperse func()) {
 	t.Helper()
 	var ended atomic.Bool

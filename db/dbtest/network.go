@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Network is a connection between a client and a server that can fail: it hangs, it leads to another server, or (on
-// Linux) it vanishes, as if a cable had been pulled.
+// Network passes data between clients and a server, and can simulate failures: it hangs, it leads to another server,
+// or (on Linux) it vanishes, as if a cable had been pulled.
 type Network struct {
 	t        testing.TB
 	listener net.Listener
@@ -26,11 +26,11 @@ type Network struct {
 	conns   map[net.Conn]bool // open connections, and whether they have vanished
 	flows   chan struct{}     // closed, unless the network hangs
 	wasCut  bool              // set by Cut: requests to cancel a query are lost
-	onLocks func()            // if not nil: called once, when a batch has sent the statement that takes its locks
+	onLocks func()            // if not nil: called once, when a client has sent the statement that takes a batch's locks
 }
 
-// NewNetwork returns a network in front of the server of a database, and the URL through it. The client's end uses
-// TCP. The server's end uses TCP if the database's own URL does.
+// NewNetwork returns a network that leads to the server of a database, and the URL of the database through this
+// network. Clients connect to it by TCP. It connects to the server by TCP only if the database's own URL does.
 func NewNetwork(t testing.TB, to string) (n *Network, through string) {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(to)
@@ -72,8 +72,8 @@ func (n *Network) LeadTo(to string) {
 	n.server[0], n.server[1] = pgconn.NetworkAddress(cfg.Host, cfg.Port)
 }
 
-// Cut closes every open connection at both ends. Later requests of a driver to cancel the query of its connection are
-// lost as well.
+// Cut closes every open connection at both ends. If a driver then requests to cancel the query of such a connection,
+// this request is lost as well.
 func (n *Network) Cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,7 +84,7 @@ func (n *Network) Cut() {
 	n.wasCut = true
 }
 
-// Freeze lets nothing through until Thaw, like a server that hangs: connections stay open, new connections can be made, and
+// Freeze delays all data until Thaw, like a server that hangs: connections stay open, new connections can be made, and
 // data is acknowledged, but there are no responses.
 func (n *Network) Freeze() {
 	n.mu.Lock()
@@ -92,7 +92,7 @@ func (n *Network) Freeze() {
 	n.flows = make(chan struct{})
 }
 
-// Thaw lets delayed data through.
+// Thaw ends Freeze, and passes on the delayed data.
 func (n *Network) Thaw() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,7 +116,7 @@ func (n *Network) await() {
 	<-flows
 }
 
-// pass writes data from one end to the other, unless the connection has vanished.
+// pass writes data to one end of a connection, unless the connection has vanished.
 func (n *Network) pass(to net.Conn, some []byte) error {
 	n.await()
 	n.mu.Lock()
@@ -162,7 +162,7 @@ func (n *Network) toClient(client, server net.Conn) {
 // statement that takes its locks.
 func (n *Network) toServer(server, client net.Conn) {
 	from := bufio.NewReader(client)
-	statements := 0                 // executed since the last message that requires a response
+	statements := 0                 // number of statements since the last message that requires a response
 	for header := 4; ; header = 5 { // the first message has no type
 		message := make([]byte, header)
 		if _, err := io.ReadFull(from, message); err != nil {
@@ -188,7 +188,7 @@ func (n *Network) toServer(server, client net.Conn) {
 	}
 }
 
-// cancelRequest is the code that starts a connection for canceling the query of another connection.
+// cancelRequest is the code that a client sends on a new connection to cancel the query of another connection.
 const cancelRequest = 80877102
 
 // statementsToLocks is the number of statements from the start of a batch to CountersLock, which takes the locks of

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Vanish drops every packet of the open connections: data, acknowledgements and the end of a connection. Neither end
-// is notified. Later connections are not affected.
+// Vanish drops every packet of the open connections, including acknowledgements and the packets that close a
+// connection. Neither end is notified. Later connections are not affected.
 func (n *Network) Vanish() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -38,7 +38,7 @@ func dropAll(n *Network, conn net.Conn) {
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return // it has been closed
+		return // the connection has been closed
 	}
 	program := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
 	_ = raw.Control(func(socket uintptr) {

@@ -18,8 +18,8 @@ import (
 )
 
 // Own starts a server for one test, for faults that would break other tests, or for settings that the shared server
-// lacks. dir comes from OwnDir. If listen is not empty, the server also listens on this address. It stops when the
-// test ends. The test is skipped if PostgreSQL is not installed.
+// lacks. dir must be a folder from OwnDir. If listen is not empty, the server also listens on this address. The server
+// stops when the test ends. The test is skipped if PostgreSQL is not installed.
 func Own(t testing.TB, dir, listen string) *embedded.Server {
 	t.Helper()
 	bin := os.Getenv("FOOTFALL_TEST_POSTGRES_BIN")
@@ -43,8 +43,8 @@ func OwnDir(t testing.TB) string {
 	return dir
 }
 
-// FreeAddress returns an unused address of this machine, for a server that must listen by itself and cannot be
-// given a listener. The port is outside the range that the system uses for other connections and listeners.
+// FreeAddress returns an unused address of this machine, for a server that opens its listener itself. The port is
+// outside the range from which the system chooses ports for other connections and listeners.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
@@ -63,7 +63,7 @@ func ownHost() string {
 	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)) //nolint:gosec // any
 }
 
-// OwnFar is Own with an address of ownHost to listen on. far is the URL with this address.
+// OwnFar is like Own. In addition, the server listens on an address from ownHost, and far is the URL with this address.
 func OwnFar(t testing.TB, dir string) (server *embedded.Server, far string) {
 	t.Helper()
 	address := ownHost()

@@ -21,8 +21,8 @@ import (
 	"footfall/db/embedded"
 )
 
-// Pair is two servers for one test, with Footfall's tables. At first the second server follows the first. Promote
-// swaps their roles.
+// Pair is a primary and its standby for one test, with Footfall's tables. At first the second server is the standby.
+// Promote swaps the roles of the servers.
 type Pair struct {
 	t       testing.TB
 	bin     string
@@ -35,7 +35,7 @@ type node struct {
 	dir      string
 	host     string // an address that no other server uses
 	server   *embedded.Server
-	followed bool // a standby follows this server, and the server's commits wait for the standby
+	followed bool // this server has a standby, for which its commits wait
 }
 
 func (n *node) cluster() string { return filepath.Join(n.dir, "postgres") }
@@ -74,7 +74,7 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 	return p
 }
 
-// copyOf makes n a copy of another running server, so that n can follow that server.
+// copyOf makes n a copy of the running server `of`, so that n can become a standby of this server.
 func (n *node) copyOf(t testing.TB, bin string, of *node) {
 	t.Helper()
 	owner, err := os.Stat(of.cluster())
@@ -92,7 +92,7 @@ func (n *node) source(t testing.TB) string {
 	return fmt.Sprintf("host=%s port=%d user=footfall dbname=postgres", u.Query().Get("host"), embedded.Port)
 }
 
-// run runs one of PostgreSQL's programs as a server's user.
+// run runs one of PostgreSQL's programs as the user who owns the server's files.
 func (n *node) run(t testing.TB, bin, program string, args ...string) {
 	t.Helper()
 	owner, err := os.Stat(n.cluster())
@@ -113,7 +113,7 @@ func (p *Pair) start(n *node, more map[string]string) {
 	}, more)
 }
 
-// start starts a server with the given settings. more overrides settings.
+// start starts a server with the given settings. Values in more replace those in settings.
 func (n *node) start(t testing.TB, bin string, settings, more map[string]string) {
 	t.Helper()
 	settings["listen_addresses"], settings["fsync"] = n.host, "off"
@@ -123,21 +123,21 @@ func (n *node) start(t testing.TB, bin string, settings, more map[string]string)
 	require.NoError(t, err)
 }
 
-// follow starts a standby that follows another server.
+// follow starts the server standby as a standby of the server `of`.
 func (p *Pair) follow(standby, of *node) {
 	p.t.Helper()
 	require.NoError(p.t, os.WriteFile(filepath.Join(standby.cluster(), "standby.signal"), nil, 0o644)) //nolint:gosec // it is empty
 	p.start(standby, map[string]string{"primary_conninfo": of.source(p.t)})
 }
 
-// URL returns a URL that names both servers of the pair, the first one first. The driver selects the one that
-// accepts writes. The URL disables TLS, because the servers have no TLS and each refused attempt would cost a
+// URL returns a URL with the hosts of both servers of the pair, the first one first. The driver selects the one that
+// accepts writes. The URL disables TLS, because the servers do not support it, and each refused attempt would cost a
 // connection.
 func (p *Pair) URL() string {
 	return fmt.Sprintf("postgres://footfall:secret@%s:%d,%s:%[2]d/footfall?sslmode=disable", p.nodes[0].host, embedded.Port, p.nodes[1].host)
 }
 
-// Primary returns the URL of the present primary only, with commits that do not wait for a standby.
+// Primary returns the URL of the present primary only. Commits of connections to this URL do not wait for a standby.
 func (p *Pair) Primary() string {
 	return With(p.t, p.nodes[p.primary].server.URL(), "synchronous_commit", "local")
 }
@@ -152,14 +152,15 @@ func (p *Pair) Exec(sql string) {
 	require.NoError(p.t, err, sql)
 }
 
-// WaitFor sets the standbys that the primary's commits wait for. With "" they wait for none.
+// WaitFor sets the standbys that the primary's commits wait for. If standbys is "", they wait for no standby.
 func (p *Pair) WaitFor(standbys string) {
 	p.t.Helper()
 	p.Exec("ALTER SYSTEM SET synchronous_standby_names = '" + standbys + "'")
 	p.Exec("SELECT pg_reload_conf()")
 }
 
-// AwaitStandby waits until the standby follows, synchronously if synchronous_standby_names is set.
+// AwaitStandby waits until the standby receives changes from the primary. If synchronous_standby_names is set, it also
+// waits until the standby is synchronous.
 func (p *Pair) AwaitStandby() {
 	p.t.Helper()
 	conn := Connect(p.t, p.Primary())
@@ -170,8 +171,8 @@ func (p *Pair) AwaitStandby() {
 	_ = conn.Close(context.Background())
 }
 
-// Waiting returns the processes of the primary's sessions that wait for the standby in a statement matching the
-// pattern.
+// Waiting returns the process ids of the primary's sessions that wait for the standby in a statement. The parameter is
+// an ILIKE pattern for this statement.
 func (p *Pair) Waiting(statement string) []int32 {
 	p.t.Helper()
 	conn := Connect(p.t, p.Primary())
@@ -179,7 +180,7 @@ func (p *Pair) Waiting(statement string) []int32 {
 	return Column[int32](p.t, conn, `SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query ILIKE $1`, statement)
 }
 
-// processes returns the processes of a running server, the postmaster first.
+// processes returns the process ids of a running server, the postmaster's first.
 func (n *node) processes(t testing.TB) []int {
 	t.Helper()
 	read, err := os.ReadFile(filepath.Join(n.cluster(), "postmaster.pid"))
@@ -200,7 +201,7 @@ func (n *node) processes(t testing.TB) []int {
 
 func signal(pids []int, signal syscall.Signal) {
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, signal) // it may have exited
+		_ = syscall.Kill(pid, signal) // fails if the process has exited
 	}
 }
 
@@ -252,7 +253,7 @@ func (n *node) freeze(t testing.TB) (thaw func()) {
 	return thaw
 }
 
-// FreezeWalSender stops the primary's WAL sender, so that the standby receives nothing more, as over a slow
+// FreezeWalSender pauses the primary's WAL sender for ever, so that the standby receives nothing more, as over a slow
 // network.
 func (p *Pair) FreezeWalSender() {
 	p.t.Helper()
@@ -272,11 +273,11 @@ func (p *Pair) Promote() {
 	_ = conn.Close(context.Background())
 }
 
-// Rejoin makes the killed server a standby.
+// Rejoin starts the killed server as a standby of the present primary.
 func (p *Pair) Rejoin() {
 	p.t.Helper()
 	standby, primary := p.nodes[1-p.primary], p.nodes[p.primary]
-	if _, err := os.Stat(filepath.Join(standby.cluster(), "standby.signal")); err != nil { // it was a primary
+	if _, err := os.Stat(filepath.Join(standby.cluster(), "standby.signal")); err != nil { // the server was a primary
 		p.Exec("CHECKPOINT") // before PostgreSQL 16, pg_rewind does not find the new timeline without it
 		standby.run(p.t, p.bin, "pg_rewind", "--target-pgdata="+standby.cluster(), "--source-server="+primary.source(p.t), "--no-sync")
 	}

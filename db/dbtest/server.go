@@ -27,12 +27,12 @@ const (
 // checkpoints, which are cheap if they do not wait for a disk.
 const copyFiles = " STRATEGY file_copy"
 
-// server has the databases of this process. The first test that needs a database chooses or starts the server, and
-// Run stops it.
+// server is the PostgreSQL server with the databases of this test process. The first test that needs a database chooses
+// or starts the server, and Run stops it.
 type server struct {
 	base    *url.URL
 	admin   *pgxpool.Pool // creates and drops databases
-	copying string        // the strategy of CREATE DATABASE; if empty, the server's default
+	copying string        // the option STRATEGY of CREATE DATABASE; empty: the server's default
 	stop    func(context.Context) error
 
 	templateOnce sync.Once
@@ -43,7 +43,7 @@ type server struct {
 	made map[string]*made // by the name passed to Made
 }
 
-// made is a database that Made has prepared and that is copied for tests.
+// made is a database that the function Made prepares once and copies for each test.
 type made struct {
 	once sync.Once
 	name string // empty until the database is ready
@@ -58,7 +58,7 @@ func (s *server) madeOf(name string) *made {
 	return s.made[name]
 }
 
-// theServer returns the one server of the process. started is this server, or nil if no test has needed it yet.
+// theServer returns the only server of the process. started is this server, or nil if no test has needed it yet.
 var (
 	started   *server
 	theServer = sync.OnceValues(func() (*server, error) {
@@ -68,8 +68,8 @@ var (
 	})
 )
 
-// stopServer drops the databases of Made and closes the pool admin. It also stops the server, if this process
-// started the server. No test may be running.
+// stopServer drops the databases of Made and closes the pool admin. If this process has started the server, stopServer
+// also stops the server. No test may be running.
 func stopServer() error {
 	if started == nil {
 		return nil
@@ -114,7 +114,7 @@ func chooseServer(ctx context.Context) (s *server, address string, err error) {
 	return &server{made: map[string]*made{}, stop: stop}, running.URL(), nil
 }
 
-// StartIn starts a server for tests, in a folder that the server's user can enter.
+// StartIn starts a server for tests. The server's user must be able to enter the folder dir.
 func StartIn(ctx context.Context, dir string) (*embedded.Server, error) {
 	return embedded.Start(ctx, embedded.Config{
 		Dir:    dir,
@@ -154,7 +154,7 @@ func (s *server) connect(ctx context.Context, address string) error {
 	return nil
 }
 
-// url returns the URL of a database of the server. It allows slow connections.
+// url returns the URL of a database of the server, with a long time limit for connecting.
 func (s *server) url(database string) string {
 	u := *s.base
 	u.Path = "/" + database

@@ -15,8 +15,8 @@ import (
 	"footfall/migrations"
 )
 
-// template returns the name of a database with every migration applied. Copying it takes a fraction of the time of
-// the migrations.
+// template returns the name of a database with every migration applied. Copying this database is much faster than
+// applying the migrations.
 func (s *server) template(ctx context.Context) (string, error) {
 	s.templateOnce.Do(func() { s.templateName, s.templateErr = s.makeTemplate(ctx) })
 	return s.templateName, s.templateErr

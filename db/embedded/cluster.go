@@ -20,7 +20,7 @@ import (
 const (
 	// name is the name of the database, and of the role that owns everything in the database.
 	name = "footfall"
-	// longestSocketPath is the longest path of a socket that works on every Unix. Linux allows four bytes more.
+	// longestSocketPath is the maximum length of a socket's path that works on every Unix. Linux allows four bytes more.
 	longestSocketPath = 103
 	// Port is the TCP port, and part of the socket's name. It is not 5432, which another server of
 	// the machine may use.
@@ -150,7 +150,7 @@ func runInitdb(cmd *exec.Cmd, as *account, inherited *lock) (string, error) {
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{inherited.file}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.WaitDelay = 5 * time.Second // for the children of initdb, which have the pipe open
+	cmd.WaitDelay = 5 * time.Second // for the children of initdb, which also have the output pipe open
 	p, err := spawn(cmd, as)
 	if err == nil {
 		<-p.done

@@ -15,7 +15,7 @@
 //	postgres.unfinished/   an incomplete cluster; the next start creates it again
 //	postgres-start.log     the server's output before its log was open
 //	socket/                the Unix socket, unless its path would be too long
-//	lock/                  which processes use the directory (see serveLock)
+//	lock/                  files whose locks show which processes use the directory (see serveLock)
 package embedded
 
 import (
@@ -37,10 +37,10 @@ import (
 type Config struct {
 	// Dir is Footfall's data directory. It is created if it is missing.
 	Dir string
-	// MustExist prevents creating anything: if there is no cluster, the error is ErrNoCluster.
+	// MustExist means that nothing is created: if there is no cluster, the error is ErrNoCluster.
 	MustExist bool
-	// BinDir is the folder of postgres and initdb. If it is empty, the folders that Find uses are searched for a
-	// version that fits the data.
+	// BinDir is the folder of the programs postgres and initdb. If it is empty, a version that fits the data is
+	// searched for in the same folders as by Find.
 	BinDir string
 	// Settings are server settings that override every file, such as fsync=off for a cluster that
 	// may be lost. With fsync=off, initdb does not wait for the disk either.
@@ -48,7 +48,7 @@ type Config struct {
 	// Wait is how long a start waits for another process to release the directory. It is also how long a short
 	// command that started the server waits for other commands that use the server. Zero means ten seconds.
 	Wait time.Duration
-	// Log receives lines about slow or notable events. With nil there is no log.
+	// Log receives lines about slow or notable events. If it is nil, there is no log.
 	Log *slog.Logger
 }
 
@@ -123,8 +123,8 @@ func Use(ctx context.Context, cfg Config) (url string, release func() error, err
 // that command waits for release before it stops the server, for up to its own Wait. A nil release means that no
 // server is running or that it is stopping.
 func (cfg Config) attachShared() (url string, release func() error, err error) {
-	// Take the lock before looking for the server. Then the command that stops the server either finds this lock and
-	// waits, or already has the lock exclusively.
+	// Take the lock before looking for the server. If the command that started the server is about to stop it, that
+	// command either finds this lock and waits, or already has the lock exclusively.
 	shared, err := tryLock(cfg.lock(attachedLock), shared)
 	if err != nil || shared == nil {
 		return "", nil, err

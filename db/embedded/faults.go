@@ -46,8 +46,8 @@ func inDir(dir string, err error) error {
 	return &DirError{dir, fmt.Errorf("it cannot be used (%w): %s", err, remedy)}
 }
 
-// lockFault returns the error for a lock that could not be taken. held is the message if another
-// process still has the lock.
+// lockFault returns the error to report for a lock that could not be taken. If another process still has the
+// lock, the error contains the text held.
 func lockFault(dir string, err error, held string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &DirError{dir, errors.New(held)}

@@ -40,9 +40,10 @@ type binaries struct {
 	major int
 }
 
-// Find returns the folder of the PostgreSQL server's binaries. If explicit is set, that is the folder. Otherwise
-// Find takes the first usable folder: the one that pg_config reports, the one on the PATH, then the folders of
-// distributions, the newest version first. If there is none, the error names the command that installs PostgreSQL.
+// Find returns the folder of the PostgreSQL server's binaries. If explicit is set, Find uses this folder. Otherwise it
+// uses the first usable folder: the one that pg_config reports, the one on the PATH, then the folders of
+// distributions, the newest version first. If no folder is usable, the error contains the command that installs
+// PostgreSQL.
 func Find(explicit string) (binDir string, err error) {
 	as, err := newAccount()
 	if err != nil {
@@ -52,8 +53,8 @@ func Find(explicit string) (binDir string, err error) {
 	return found.dir, err
 }
 
-// findBinaries is Find for the account as. Without explicit, it prefers binaries of the given major version (0:
-// any).
+// findBinaries does the work of Find for a server that runs as the user `as`. If explicit is empty, it prefers binaries
+// of the given major version (0: any).
 func findBinaries(explicit string, major int, as *account) (binaries, error) {
 	if explicit != "" {
 		return probeNamed(explicit, 0, as)
@@ -72,13 +73,13 @@ func findBinaries(explicit string, major int, as *account) (binaries, error) {
 		}
 	}
 	if first.dir != "" {
-		return first, nil // these are of another major version: the caller reports how to proceed
+		return first, nil // these binaries have another major version, for which the caller reports a remedy
 	}
 	return binaries{}, errors.Join(append([]error{errors.New("no PostgreSQL server found; install it: " + installCommand() +
 		"; or name the folder of its postgres and initdb with --postgres-bin")}, refused...)...)
 }
 
-// candidates returns the folders that contain postgres and initdb, the preferred ones first.
+// candidates returns the folders that contain the programs postgres and initdb, the preferred ones first.
 func candidates() []string {
 	var dirs []string
 	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
@@ -115,7 +116,7 @@ func versionIn(path string) int {
 }
 
 // probe runs postgres --version as the server's user. This shows whether the user can run the server, and which
-// version it is.
+// version the server has.
 func probe(dir string, as *account) (binaries, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -142,7 +143,7 @@ func probe(dir string, as *account) (binaries, error) {
 	return binaries{dir, major}, nil
 }
 
-// probeNamed probes a folder given by the operator. The PostgreSQL in it must be at least of version major.
+// probeNamed probes a folder given by the operator. The PostgreSQL in it must have at least the given major version.
 func probeNamed(dir string, major int, as *account) (binaries, error) {
 	found, err := probe(dir, as)
 	if err == nil && found.major < major {

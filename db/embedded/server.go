@@ -21,7 +21,7 @@ import (
 
 const (
 	attachTimeout = 5 * time.Second
-	// killAfter bounds an immediate shutdown. The server kills its own children after five seconds.
+	// killAfter bounds the time of an immediate shutdown. The server kills its own children after five seconds.
 	killAfter = 10 * time.Second
 )
 
@@ -81,15 +81,15 @@ func (s *Server) shutDown(ctx context.Context) error {
 	return err
 }
 
-// awaitLast waits for processes that outlive the server for a moment: the process that writes its log, and children
-// of a killed server. If they take longer, the next start waits for them.
+// awaitLast waits at most a second for processes that may outlive the server: the process that writes its log, and
+// children of a killed server. If they take longer, the next start waits for them.
 func (s *Server) awaitLast(ctx context.Context) {
 	if last, err := waitLock(context.WithoutCancel(ctx), time.Second, s.cfg.lock(postgresLock)); err == nil {
 		last.release()
 	}
 }
 
-// end makes the server exit, with stronger signals if necessary, and returns when it has.
+// end makes the server exit, with stronger signals if necessary, and returns when it has exited.
 func (s *Server) end(ctx context.Context) error {
 	_ = s.process.Signal(syscall.SIGINT) // fails only if the server has exited
 	select {
@@ -107,7 +107,7 @@ func (s *Server) end(ctx context.Context) error {
 	return fmt.Errorf("PostgreSQL did not stop in time and was killed (it will recover at its next start): %w", context.Cause(ctx))
 }
 
-// launch starts a server for a caller that holds the owner lock. The server takes over the lock. If launch returns
+// launch starts a server. The caller must hold ownerLock, which then belongs to the returned Server. If launch returns
 // an error, it has released the lock.
 func launch(ctx context.Context, cfg Config, owner *lock) (server *Server, err error) {
 	defer func() {
@@ -163,8 +163,8 @@ func begin(ctx context.Context, cfg Config, major int, bin binaries, as *account
 	return startProcess(cfg, bin, as, inherited)
 }
 
-// waitForOldServer waits until every process of an earlier server has exited, and returns the lock
-// for the new server's processes to inherit.
+// waitForOldServer waits until every process of an earlier server has exited. It returns postgresLock,
+// which the new server's processes inherit.
 func waitForOldServer(ctx context.Context, cfg Config, bin binaries, as *account) (*lock, error) {
 	inherited, err := tryLock(cfg.lock(postgresLock), exclusive)
 	if err != nil || inherited != nil {
@@ -244,7 +244,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		select {
 		case <-s.process.done:
 			s.awaitLast(ctx)
-			printed, _ := os.ReadFile(startLogIn(s.cfg.Dir)) // if this fails, the message is only shorter
+			printed, _ := os.ReadFile(startLogIn(s.cfg.Dir)) // after an error, the message below is only shorter
 			return fmt.Errorf("%w; it printed when it started:\n%s", s.Err(), lastLines(string(printed)+loggedSince(clusterIn(s.cfg.Dir), s.logged)))
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL was not ready in time: %w", ctx.Err())

@@ -18,9 +18,9 @@ import (
 // Upgrade copies a data directory (from) into a new one (to) for another version of PostgreSQL. It dumps the
 // database of the old directory's server, and restores the dump to a server of the new directory. It does not
 // change the old directory, except by starting and stopping its server. No process may serve from the old directory
-// in the meantime, because writes after the dump would be lost. The new directory appears complete or not at all.
-// It has the database, roles and passwords of the old directory, and the settings of a new cluster. beside names
-// additional files of the data directory. Upgrade copies those that exist.
+// in the meantime, because writes after the dump would be lost. The new directory appears only if it is complete.
+// It has the database, roles and passwords of the old directory, and the settings of a new cluster. Upgrade also
+// copies the named additional files of the data directory, if they exist.
 func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error) {
 	from.MustExist = true
 	if to, err = to.new(); err != nil {
@@ -81,7 +81,7 @@ func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error)
 	return errors.Join(os.Rename(to.Dir, whole), syncFile(filepath.Dir(whole)))
 }
 
-// new returns the configuration of a directory that does not exist or is empty.
+// new returns the configuration with an absolute Dir. It fails if this directory exists and is not empty.
 func (cfg Config) new() (Config, error) {
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
@@ -223,7 +223,7 @@ func copyFile(from, to string) error {
 }
 
 func stopWithin(s *Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the restored data is written to disk
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // because restored data is written to disk
 	defer cancel()
 	return s.Stop(ctx)
 }

@@ -20,10 +20,10 @@ import (
 type Options struct {
 	// Find returns the names of all cells.
 	Find func(context.Context) ([]string, error)
-	// Reach returns an error unless the cell responds now. The error is ErrNoCell if the database is not a cell. Find then no
-	// longer lists it.
+	// Reach returns an error if the cell does not respond now. The error is ErrNoCell if the database is not a cell. Find then
+	// leaves out its name.
 	Reach func(ctx context.Context, name string) error
-	// Open opens a cell that responded a moment ago; all is the number of cells. Opening may take long, for example while
+	// Open opens a cell that Reach has just reached; all is the number of cells. Opening may take long, for example while
 	// migrations run.
 	Open func(ctx context.Context, name string, all int) (*Cell, error)
 	// NodesAway returns the names of cluster machines that do not respond.
@@ -40,22 +40,22 @@ var ErrNoCell = errors.New("it is not a cell")
 const (
 	lookEvery   = time.Second
 	reachWithin = 3 * time.Second // timeout for a cell to respond before it is opened
-	openAtOnce  = 4               // number of cells; opening a cell needs a dozen sessions of its database server for a moment
-	startWithin = time.Minute     // wait for the first cells to open; after this, a starting service does not wait for the rest
+	openAtOnce  = 4               // maximum number of cells; opening one needs a dozen database connections for a moment
+	startWithin = time.Minute     // how long a starting service waits for its cells to open; the rest opens in the background
 	namesWithin = 5 * time.Second
 	nodesEvery  = 5 * time.Second
 	sayEvery    = time.Minute
 )
 
-// Open starts routing names to cells. It returns when all cells that currently respond are open, or after startWithin
-// at the latest. Close stops the routing.
+// Open starts routing apps to cells. It returns when all cells that currently respond are open, or after startWithin at the
+// latest. Cells.Close stops the routing.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	c := &Cells{home: home.ofMany(), options: o, logLimit: pause.Seldom[string]{Every: sayEvery}, cells: map[string]*Cell{},
 		opening: map[string]bool{}, gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
 	opens, endOpens := context.WithCancel(ctx)
 	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // continues during shutdown, while accepted requests are answered
 	c.end = func() { endOpens(); endRunning() }
-	var first sync.WaitGroup // the first attempts; c.tries may grow while Open waits for them
+	var first sync.WaitGroup // the first attempts to open cells; not c.tries, which may grow during the wait below
 	if err := c.seekCells(opens, &first); err != nil {
 		c.end()
 		return nil, err
@@ -74,7 +74,7 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 			c.lookAgain()
 		}
 	})
-	c.loops.Go(func() { // a separate loop, because it may wait for the coordinator
+	c.loops.Go(func() { // a separate loop, because it may wait for the home database
 		for pause.For(running, lookEvery) == nil {
 			if err := c.seekCells(opens, &c.tries); err != nil {
 				c.logError(running, "cannot list the cells; retrying", err)
@@ -84,7 +84,7 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 			}
 		}
 	})
-	c.loops.Go(func() { // a separate loop, because it may wait for a machine that hangs
+	c.loops.Go(func() { // a separate loop, because it may wait for a machine that does not respond
 		for ; running.Err() == nil; _ = pause.For(running, nodesEvery) {
 			within, cancel := context.WithTimeout(running, namesWithin)
 			if away, err := o.NodesAway(within); err == nil {
@@ -104,7 +104,7 @@ func (c *Cells) Close() {
 		c.loops.Wait()
 		c.tries.Wait()
 	}
-	for _, cell := range c.cells { // no goroutine changes found any more
+	for _, cell := range c.cells { // no other goroutine changes c.cells any more
 		if cell != nil {
 			c.closing.Go(cell.Close)
 		}
@@ -119,8 +119,8 @@ func (c *Cells) logError(ctx context.Context, what string, err error) {
 	}
 }
 
-// seekCells lists the cells, starts opening new cells, and closes cells that no longer exist. If the list is unavailable, it uses
-// the last list.
+// seekCells lists the cells, starts opening new cells, and closes cells that no longer exist. If the list is unavailable,
+// seekCells uses the previous list.
 func (c *Cells) seekCells(ctx context.Context, tries *sync.WaitGroup) error {
 	within, cancel := context.WithTimeout(ctx, namesWithin)
 	defer cancel()
@@ -165,8 +165,8 @@ func (c *Cells) open(ctx context.Context, name string, all int) {
 	}
 }
 
-// reachAndOpen opens a cell. It takes one of c.places only after the cell responds, so that unreachable cells do not delay other
-// cells.
+// reachAndOpen opens a cell. c.places limits how many cells are opened at once. reachAndOpen takes a place only after the cell
+// responds, so that unreachable cells do not delay other cells.
 func (c *Cells) reachAndOpen(ctx context.Context, name string, all int) (*Cell, error) {
 	within, cancel := context.WithTimeout(ctx, reachWithin)
 	err := c.options.Reach(within, name)
@@ -187,7 +187,7 @@ func (c *Cells) reachAndOpen(ctx context.Context, name string, all int) (*Cell, 
 	return cell.ofMany(), nil
 }
 
-// register returns the cell's apps. If the cell is unreachable, it returns the apps that this instance saw last.
+// register returns the cell's apps. If the cell is unreachable, it returns the apps that this instance read last.
 func (cell *Cell) register() *app.Register {
 	if held := cell.Counter.Held(); held != nil {
 		cell.known.Store(held)
@@ -219,7 +219,7 @@ func (c *Cells) lookAgain() {
 		if cell != nil {
 			t.byApp[name] = cell
 		} else {
-			delete(t.byApp, name) // t.at may hold another app with this name: the app in the unreachable cell may still exist
+			delete(t.byApp, name) // t.byApp[name] may be another app with this name, because the unreachable cell may have one
 			t.faults[name] = visit.Errorf(visit.Unavailable, "app", "app %s is in cell %s, which cannot be reached", name, of)
 		}
 	}
@@ -228,7 +228,7 @@ func (c *Cells) lookAgain() {
 			if from := slices.IndexFunc(of, func(cell *Cell) bool {
 				a := cell.register().Apps[name]
 				return a != nil && a.MovingTo != nil
-			}); from >= 0 { // the app is moving: the target cell already has it, and of[from] will soon delete it
+			}); from >= 0 { // the app is moving: its new cell already has a copy, and of[from] will soon delete the original
 				t.byApp[name] = of[from]
 				continue
 			}
@@ -247,11 +247,11 @@ func (c *Cells) lookAgain() {
 	c.table.Store(t)
 }
 
-// gone is an app's name that points to a cell without this app.
+// gone is an app's name that points to a cell, although the cell does not have this app.
 type gone struct{ name, cell string }
 
-// settle stores in the home database which cell each app's name leads to. So every instance finds the cell's name even while
-// the cell is unreachable. settle also removes a name whose cell has had no such app for LeadFor.
+// settle stores in the home database which cell each app is in. So every instance finds the cell's name even while the cell is
+// unreachable. settle also removes an app's name if the name's cell has not had the app for the time LeadFor.
 func (c *Cells) settle(ctx context.Context) error {
 	home, t := c.home.Counter.Held(), c.table.Load()
 	if home == nil {
@@ -297,7 +297,7 @@ func (c *Cells) settle(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// registerOf returns the cell's current register, or nil if the cell is unreachable.
+// registerOf returns the current apps of the cell with this name, or nil if the cell is unreachable.
 func (t *table) registerOf(cell string) *app.Register {
 	if of := t.cells[cell]; of != nil {
 		return of.Counter.Held()
@@ -305,8 +305,8 @@ func (t *table) registerOf(cell string) *app.Register {
 	return nil
 }
 
-// lacks reports whether the name certainly leads to no app if it points to this cell. The cell must be reachable and must not
-// have the app. If the cell forwards the name to another cell, the same must be true for that cell.
+// lacks reports whether there is certainly no app with this name in this cell. The cell must be reachable and must not have the
+// app. If the cell forwards the name to another cell, the same must be true for that cell.
 func (t *table) lacks(name, cell string) bool {
 	for range len(t.cells) {
 		of := t.registerOf(cell)

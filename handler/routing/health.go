@@ -9,16 +9,16 @@ import (
 	"footfall/visit"
 )
 
-// Health reports whether the service can count in some cell, and which parts are unavailable.
+// Health is the response of /readyz: which parts of the service are unavailable.
 type Health struct {
 	State       string   `json:"state"`
-	Away        []string `json:"away,omitempty"`        // cells that cannot count now
-	NodesAway   []string `json:"nodes_away,omitempty"`  // cluster machines that do not respond
-	Coordinator string   `json:"coordinator,omitempty"` // "away": users cannot sign in, and partitions for new days are not created
-	DaysLeft    int      `json:"days_left"`             // days until a database runs out of partitions, if no more are created
+	Away        []string `json:"away,omitempty"`        // names of cells that cannot count visits now
+	NodesAway   []string `json:"nodes_away,omitempty"`  // names of cluster machines that do not respond
+	Coordinator string   `json:"coordinator,omitempty"` // "away" if the home database is down: no sign-ins, no new partitions
+	DaysLeft    int      `json:"days_left"`             // days after today for which every available cell has partitions
 }
 
-// Ready returns an error unless at least one cell can count visits now.
+// Ready returns the health of the service, and an error if no cell can count visits now.
 func (c *Cells) Ready(ctx context.Context) (h Health, err error) {
 	h.State, h.DaysLeft = "ready", math.MaxInt
 	t := c.table.Load()

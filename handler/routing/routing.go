@@ -1,5 +1,5 @@
-// Package routing finds the database that has an app. A service has either a single database, or a home database and several
-// cells, each with its own counter.
+// Package routing finds the database that an app is in. A service has either a single database, or a home database and several
+// cells. A cell is a database that contains some of the apps, and has its own counter.
 package routing
 
 import (
@@ -20,9 +20,9 @@ import (
 	"footfall/visit"
 )
 
-// Cell is a database with apps, with the counter, the administration and the reports that work on it.
+// Cell is a database with apps, and the objects that count, change and report in this database.
 type Cell struct {
-	Name    string // "": the home database
+	Name    string // "" for the home database
 	Counter *counter.Counter
 	Admin   *admin.Admin // nil: apps cannot be changed over HTTP
 	Reports *report.Reader
@@ -32,20 +32,21 @@ type Cell struct {
 	// Places limits the reports that run in this cell at once, so that a slow cell does not delay reports of other cells. The
 	// functions One and ofMany create Places.
 	Places chan struct{}
-	// Strangers is the place for reports to callers without an account, a key or a link. A flood of such reports takes none of
-	// Places.
+	// Strangers is the separate limit for reports to callers without an account, a key or a link. So a flood of such reports does
+	// not use up Places.
 	Strangers chan struct{}
-	// Turns limits the cell's concurrent calls with many visits or ids. This limit is lower than the limit of the whole service,
-	// so that one cell leaves capacity to the other cells. Turns is nil in a service without cells.
+	// Turns limits the concurrent API calls with many visits or ids for apps of this cell. This limit is lower than the limit of
+	// the whole service, so that one cell leaves capacity to the other cells. Turns is nil in a service without cells.
 	Turns chan struct{}
 
-	known atomic.Pointer[app.Register] // the apps that this instance saw last
+	known atomic.Pointer[app.Register] // the cell's apps as this instance last read them
 }
 
-// ReportPlaces plus the one place for strangers equals the number of database connections for reports.
+// ReportPlaces is the capacity of Cell.Places. A database has ReportPlaces connections for reports, and one more for
+// Cell.Strangers.
 const ReportPlaces = 2
 
-const callTurns = 2 // intake.Desk permits four calls for all cells together
+const callTurns = 2 // capacity of Cell.Turns; intake.Desk permits four calls for all cells together
 
 // ofMany prepares a cell for a service that has several cells.
 func (cell *Cell) ofMany() *Cell {
@@ -58,8 +59,8 @@ func (cell *Cell) makePlaces() {
 	cell.Places, cell.Strangers = make(chan struct{}, ReportPlaces), make(chan struct{}, 1)
 }
 
-// Cells are the home database and the cells. The home database has the accounts, the keys for all apps, and the names that
-// lead to cells. Cells is safe for concurrent use.
+// Cells are the home database and the cells. The home database has the accounts and the keys for all apps, and records which app
+// is in which cell. Cells is safe for concurrent use.
 type Cells struct {
 	home     *Cell
 	options  Options
@@ -71,7 +72,7 @@ type Cells struct {
 	opening map[string]bool
 	places  chan struct{} // limits how many cells are opened at once
 
-	gone map[gone]time.Time // since when each name has pointed to a cell without the app
+	gone map[gone]time.Time // since when an app's name has pointed to a cell that does not have the app
 
 	nodesAway atomic.Pointer[[]string]
 
@@ -79,11 +80,11 @@ type Cells struct {
 	end                   context.CancelFunc
 }
 
-// table maps app names to cells, as of the last call of lookAgain.
+// table maps app names to cells. The function lookAgain replaces it every second.
 type table struct {
 	cells  map[string]*Cell // by name; nil: not open yet
-	byApp  map[string]*Cell // by app name
-	faults map[string]error // by app name: why the name leads to no cell
+	byApp  map[string]*Cell // by app name: the app's cell
+	faults map[string]error // by app name: why requests for the app are refused
 	twice  map[string][]*Cell
 }
 
@@ -96,7 +97,7 @@ func One(home *Cell) *Cells {
 // Home returns the home database.
 func (c *Cells) Home() *Cell { return c.home }
 
-// All returns the databases that are available now, and the names of the cells that are unavailable.
+// All returns the databases that are available now, including the home database, and the names of the unavailable cells.
 func (c *Cells) All() (here []*Cell, away []string) {
 	t := c.table.Load()
 	if t == nil {
@@ -115,7 +116,8 @@ func (c *Cells) All() (here []*Cell, away []string) {
 	return here, away
 }
 
-// Of returns the cell that has an app, or the home database if there is no such app.
+// Of returns the cell with the app of this name. If no app has this name, Of returns the home database. If the
+// app may be in an unreachable cell, Of returns an error.
 func (c *Cells) Of(name string) (*Cell, error) {
 	t := c.table.Load()
 	if t == nil {
@@ -127,7 +129,7 @@ func (c *Cells) Of(name string) (*Cell, error) {
 	} else if cell == nil && err == nil {
 		cell, err = c.seek(t, name)
 	}
-	for hops := 0; err == nil && hops < len(t.cells); hops++ { // follow an app that has just moved
+	for hops := 0; err == nil && hops < len(t.cells); hops++ { // if the app has just moved, follow the forwarding of its former cell
 		to := cell.leads(name)
 		if to == "" {
 			return cell, nil
@@ -136,13 +138,13 @@ func (c *Cells) Of(name string) (*Cell, error) {
 			return nil, app.InCell(name, to)
 		}
 		if held := cell.Counter.Held(); held != nil && held.Apps[name] == nil && held.Cells[name] == "" {
-			return nil, app.InCell(name, to) // the app has not arrived yet
+			return nil, app.InCell(name, to) // this instance has not read the moved app from its new cell yet
 		}
 	}
 	return cell, err
 }
 
-// Has reports whether a name leads to an app of this cell.
+// Has reports whether requests for an app with this name go to this cell.
 func (c *Cells) Has(cell *Cell, name string) bool {
 	in, err := c.Of(name)
 	return err == nil && in == cell
@@ -153,7 +155,7 @@ func stillThere(name string, in []*Cell) []*Cell {
 	return slices.DeleteFunc(slices.Clone(in), func(cell *Cell) bool { return cell.register().Apps[name] == nil })
 }
 
-// leads returns the name of the cell to which this cell forwards an app name, or "".
+// leads returns the name of the cell to which this cell forwards requests for an app that has moved, or "".
 func (cell *Cell) leads(name string) string {
 	if held := cell.Counter.Held(); held != nil {
 		return held.Cells[name]
@@ -161,7 +163,8 @@ func (cell *Cell) leads(name string) string {
 	return ""
 }
 
-// seek searches all cells for an app that the table does not list: it may be new, or it may not exist.
+// seek searches all cells for an app that is not in the table: the app may be new, or may not exist. If no cell has it,
+// seek returns the home database, or an error if the app may be in a cell that is not open.
 func (c *Cells) seek(t *table, name string) (*Cell, error) {
 	var unseen []string
 	for _, of := range slices.Sorted(maps.Keys(t.cells)) {
@@ -179,8 +182,9 @@ func (c *Cells) seek(t *table, name string) (*Cell, error) {
 	return c.home, nil
 }
 
-// ForNew returns the cell for a new app: the requested cell (in), or else the cell with the fewest apps. From then on the name
-// leads to this cell. If the name already leads to a cell and in is "", ForNew returns that cell.
+// ForNew returns the cell for a new app: the requested cell (in) or, if in is "", the cell with the fewest apps. If the service
+// has cells, it stores that the app's name leads to this cell. If the name already leads to a cell and in is "", ForNew returns
+// that cell.
 func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	t := c.table.Load()
 	if t == nil && in == "" || t != nil && len(t.cells) == 0 && in == "" {
@@ -198,7 +202,7 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 		return nil, visit.Errorf(visit.Unavailable, "", "no cell can be reached: try again")
 	}
 	for _, cell := range t.cells {
-		if cell != nil && cell.register().Apps[name] != nil { // the app may be too new for t.at
+		if cell != nil && cell.register().Apps[name] != nil { // t.byApp may not contain a new app yet
 			return cell, nil // adding the app there fails because the name is taken
 		}
 	}
@@ -218,7 +222,7 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 			return nil, app.InCell(name, led)
 		}
 	}
-	if moved := to.register().Cells[name]; moved != "" { // an earlier app of this name was moved from this cell to another
+	if moved := to.register().Cells[name]; moved != "" { // an earlier app of this name was moved to another cell
 		if !t.lacks(name, to.Name) {
 			return nil, app.InCell(name, moved)
 		}
@@ -239,7 +243,7 @@ func (c *Cells) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	return slices.ContainsFunc(here, func(cell *Cell) bool { return cell.Counter.AllowsOrigin(ctx, "", origin) })
 }
 
-// HasApps reports whether there is an app other than the demo. If it cannot check some database, it returns true.
+// HasApps reports whether there is an app other than the demo app. If a database is unavailable, HasApps returns true.
 func (c *Cells) HasApps(ctx context.Context) bool {
 	here, away := c.All()
 	for _, cell := range here {
@@ -256,8 +260,8 @@ func (c *Cells) HasApps(ctx context.Context) bool {
 	return len(away) > 0
 }
 
-// NoteLoaded records that a page of this site has loaded the script. The request for the script names no app, so every database's
-// counter records the site.
+// NoteLoaded records that a page of this site has loaded the counting script. The request for the script names no app, so the
+// counter of every database records the site.
 func (c *Cells) NoteLoaded(site string) {
 	here, _ := c.All()
 	for _, cell := range here {
@@ -305,8 +309,8 @@ func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, 
 	return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
 }
 
-// ListsElsewhere reports whether an app that the caller may not change lists a site, or a pattern like *.host that overlaps with
-// the site.
+// ListsElsewhere reports whether another app already lists a site, or a pattern like *.host that overlaps with the site. It ignores
+// apps that the caller may change.
 func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(app string) bool) (bool, error) {
 	registers, away, err := c.registers(ctx)
 	for _, register := range registers {
@@ -322,8 +326,8 @@ func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(
 	return false, err
 }
 
-// registers returns the apps of all databases. For an unreachable cell, it returns the apps that this instance saw last. away is
-// true if this instance has never seen the apps of some cell.
+// registers returns the apps of all databases. For an unreachable cell, it returns the apps that this instance read last. away is
+// true if this instance has never read the apps of some cell.
 func (c *Cells) registers(ctx context.Context) (all []*app.Register, away bool, err error) {
 	t := c.table.Load()
 	if t == nil {

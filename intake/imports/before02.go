@@ -18,24 +18,25 @@ import (
 	"footfall/record/feed"
 )
 
-// The table logs describes the logs that Footfall 0.2 counted, but does not contain their lines. So for each server, the time up
-// to the last line that 0.2 counted is closed. Lines from a closed time may count only if their file begins with the part of a
-// log that 0.2 counted. The lines of this part are recorded as counted. Version 0.4 removes this Go file.
+// Footfall 0.2 stored in the table logs which logs it had counted, but not their lines. The times up to the last line that
+// it counted for a server are closed: it is unknown whether 0.2 counted a line with such a time. These lines may count only
+// if their file begins with a part of a log that 0.2 counted. Then the lines of this part are recorded as counted. Version
+// 0.4 will remove this Go file.
 
-// closed contains the logs of 0.2 whose lines may be in the imported files.
+// closed contains the logs that 0.2 counted and whose lines may be in the imported files.
 type closed struct {
 	logs  []ClosedLogsRow // sorted by bytes
-	until time.Time       // the time of the latest line that 0.2 counted in any of the logs
+	until time.Time       // the time of the last line that 0.2 counted, in any of the logs
 	auto  bool            // 0.2 was configured to leave out lines up to until, so they are left out even without --after
 }
 
-// beginning is the part of a file that 0.2 counted.
+// beginning describes the part at the start of a file that 0.2 counted.
 type beginning struct {
 	recorded int64          // length of the part in bytes
 	log      *ClosedLogsRow // nil: 0.2 counted no part of the file
 }
 
-// findClosed loads the logs of 0.2. It waits for batches of 0.2 that are under way.
+// findClosed loads the logs that 0.2 counted into r.closed. It waits for running transactions of 0.2.
 func (r *run) findClosed(ctx context.Context) error {
 	return r.tx(ctx, func(q *Queries) error {
 		rows, err := q.ClosedLogs(ctx, r.app.App().ID)
@@ -60,10 +61,10 @@ func (r *run) findClosed(ctx context.Context) error {
 	})
 }
 
-// has reports whether a time is closed: it is not later than the last line that 0.2 counted.
+// has reports whether a time is closed: 0.2 counted a line with this time or with a later one.
 func (c *closed) has(at time.Time) bool { return c != nil && !at.Truncate(time.Second).After(c.until) }
 
-// bytes returns the length of the hashed part of the log, or 0 if no part is hashed.
+// bytes returns the length of the part of the log whose hash 0.2 stored, or 0 if it stored no hash.
 func (l *ClosedLogsRow) bytes() int64 {
 	switch {
 	case l.CountedHash != nil:
@@ -74,8 +75,8 @@ func (l *ClosedLogsRow) bytes() int64 {
 	return 0
 }
 
-// decide02 checks whether 0.2 counted a line. If so, the line is recorded as counted, without a visit. If it is unknown
-// whether 0.2 counted the line, and the line would count, decide02 refuses the file.
+// decide02 finds out whether 0.2 counted a line. If so, it sets of.recorded: the line is recorded as counted, without a
+// visit. If this is unknown, and the line would count now, decide02 refuses the whole file.
 func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *logLine) error {
 	c, at := d.closed, s.line.Time.Truncate(time.Second)
 	if !c.has(at) {
@@ -99,7 +100,7 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *logLi
 		return nil
 	case s.old.log != nil && !c.othersHave(s.old.log, of.hour):
 		return nil
-	case after.Equal(c.until) && at.Equal(after): // 0.2 counted only some lines of its last second
+	case after.Equal(c.until) && at.Equal(after): // 0.2 may have counted only some lines of this second
 		of.recorded = s.tails02(c).take(d.app.hashes, &s.line, text)
 		return nil
 	case !after.IsZero() && at.Before(after):
@@ -120,7 +121,7 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *logLi
 	return nil
 }
 
-// othersHave reports whether a log other than log has lines of an hour.
+// othersHave reports whether any log of 0.2 except log has lines of this hour.
 func (c *closed) othersHave(log *ClosedLogsRow, hour int32) bool {
 	for i := range c.logs {
 		if l := &c.logs[i]; l != log && slices.Contains(l.Hours, hour) {
@@ -130,7 +131,7 @@ func (c *closed) othersHave(log *ClosedLogsRow, hour int32) bool {
 	return false
 }
 
-// match finds the longest part of a log that 0.2 counted and that is the beginning of file f.
+// match compares the start of file f with the parts of logs that 0.2 counted. It returns the longest part that is equal.
 func (c *closed) match(f *file, h *hashes) (found beginning, err error) {
 	if f.stdin != nil {
 		return found, nil // standard input can be read only once
@@ -148,7 +149,7 @@ func (c *closed) match(f *file, h *hashes) (found beginning, err error) {
 		}
 		n, err := io.CopyN(sum, reader, l.bytes()-place)
 		if place += n; errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			break // the file is shorter
+			break // the file is shorter than this part and all later ones
 		} else if err != nil {
 			return found, err
 		}
@@ -166,10 +167,10 @@ func (c *closed) match(f *file, h *hashes) (found beginning, err error) {
 	return found, nil
 }
 
-// tails counts the lines that 0.2 counted in its last second, by the hash that 0.2 stored for a line.
+// tails contains the lines of the last second that 0.2 counted: how often it counted each line, by the hash that it stored.
 type tails map[uint64]int
 
-// tails02 returns the tails for a source. On the first call, it creates them from the logs in c.
+// tails02 returns the tails for a source. The first call creates them from the logs in c.
 func (s *source) tails02(c *closed) tails {
 	if s.tails == nil {
 		s.tails = tails{}
@@ -178,7 +179,7 @@ func (s *source) tails02(c *closed) tails {
 				continue
 			}
 			for tail := l.Tail; len(tail) >= 12; tail = tail[12:] {
-				if binary.BigEndian.Uint32(tail[8:]) == 0 { // the number of seconds before the last second
+				if binary.BigEndian.Uint32(tail[8:]) == 0 { // 0: the line is from the last second
 					s.tails[binary.BigEndian.Uint64(tail)]++
 				}
 			}
@@ -187,8 +188,8 @@ func (s *source) tails02(c *closed) tails {
 	return s.tails
 }
 
-// take removes a line from the tails. It returns false if the tails no longer contain the line, which means that 0.2
-// did not count it.
+// take removes one occurrence of a line from t. It returns false if t does not contain the line any more: then 0.2 did not
+// count this occurrence.
 func (t tails) take(h *hashes, l *logs.Line, text []byte) bool {
 	block := blockOf(h.key, "lines")
 	if h.dayKeys != nil {

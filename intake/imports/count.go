@@ -19,30 +19,30 @@ import (
 	"footfall/visit"
 )
 
-// logLine is a line of a log.
+// logLine is a line of a log that is passed to the feed.
 type logLine struct {
 	counter.Item
-	problem string // the problem of a line that cannot be read
+	problem string // why the line is invalid; "": it is valid
 	source  *source
 	line    int64
-	before  int64 // number of earlier lines of the file that were already counted
+	before  int64 // how many lines before it in the file were already counted
 
-	// number is how often the line has been in its file so far, or 0 if wrong is set.
+	// number is how often the same text has occurred in the file so far, including this line. It is 0 if problem is set.
 	hour         int32
 	hash         uint64
 	number       int
 	countedFirst bool // the line was counted before this import
-	recorded     bool // record the line without a visit, because --after leaves it out or 0.2 counted it
+	recorded     bool // record the line as counted, but without a visit, because --after leaves it out or 0.2 counted it
 }
 
-// reader reads the lines of sources in the order of their times. It implements feed.Source.
+// reader merges the lines of several sources in the order of their times. It implements feed.Source.
 type reader struct {
 	*run
-	timeline []*source // sorted by the times of their next lines. A source is opened when it becomes the first in the timeline
-	latest   time.Time // an earlier result of app.Latest
+	timeline []*source // sorted by the time of the next line. Reading a source starts when it becomes the first one
+	latest   time.Time // the last result of app.Latest
 }
 
-// count counts the new lines of sources.
+// count reads sources and counts their new lines.
 func (r *run) count(ctx context.Context, sources []*source) error {
 	if len(sources) == 0 {
 		return nil
@@ -77,7 +77,8 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[logLine], err
 	if err := d.refreshed(ctx); err != nil {
 		return nil, err
 	}
-	// The feed calls Read again to replace entries that do not count, and appends the new entries to this slice.
+	// The additional capacity is for the feed: if some entries do not count, it calls Read again and appends the result to
+	// this slice.
 	entries := make([]feed.Entry[logLine], 0, most+most/8)
 	for len(entries) < most && len(d.timeline) > 0 {
 		s := d.timeline[0]
@@ -106,7 +107,7 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[logLine], err
 	return entries, nil
 }
 
-// fill reads a source until a line is queued or it ends.
+// fill reads a source until its queue contains a line or the source ends.
 func (d *reader) fill(ctx context.Context, s *source) error {
 	for len(s.queue) == 0 && !s.ended {
 		if err := d.readLine(ctx, s); err != nil {
@@ -122,7 +123,8 @@ func (d *reader) fill(ctx context.Context, s *source) error {
 	return nil
 }
 
-// readLine reads a line of a source. It queues the line unless the rules leave the line out or the line was already counted.
+// readLine reads the next line of a source. It adds the line to s.queue, unless the rules leave out the line or the line
+// was already counted.
 func (d *reader) readLine(ctx context.Context, s *source) error {
 	if s.lines == nil {
 		if err := s.begin(d.Rules.Format, d.app.hashes.seed); err != nil {
@@ -157,7 +159,8 @@ func (d *reader) readLine(ctx context.Context, s *source) error {
 	return d.take(ctx, s, text)
 }
 
-// isAhead reports whether the time of a line is in the near future, so that the line has to wait. It reads the clock only if necessary.
+// isAhead reports whether a line must wait until its time has come: its time is after app.Latest, by at most mostAhead.
+// isAhead reads the clock only if d.latest is too old to decide.
 func (d *reader) isAhead(at time.Time) bool {
 	if at.After(d.latest) {
 		d.latest = d.app.Latest()
@@ -175,7 +178,7 @@ func (s *source) add(of logLine) {
 	s.queue = append(s.queue, feed.Entry[logLine]{Of: of})
 }
 
-// take queues a parsed line unless the rules leave it out or it was already counted.
+// take adds a parsed line to s.queue, unless the rules leave it out or it was already counted.
 func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	l := &s.line
 	why := d.Rules.leavesOut(l, d.app.App().Zone)
@@ -220,7 +223,7 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	}
 	of.Item = counter.Item{URI: uri, IP: string(l.Client), At: l.Time, Referrer: string(l.Referer), Bots: d.Rules.Bots}
 	if l.TellsAgent {
-		of.Agent = cmp.Or(string(l.Agent), "-") // servers write an empty User-Agent as -
+		of.Agent = cmp.Or(string(l.Agent), "-") // the line has no User-Agent, which servers write as -
 	}
 	if err := d.decide02(ctx, s, text, &of); err != nil || s.refused {
 		return err
@@ -229,10 +232,10 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	return nil
 }
 
-// keyDelay is the longest time until the key of a new day is created and read.
+// keyDelay is the maximum time after midnight until this process has the key for hashing lines of the new day.
 const keyDelay = 15 * time.Minute
 
-// hash returns the hash of a line, or false if its day has no key.
+// hash returns the hash of a line. ok is false if hashing needs a key for the line's day, and there is none.
 func (d *reader) hash(l *logs.Line) (hash uint64, ok bool) {
 	site, day := "", int32(0)
 	if !l.NamesHost() {
@@ -244,7 +247,8 @@ func (d *reader) hash(l *logs.Line) (hash uint64, ok bool) {
 	return d.app.hashes.hashLine(day, l.Text, site)
 }
 
-// choose updates the hours of a chunk's lines from the database, and then decides which of the lines count.
+// choose decides which lines of a chunk count. First it loads from the database which lines of the same hours were counted
+// in the meantime.
 func (d *reader) choose(ctx context.Context, entries []feed.Entry[logLine]) error {
 	c := d.counted
 	c.mu.Lock()
@@ -307,7 +311,7 @@ func (d *reader) Unaccepted(e *feed.Entry[logLine], err error) error {
 	return fmt.Errorf("%s, line %d cannot be counted: %w", e.Of.source.file.name, e.Of.line, err)
 }
 
-// Keep stores nothing, because lines stay in their log.
+// Keep stores no refusals, because refused lines are still in their log.
 func (d *reader) Keep(*feed.Entry[logLine], bool) []record.Refusal { return nil }
 
 func (d *reader) Settled(entries []*feed.Entry[logLine]) {

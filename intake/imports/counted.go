@@ -10,46 +10,49 @@ import (
 	"footfall/visit"
 )
 
-// counted contains an app's counted lines, as of the last load of their hours. It is safe for concurrent use.
+// counted contains hashes of log lines that an app has already counted, grouped by hour and server. It is a cache of the
+// table counted_lines. It is safe for concurrent use.
 type counted struct {
 	db     *db.DB
 	app    int32
-	server string // compare only lines of this server, and lines without a server; "": lines of all servers
+	server string // use only lines of this server and lines without a server; "": use lines of all servers
 
 	mu    sync.Mutex // guards everything below
 	hours map[int32]*hourLines
-	lines int   // in memory
-	ahead int32 // number of hours to load at once
-	clock int64 // increases with each load
+	lines int   // number of lines in memory
+	ahead int32 // number of hours that the next load reads
+	clock int64 // number of loads so far
 }
 
 type hourLines struct {
-	seen    bool  // loaded at least once
-	loaded  bool  // the lines are in memory
-	used    int64 // the value of counted.clock at the last load that needed this hour
+	seen    bool  // was loaded at least once
+	loaded  bool  // its lines are in memory
+	used    int64 // value of counted.clock when the hour was last needed
 	servers map[string]*serverLines
-	dry     hashSet // lines that a dry run would have counted
+	dry     hashSet // in a dry run: lines that would have been counted
 }
 
-// serverLines contains the counted lines of a server in an hour. A version is the number of lines counted up to a moment. The
-// lines after gone and up to version are loaded. The lines up to gone are not in the database: import forget deleted them.
+// serverLines contains the counted lines of one server and hour. They are numbered in the order in which they were counted.
+// A version is the number of the last counted line at some moment. The lines with the numbers gone+1 to version are in
+// memory. Lines up to gone are no longer in the database, because `footfall import forget` deleted them.
 type serverLines struct {
 	version, gone int64
-	latest        int64    // version in the database; higher than version while lines are missing here
-	fresh         []uint64 // lines that were loaded and are not in before or since yet
-	first         int64    // version when this import first loaded the hour
-	before        hashSet  // lines that were counted up to first
-	since         hashSet  // lines that were counted after first, by this import or by another import
+	latest        int64    // version in the database; higher than version if some lines are not in memory yet
+	fresh         []uint64 // loaded lines that sort has not moved to before or since yet
+	first         int64    // version in the database when this import first loaded the hour
+	before        hashSet  // lines with numbers up to first: counted before this import loaded the hour
+	since         hashSet  // lines with higher numbers: counted since then, by this import or another one
 }
 
 const (
-	// mostRemembered is the number of lines in memory after which hours are unloaded.
+	// mostRemembered is a number of lines. If more are in memory, the hours that are not needed now are removed.
 	mostRemembered = 1 << 20
-	// mostHours is the maximum number of hours in one load. After a load of more than fewLines lines, the next load has one
-	// hour.
+	// mostHours is the maximum number of hours in one load. If a load reads more than fewLines lines, the next load reads
+	// only one hour.
 	mostHours = 48
 	fewLines  = 100_000
-	// blocksAtOnce limits how many blocks one query reads. A block contains lines of one hour and server.
+	// blocksAtOnce is the maximum number of blocks that one query reads for each hour and server. A block is a row of
+	// counted_lines.
 	blocksAtOnce = 2000
 )
 
@@ -57,8 +60,8 @@ func newCounted(d *db.DB, app int32, server string) *counted {
 	return &counted{db: d, app: app, server: server, hours: map[int32]*hourLines{}, ahead: 1}
 }
 
-// numberNow returns how often a line was counted in total, and how often before this import. If the line's hour is not in
-// memory, numberNow loads this hour and the following hours.
+// numberNow returns how often a line was counted in total, and how often it was counted before this import. If the line's
+// hour is not in memory, numberNow loads this hour and some of the following hours.
 func (c *counted) numberNow(ctx context.Context, hour int32, hash uint64) (all, before int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +78,7 @@ func (c *counted) numberNow(ctx context.Context, hour int32, hash uint64) (all, 
 	return all, before, nil
 }
 
-// number returns how often a line was counted in total, and how often before this import.
+// number returns how often a line was counted in total, and how often it was counted before this import.
 func (h *hourLines) number(hash uint64) (all, before int) {
 	for _, lines := range h.servers {
 		before += lines.before.count(hash)
@@ -84,7 +87,8 @@ func (h *hourLines) number(hash uint64) (all, before int) {
 	return all + before + h.dry.count(hash), before
 }
 
-// version returns the sum of the servers' versions, for db.LogHour.
+// version returns the sum of the versions of all servers. The database compares it with its own sum, to detect lines that
+// were counted in the meantime.
 func (h *hourLines) version() (sum int64) {
 	for _, lines := range h.servers {
 		sum += lines.version
@@ -92,7 +96,7 @@ func (h *hourLines) version() (sum int64) {
 	return sum
 }
 
-// load updates hours from the database.
+// load reads from the database all counted lines of hours that are not in memory yet.
 func (c *counted) load(ctx context.Context, hours []int32) error {
 	c.clock++
 	for _, hour := range hours {
@@ -129,7 +133,7 @@ func (c *counted) load(ctx context.Context, hours []int32) error {
 	return nil
 }
 
-// after returns the parameters of a query for the lines of hours that are not loaded yet.
+// after returns the parameters of a query for the lines of hours that are not in memory yet.
 func (c *counted) after(hours []int32) CountedLinesGetParams {
 	p := CountedLinesGetParams{AppID: c.app, AllHours: hours, Compared: c.server, Most: blocksAtOnce}
 	for _, hour := range hours {
@@ -140,7 +144,7 @@ func (c *counted) after(hours []int32) CountedLinesGetParams {
 	return p
 }
 
-// addBlock adds the lines of a block.
+// addBlock adds the lines in a row of counted_lines.
 func (c *counted) addBlock(row *CountedLinesGetRow) {
 	h := c.hours[row.Hour]
 	l := h.servers[row.Server]
@@ -150,11 +154,11 @@ func (c *counted) addBlock(row *CountedLinesGetRow) {
 			l.first = row.Version
 		}
 	}
-	if l.gone != row.Gone { // import forget has deleted lines
+	if l.gone != row.Gone { // import forget has deleted lines in the meantime
 		c.drop(l, row.Gone)
 	}
 	had := l.version
-	if l.latest, l.version = row.Version, row.Version; len(row.Hashes) > 0 { // without hashes, all lines are already loaded
+	if l.latest, l.version = row.Version, row.Version; len(row.Hashes) > 0 { // no hashes: all lines are in memory
 		l.version = row.First + int64(len(row.Hashes)/8)
 		l.fresh = slices.Grow(l.fresh, int(row.Version-had))
 		for block := row.Hashes[8*max(0, had-row.First):]; len(block) > 0; block = block[8:] {
@@ -173,7 +177,7 @@ func (h *hourLines) isComplete() bool {
 	return true
 }
 
-// sort moves newly loaded lines to before and since.
+// sort moves newly loaded lines from fresh to before or since.
 func (h *hourLines) sort() {
 	for _, l := range h.servers {
 		before := min(max(l.first-l.version+int64(len(l.fresh)), 0), int64(len(l.fresh)))
@@ -184,7 +188,7 @@ func (h *hourLines) sort() {
 	h.seen, h.loaded = true, true
 }
 
-// unload drops the lines of hours that the last load did not need.
+// unload frees the memory for lines of hours that the last load did not need.
 func (c *counted) unload() {
 	for _, h := range c.hours {
 		if h.used == c.clock {
@@ -197,14 +201,16 @@ func (c *counted) unload() {
 	}
 }
 
-// drop drops the loaded lines of a server. gone is the version up to which lines are no longer in the database.
+// drop frees the memory for the lines of a server and hour. gone is the number up to which lines are no longer in the
+// database.
 func (c *counted) drop(l *serverLines, gone int64) {
 	c.lines -= int(l.version - l.gone)
 	*l = serverLines{first: l.first, gone: gone, version: gone}
 }
 
-// hashSet is a multiset of hashes in sorted parts. Each part is at least twice as long as the next one, so that adding a few
-// hashes to many is cheap. Parts of mostMerged hashes are never merged, because merging would need twice their memory.
+// hashSet is a multiset of hashes. It consists of sorted slices (parts). Each part is at least twice as long as the next
+// part, so adding a few hashes to a large set is cheap. Parts with mostMerged or more hashes are not merged with smaller
+// ones, because merging needs twice their memory.
 type hashSet struct{ parts [][]uint64 }
 
 const mostMerged = 1 << 20

@@ -18,17 +18,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// standardInput means standard input in Options.Files. Messages call it standardInputName.
+// standardInput selects standard input in Options.Files. standardInputName is its name in messages.
 const (
 	standardInput     = "-"
 	standardInputName = "standard input"
 )
 
-// file is a log, compressed or not. It stays open, so that a rename does not matter. Many files can be open, because Go raises
-// the limit of open files as far as the system allows.
+// file is an open log, compressed or not. It stays open during the import, so that the file may be renamed. Many files can
+// be open, because Go raises the limit on open files as far as the system allows.
 type file struct {
-	name   string   // in messages
-	handle *os.File // nil for standard input
+	name   string   // the file's name in messages
+	handle *os.File // the open file; nil for standard input
 	info   fs.FileInfo
 	packed packing
 	stdin  io.Reader // standard input, which can be read only once
@@ -42,10 +42,11 @@ const (
 	zstandard
 )
 
-// largestWindow limits the memory for decompressing a file. zstd needs more only with --long or --ultra.
+// largestWindow limits the memory for decompressing a file, in bytes. Only files that were compressed by zstd with --long
+// or --ultra need more.
 const largestWindow = 16 << 20
 
-// findFiles resolves patterns, and returns each file once.
+// findFiles returns the files with the given names or matching the given patterns. It returns each file once.
 func findFiles(names []string) (found []string, err error) {
 	var faults []error
 	known := map[string]bool{}
@@ -69,7 +70,7 @@ func findFiles(names []string) (found []string, err error) {
 func openFile(name string, stdin io.Reader) (*file, error) {
 	if name == standardInput {
 		in := bufio.NewReader(stdin)
-		head, _ := in.Peek(4) // reading returns the error again
+		head, _ := in.Peek(4) // ignore an error, because reading returns it again
 		return &file{name: standardInputName, stdin: in, packed: packingOf(head)}, nil
 	}
 	handle, err := os.Open(name)
@@ -121,7 +122,8 @@ func packingOf(head []byte) packing {
 	return plain
 }
 
-// read returns a reader of the decompressed content. Only a plain file can be read from an offset.
+// read returns a reader of the decompressed content. from is the offset at which to start. It must be 0 if the file is
+// compressed.
 func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 	raw, done := f.stdin, func() {}
 	if f.stdin == nil {
@@ -142,8 +144,8 @@ func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 	return reader, done, err
 }
 
-// verify returns an error if a compressed file is damaged. It decompresses the file to its end, because the lines
-// before the damaged place may be wrong too. A truncated file passes, because the lines before its end are right.
+// verify returns an error if a compressed file is damaged. It decompresses the whole file, because lines before the damaged
+// place may be wrong, too. If the file only ends too early, verify returns nil, because the lines up to its end are right.
 func (f *file) verify() error {
 	if f.packed == plain || f.stdin != nil {
 		return nil
@@ -159,7 +161,7 @@ func (f *file) verify() error {
 	return err
 }
 
-// size returns the size on disk.
+// size returns the current size on disk, in bytes. It returns 0 for standard input.
 func (f *file) size() int64 {
 	if f.handle == nil {
 		return 0
@@ -170,7 +172,8 @@ func (f *file) size() int64 {
 	return f.info.Size()
 }
 
-// inode identifies the file on this machine, whatever its name. It is empty for standard input.
+// inode returns a text that identifies the file on this machine, even if its name changes. The text is empty for standard
+// input.
 func (f *file) inode() string {
 	if f.handle == nil {
 		return ""
@@ -179,7 +182,7 @@ func (f *file) inode() string {
 	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)
 }
 
-// readProblem describes why a file could not be read to its end.
+// readProblem returns a text that explains why reading the file failed with err.
 func (f *file) readProblem(err error) string {
 	what := "its gzip data"
 	if f.packed == zstandard {
@@ -200,8 +203,8 @@ func (f *file) readProblem(err error) string {
 	return what + " is damaged"
 }
 
-// state returns the size and the ctime of a file. Any change to the file changes its state. The state is empty for standard
-// input, and for a file changed so recently that the next change may have the same ctime.
+// state returns a text that changes whenever the file changes. It consists of the file's size and ctime. It is empty for
+// standard input, and for a file that was changed so recently that another change could have the same ctime.
 func (f *file) state() string {
 	size := f.size()
 	if f.handle == nil {
@@ -214,7 +217,7 @@ func (f *file) state() string {
 	return fmt.Sprintf("%d:%d.%09d", size, changed.Sec, changed.Nsec)
 }
 
-// settledAfter is longer than the resolution of ctime on any file system.
+// settledAfter is a time after which another change has a different ctime, on any file system.
 const settledAfter = 3 * time.Second
 
 func (f *file) close() {

@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	// lookEvery is how often followed files are checked.
+	// lookEvery is the interval between checks whether followed files have grown.
 	lookEvery = time.Second
-	// keptOpen is how long a renamed file is still read: servers write to it until they open the new file.
+	// keptOpen is how long a renamed file is still read. A server that rotates its log still writes to the renamed file
+	// until it opens the new file.
 	keptOpen = time.Minute
-	// mostAhead is how far the time of a line may be ahead of the clock. The import waits until this time to count the line. A
-	// time further ahead is invalid.
+	// mostAhead is how far in the future the time of a line may be. The import does not count the line until its time has
+	// come. A line with a later time is invalid.
 	mostAhead = 24 * time.Hour
 )
 
-// follow reads the files as they grow, until ctx is canceled or a file is refused.
+// follow reads the lines that are appended to the files, until ctx is canceled or a file is refused.
 func (r *run) follow(ctx context.Context) error {
 	renamed := map[*source]time.Time{}
 	for {
@@ -33,7 +34,7 @@ func (r *run) follow(ctx context.Context) error {
 		if err := r.retry.Do(ctx, func() error { return r.refreshed(ctx) }); err != nil {
 			continue // the database is unavailable: try again
 		}
-		var grown []*source // files that have grown, were truncated, or have lines whose time has come
+		var grown []*source // files whose size has changed, or with waiting lines whose time has come
 		for _, s := range r.sources {
 			if size := s.file.size(); size != s.size || s.ahead > 0 && !s.aheadUntil.After(r.app.Latest()) {
 				grown = append(grown, s)
@@ -46,8 +47,9 @@ func (r *run) follow(ctx context.Context) error {
 	}
 }
 
-// lookAtNames opens new files whose names match the import's files. It does not open compressed files, because they were read
-// before they were compressed. It closes files that have had no matching name for keptOpen.
+// lookAtNames opens new files with names that match r.Files. It ignores compressed files, because their lines were read
+// before they were compressed. It closes files that have had no such name for keptOpen. renamed contains the time when each
+// file lost its name.
 func (r *run) lookAtNames(renamed map[*source]time.Time) {
 	names, _ := findFiles(r.Files)
 	named := map[*source]bool{}

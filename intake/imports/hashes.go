@@ -16,20 +16,20 @@ import (
 	"footfall/visit"
 )
 
-// hashes computes keyed hashes of lines. A person without the key cannot compare the stored hashes with addresses, and cannot
-// write a line that has the hash of another line. hashes is not safe for concurrent use.
+// hashes computes the hashes of lines with a secret key. Without the key, nobody can find out from stored hashes which
+// addresses a log contained, or write a line with the same hash as another line. hashes is not safe for concurrent use.
 type hashes struct {
 	key     []byte
-	dayKeys map[int32][]byte // keys of days; nil: the app's hashes do not change every day
+	dayKeys map[int32][]byte // the key of each day; nil: the app's hashes do not change every day
 	seed    uint64
 	line    cipher.Block
-	days    map[int32]cipher.Block // ciphers of days; nil: the app's hashes do not change every day
+	days    map[int32]cipher.Block // replaces line for apps whose hashes change every day; otherwise nil
 	digest  xxhash.Digest
-	block   [aes.BlockSize]byte // reused, because allocating it costs more than the hash
+	block   [aes.BlockSize]byte // reused, because allocating memory takes longer than hashing
 }
 
-// newHashes returns the hashes for the key of an app's logs. days contains the keys of days, or is nil if the app's hashes do
-// not change every day.
+// newHashes returns the hashes of an app. key is the key of the app's logs. days contains the key of each day, or is nil if
+// the app's hashes do not change every day.
 func newHashes(key []byte, days map[int32][]byte) *hashes {
 	h := &hashes{key: key, dayKeys: days, line: blockOf(key, "counted lines"), seed: binary.BigEndian.Uint64(keyedSum(key, "seed of lines"))}
 	if days != nil {
@@ -42,7 +42,7 @@ func newHashes(key []byte, days map[int32][]byte) *hashes {
 }
 
 func blockOf(key []byte, parts ...string) cipher.Block {
-	block, _ := aes.NewCipher(keyedSum(key, parts...)) // a key of this length is valid
+	block, _ := aes.NewCipher(keyedSum(key, parts...)) // no error, because the key has a valid length
 	return block
 }
 
@@ -55,8 +55,8 @@ func keyedSum(key []byte, parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// hashLine returns the hash of a line, or false if the line's day has no key. site is the value of --site if the line names no host,
-// else "".
+// hashLine returns the hash of a line, or false if a key for the line's day is needed and missing. If the line contains no
+// host, site is the value of --site. Otherwise it is "".
 func (h *hashes) hashLine(day int32, text []byte, site string) (uint64, bool) {
 	block := h.line
 	if h.days != nil {
@@ -75,7 +75,8 @@ func (h *hashes) hashLine(day int32, text []byte, site string) (uint64, bool) {
 	return binary.BigEndian.Uint64(h.block[:]), true
 }
 
-// hashesOf loads an app's keys. It creates the key of the app's logs if the app has no such key yet.
+// hashesOf loads an app's keys and returns the hashes with these keys. It creates and stores the key of the app's logs if
+// the app has none yet.
 func hashesOf(ctx context.Context, g *counter.Counting) (*hashes, error) {
 	key, daily, err := g.LogKey(ctx)
 	if err != nil {

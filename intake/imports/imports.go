@@ -1,10 +1,10 @@
 // Package imports counts the visits in access logs. The k-th occurrence of a line in a file counts if the line was counted
-// fewer than k times before. By this rule, files may be renamed, compressed, cut, merged and imported again, even by several
-// imports at once. An import may also be killed and started again.
+// fewer than k times before. Because of this rule, nothing counts twice if files are renamed, compressed, cut, merged or
+// imported again, even by several imports at once. An import may also be killed and started again.
 //
-// counted.go loads the lines that were already counted, and count.go decides which lines of a chunk count. The batch that
-// counts these lines also records them. If another import has recorded lines of the same hours in the meantime, count.go
-// decides again.
+// counted.go loads the lines that were already counted, and count.go decides which lines of a chunk count. The transaction
+// that counts these lines also records them. It fails if another import has recorded lines of the same hours in the
+// meantime. Then count.go decides again.
 package imports
 
 import (
@@ -32,63 +32,63 @@ type Options struct {
 	Files   []string // paths, patterns, or - for standard input
 	Stdin   io.Reader
 	Rules   Rules
-	Server  string    // the server that wrote the files; "": it has no name
-	After   time.Time // earlier lines are left out
-	Another bool      // accept files whose first lines another server has counted
+	Server  string    // name of the server that wrote the files; "": no name
+	After   time.Time // lines with earlier times are left out
+	Another bool      // accept files even if their first lines were counted for another server
 
-	DryRun bool                           // count nothing
-	Follow bool                           // continue as the files grow, until the context is canceled
-	Notice func(text string, cause error) // cause may be nil
+	DryRun bool                           // only report what would be counted
+	Follow bool                           // also count lines that are appended later, until the context is canceled
+	Notice func(text string, cause error) // called with messages for the operator; cause may be nil
 
-	every    time.Duration // how often followed files are checked; default lookEvery
-	holds    time.Duration // how often position and pause are renewed; default holdEvery
-	patience time.Duration // how long to wait for an unavailable database; default patience
+	every    time.Duration // interval between checks of followed files; default lookEvery
+	holds    time.Duration // interval between renewals of the position and the pause; default holdEvery
+	patience time.Duration // how long to wait for an unavailable database; default: the constant patience
 }
 
-// Progress is updated while an import runs.
+// Progress contains numbers that an import updates while it runs.
 type Progress struct {
 	Total   atomic.Int64 // size of the files that are read, in bytes
 	Done    atomic.Int64 // bytes that were read, after decompression
 	Lines   atomic.Int64
-	Counted atomic.Int64 // visits
+	Counted atomic.Int64 // number of counted visits
 }
 
-// run is one import.
+// run is the state of one import.
 type run struct {
 	Options
 	counter      *counter.Counter
 	app          *settings
-	settingsRead time.Time // when the settings were read
-	name         string    // the import's name in positions and read_logs
+	settingsRead time.Time // when refresh last read app
+	name         string    // name of this import in the tables positions and read_logs
 	position     *record.Position
-	pause        counter.Pause     // of retention
-	renewed      time.Time         // when position and pause were last renewed
-	began        [sha256.Size]byte // settings.hash when the import started to read files
+	pause        counter.Pause     // pause of retention, which deletes old days
+	renewed      time.Time         // when hold last renewed position and pause
+	began        [sha256.Size]byte // value of settings.hash when the import started to read files
 	sequence     int64             // number of the last entry passed to the feed
 	counted      *counted
-	closed       *closed // logs that 0.2 counted; nil: there are none
-	servers      bool    // compare files with the lines of other named servers
+	closed       *closed // logs that Footfall 0.2 counted; nil: there are none
+	servers      bool    // checkServer must compare files with lines of other named servers
 
-	following bool      // all files were read once, and are now read as they grow
+	following bool      // all files were read to their end, and are now followed
 	sources   []*source // all files
-	changed   []*source // files to read; others are unchanged since an import read them
+	changed   []*source // files to read; all others have not changed since an earlier import
 	summary   *Summary
 	progress  *Progress
 	retry     *feed.Retry
 }
 
-// settings are the settings and keys of the app.
+// settings contains the app's settings and keys, which the import reads again every refreshEvery.
 type settings struct {
 	*counter.Counting
 	hashes *hashes
-	first  time.Time         // start of the first day that the app still counts
-	hash   [sha256.Size]byte // of all settings that decide which lines of a file count
+	first  time.Time         // start of the first day for which the app still accepts visits
+	hash   [sha256.Size]byte // hash of all settings and flags on which it depends which lines count
 }
 
-// patience is how long an import waits for an unavailable database.
+// patience is the default time for which an import waits for an unavailable database.
 const patience = 10 * time.Minute
 
-// Run imports logs. The summary covers all lines that were read, even if Run returns an error.
+// Run imports logs. Even if it returns an error, the summary includes all lines that were read.
 func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summary, error) {
 	r := newRun(c, o, p)
 	err := r.all(ctx)
@@ -121,7 +121,7 @@ func (r *run) all(ctx context.Context) error {
 	return r.follow(ctx)
 }
 
-// do runs steps. It waits if the database is unavailable.
+// do runs steps one after the other. If the database is unavailable, it waits and repeats the step.
 func (r *run) do(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
 		if err := r.retry.Do(ctx, func() error { return step(ctx) }); err != nil {
@@ -180,7 +180,7 @@ func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
 	return g, err
 }
 
-// open opens all files, or returns one error with all problems.
+// open opens all files. It returns one error that contains the problems of all files.
 func (r *run) open(context.Context) error {
 	names, err := findFiles(r.Files)
 	faults := []error{err}
@@ -209,21 +209,24 @@ func (r *run) closeSource(s *source) {
 	}
 }
 
-// mostChanges is how often new and already counted lines may alternate in a file of one server.
+// mostChanges is how often new and already counted lines may alternate in a file. More changes suggest that several servers
+// wrote the files.
 const mostChanges = 20
 
 const (
-	// holdEvery is how often an import renews its position and its pause of retention, which expire.
+	// holdEvery is the interval between renewals of the import's position and of its pause of retention. Both would expire
+	// otherwise.
 	holdEvery = 5 * time.Minute
-	// positionSource is the value of the column source for imports in the table positions.
+	// positionSource is the value of the column source in the table positions, for all imports.
 	positionSource = "logs"
-	// manyCounted is the number of counted visits after which an import makes running instances load the visitors again.
-	// Otherwise these instances would write a batch twice for each visitor that they have not loaded.
+	// manyCounted is a number of counted visits. After so many, an import makes running instances load the visitors again.
+	// Otherwise an instance would take each visitor that it has not loaded for a new one, and would have to write the
+	// visitor's batch twice.
 	manyCounted = 1000
 )
 
-// hold renews the import's position, and pauses retention. An import that follows files does not pause retention, because its
-// visits are recent.
+// hold renews the import's position, and the pause during which retention deletes no old days. An import that follows files
+// does not pause retention, because it only counts recent visits.
 func (r *run) hold(ctx context.Context) error {
 	if r.DryRun || time.Since(r.renewed) < cmp.Or(r.holds, holdEvery) {
 		return nil
@@ -244,7 +247,8 @@ func (r *run) hold(ctx context.Context) error {
 	return nil
 }
 
-// resume ends the pause of retention. After many visits, it makes running instances load the visitors again.
+// resume ends the pause of retention. If the import has counted many visits, resume also makes running instances load the
+// visitors again.
 func (r *run) resume(ctx context.Context) error {
 	if r.summary.Counted >= manyCounted {
 		if err := r.app.ReloadVisitors(ctx); err != nil {
@@ -254,7 +258,7 @@ func (r *run) resume(ctx context.Context) error {
 	return r.app.ResumeRetention(ctx, r.pause)
 }
 
-// end deletes the import's position. If the deletion fails, retention deletes the position a week later.
+// end deletes the import's position. If this fails, the daily retention deletes the position after a week.
 func (r *run) end(ctx context.Context) {
 	if r.renewed.IsZero() {
 		return

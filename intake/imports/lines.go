@@ -13,25 +13,26 @@ import (
 
 const firstBuffer = 64 << 10
 
-// lines reads the complete lines of a log. Bytes after the last \n are read again when the file has grown.
+// lines reads the complete lines of a log. An incomplete last line, without \n, is read again after the file has grown.
 type lines struct {
 	from    *bufio.Reader
-	release func() // releases the reader
+	release func() // closes the reader
 
-	text       []byte // the last line, with its \n
-	previous   []byte // the line before text
-	start      int64  // offset of the last line
+	text       []byte // the line that was read last, with its \n
+	previous   []byte // the line that was read before text
+	start      int64  // offset of the start of the last line
 	place      int64  // offset of the next line
-	number     int64  // number of the last line, from 1
-	unfinished int64  // number of bytes after the last line
+	number     int64  // number of the last line in the file, from 1
+	unfinished int64  // number of bytes that were read after the last line
 
-	sum       xxhash.Digest // of all bytes before place
-	sumBefore xxhash.Digest // of all bytes before at
+	sum       xxhash.Digest // hash of all bytes before place
+	sumBefore xxhash.Digest // hash of all bytes before start
 
 	fault error // read error; nil at the end of the file
 }
 
-// lines starts to read at an offset. number is the number of lines before this offset. The caller calls done at the end.
+// lines starts to read a file at the offset place. number is the number of lines before this offset. The caller must call
+// release at the end.
 func (f *file) lines(place, number int64) (*lines, error) {
 	reader, done, err := f.read(place)
 	if err != nil {
@@ -40,8 +41,9 @@ func (f *file) lines(place, number int64) (*lines, error) {
 	return &lines{from: bufio.NewReaderSize(reader, firstBuffer), release: done, place: place, number: number}, nil
 }
 
-// next returns a line without its \n, valid until the next call, or false if no complete line is left. next shortens a line
-// that is longer than logs.LongestLine. The result is still too long, so the parser refuses it.
+// next returns the next line without its \n, or false if no complete line is left. The line is valid until the next call.
+// next shortens a line that is much longer than logs.LongestLine. The shortened line is still too long, so the parser
+// refuses it.
 func (l *lines) next() ([]byte, bool) {
 	l.previous, l.text, l.unfinished = l.text, l.previous[:0], 0
 	sum := l.sum
@@ -66,7 +68,7 @@ func (l *lines) next() ([]byte, bool) {
 	}
 }
 
-// last returns the bytes after the last \n as a line, or false if there are none.
+// last returns the bytes after the last line as another line, or false if there are none.
 func (l *lines) last() ([]byte, bool) {
 	if l.unfinished == 0 {
 		return nil, false

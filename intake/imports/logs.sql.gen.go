@@ -29,7 +29,7 @@ type ClosedLogsRow struct {
 	Hours       []int32
 }
 
-// Returns the logs of an app that Footfall 0.2 counted.
+// Returns the logs of an app that Footfall 0.2 has counted.
 func (q *Queries) ClosedLogs(ctx context.Context, appID int32) ([]ClosedLogsRow, error) {
 	rows, err := q.db.Query(ctx, closedLogs, appID)
 	if err != nil {
@@ -106,10 +106,10 @@ type CountedLinesGetRow struct {
 	Hashes  []byte
 }
 
-// For each hour in all_hours, returns the version of each compared server: the number of lines that were ever counted.
-// Also returns the blocks of counted lines that the caller does not have yet, at most @most blocks for each hour and
-// server. hours, servers and versions are the columns of one table: the versions that the caller has. The compared
-// servers are @compared and the unnamed server, or all servers if @compared is ”.
+// Returns counted lines for each hour in all_hours and each compared server. The compared servers are @compared and the
+// unnamed server, or all servers if @compared is ”. The version of an hour and server is the number of the last line that
+// was counted. hours, servers and versions are the columns of one table: the lines up to these versions are left out,
+// because the caller has them. Returns at most @most blocks of lines for each hour and server, or one row without lines.
 func (q *Queries) CountedLinesGet(ctx context.Context, arg CountedLinesGetParams) ([]CountedLinesGetRow, error) {
 	rows, err := q.db.Query(ctx, countedLinesGet,
 		arg.Hours,
@@ -159,7 +159,7 @@ SELECT day_id, key
 FROM day_keys
 `
 
-// Returns the keys of days, for hashing log lines of apps whose visitor setting is daily.
+// Returns the key of each day, for hashing log lines of apps with the setting --visitor daily.
 func (q *Queries) LogDayKeys(ctx context.Context) ([]DayKey, error) {
 	rows, err := q.db.Query(ctx, logDayKeys)
 	if err != nil {
@@ -185,8 +185,8 @@ const logKeyMake = `-- name: LogKeyMake :one
 SELECT make_log_key($1, $2)::bytea AS log_key
 `
 
-// Access logs: counted lines, and files that were read.
-// Returns the random key of an app's logs. Stores fresh if the app has no key yet.
+// Statements about access logs: the lines that were counted, and the files that were read.
+// Returns the random key for hashing lines of an app's logs. If the app has no such key yet, stores and returns fresh.
 func (q *Queries) LogKeyMake(ctx context.Context, appID int32, fresh []byte) ([]byte, error) {
 	row := q.db.QueryRow(ctx, logKeyMake, appID, fresh)
 	var log_key []byte
@@ -212,7 +212,8 @@ type ReadLogsBeginParams struct {
 	Inodes  []string
 }
 
-// Records that a run reads files. If `import forget` deletes these rows during the run, ReadLogsEnd changes nothing.
+// Records that an import (run) has started to read files. If `import forget` deletes these rows during the import,
+// ReadLogsEnd changes nothing.
 func (q *Queries) ReadLogsBegin(ctx context.Context, arg ReadLogsBeginParams) error {
 	_, err := q.db.Exec(ctx, readLogsBegin,
 		arg.AppID,
@@ -252,8 +253,8 @@ type ReadLogsEndParams struct {
 	Lines   []int64
 }
 
-// Records how far files were counted, and the states of files that were counted to their end. The arrays are the
-// columns of one table.
+// Records how far an import has read and counted files. The arrays are the columns of one table. A state is ” if the file
+// must be read again.
 func (q *Queries) ReadLogsEnd(ctx context.Context, arg ReadLogsEndParams) error {
 	_, err := q.db.Exec(ctx, readLogsEnd,
 		arg.AppID,
@@ -292,7 +293,7 @@ type ReadLogsGetRow struct {
 	Lines int64
 }
 
-// Returns how far files were counted, and the states of files that were counted to their end.
+// Returns how far files were read and counted. state is not empty if the file was counted to its end.
 func (q *Queries) ReadLogsGet(ctx context.Context, arg ReadLogsGetParams) ([]ReadLogsGetRow, error) {
 	rows, err := q.db.Query(ctx, readLogsGet, arg.AppID, arg.Options, arg.Inodes)
 	if err != nil {
@@ -329,7 +330,7 @@ SELECT EXISTS (
 )::boolean AS named
 `
 
-// Reports whether an app has counted lines of a named server other than this one.
+// Returns whether an app has counted lines of any named server except @server.
 func (q *Queries) ServersNamed(ctx context.Context, appID int32, server string) (bool, error) {
 	row := q.db.QueryRow(ctx, serversNamed, appID, server)
 	var named bool

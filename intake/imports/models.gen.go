@@ -4,10 +4,10 @@
 
 package imports
 
-// Random keys of the current days, for apps whose visitor setting is daily.
+// Random keys with which the visitors of a day are hashed, for apps whose visitor setting is daily. A key is deleted after its day has ended in every time zone.
 type DayKey struct {
 	// The day, like 20190629.
 	DayID int32
-	// Key for the hashes of addresses. It is useless without the secret, which is not in this database.
+	// Key for hashing addresses. It is useless without the secret of the service, which is not in this database.
 	Key []byte
 }

@@ -1,28 +1,29 @@
 package imports
 
 const (
-	// numberedFor is the time in seconds for which a line of a file is remembered: until the newest line is this much later.
+	// numberedFor is a time in seconds. A numbering forgets lines that are older than the newest line by more than this
+	// time.
 	numberedFor = 10 * 60
-	// sweepAt is the number of remembered seconds at which old seconds are dropped.
+	// sweepAt is the number of seconds in numbering.seconds at which sweep is called.
 	sweepAt = numberedFor + 60
 )
 
-// numbering counts how often each line has been in a file. It forgets lines that are much older than the newest line. If a
-// forgotten line is repeated, its count is too low, and fewer visits count.
+// numbering counts how often each line has occurred in a file. To save memory, it forgets lines that are much older than
+// the newest line. If such a line occurs again, its count starts at 1 again, and so the line may not count as a visit.
 type numbering struct {
 	seconds map[int64]numbered
 	newest  int64
-	free    []map[uint64]int // cleared, for reuse
+	free    []map[uint64]int // empty maps for reuse
 }
 
-// numbered contains the lines of one second.
+// numbered contains the lines with times in one second.
 type numbered struct {
-	lines       map[uint64]int // how often each line has been in the file, by hash
-	place, line int64          // offset of the first line, and number of lines before it
+	lines       map[uint64]int // hash of a line → how often the line has occurred in the file
+	place, line int64          // offset of the first of these lines, and the number of lines before it
 }
 
-// next returns how often a line has been in the file, including this time. place is the line's offset, and line is the number
-// of lines before it.
+// next returns how often a line has occurred in the file, including this occurrence. place is its offset in the file, and
+// line is the number of lines before it.
 func (n *numbering) next(second int64, hash uint64, place, line int64) int {
 	n.newest = max(n.newest, second)
 	lines := n.seconds[second].lines
@@ -54,8 +55,8 @@ func (n *numbering) sweep() {
 	}
 }
 
-// start returns the offset from which a later import must read, so that the lines after place get the right numbers. lines is
-// the number of lines before the returned offset.
+// start returns the offset at which a later import must start to read, if this import has read the file up to place. Then
+// the occurrences of lines after place are numbered correctly. lines is the number of lines before the returned offset.
 func (n *numbering) start(place, line int64) (start, lines int64) {
 	for second, is := range n.seconds {
 		if second >= n.newest-numberedFor && is.place < place {

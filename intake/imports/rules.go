@@ -10,22 +10,22 @@ import (
 	"footfall/visit"
 )
 
-// Rules specify which lines of a log count.
+// Rules specify which lines of a log are counted as visits.
 type Rules struct {
-	Format   logs.Format // "": any
-	Site     string      // for lines that name no host
-	From, To int32       // days; 0: no limit
+	Format   logs.Format // "": any format
+	Site     string      // site of lines that contain no host
+	From, To int32       // the first and the last day to count; 0: no limit
 	Methods  []string
 	Statuses []int
-	Hosts    []string // empty: all hosts that the app counts
-	Static   bool     // count static files
-	Bots     bool     // count bots
+	Hosts    []string // empty: all hosts whose visits the app counts
+	Static   bool     // also count static files
+	Bots     bool     // also count bots
 }
 
-// Reason is the reason why a line does not count.
+// Reason is the reason why a readable line is not counted.
 type Reason string
 
-// The reasons.
+// The reasons, as the summary of an import shows them.
 const (
 	OtherFrom   Reason = "before --from"
 	OtherTo     Reason = "after --to"
@@ -43,13 +43,13 @@ const (
 // Reasons lists all reasons.
 var Reasons = []Reason{OtherFrom, OtherTo, OtherMethod, OtherStatus, StaticFile, OtherHost, Ignored, Bot, Header, TooOld, BeforeAfter}
 
-// The default rules. A server responds with 304 if the browser has the page in its cache.
+// The default values of Methods and Statuses. A server responds with status 304 if the browser has the page in its cache.
 var (
 	DefaultMethods  = []string{"GET"}
 	DefaultStatuses = []int{200, 304}
 )
 
-// leavesOut returns why the rules leave out a line, or "" if they do not.
+// leavesOut returns the reason why the rules leave out a line, or "" if they do not.
 func (r *Rules) leavesOut(l *logs.Line, zone *time.Location) Reason {
 	if r.From != 0 || r.To != 0 {
 		switch day := visit.DayOf(l.Time, zone); {
@@ -80,7 +80,8 @@ func (r *Rules) hasHost(l *logs.Line) bool {
 	return slices.ContainsFunc(r.Hosts, func(one string) bool { return len(one) == len(host) && strings.EqualFold(one, string(host)) })
 }
 
-// static contains the endings of files that are parts of pages, or that programs read.
+// static contains file name extensions. Files with these extensions are not pages: they are parts of pages, or programs
+// read them.
 var static = map[string]bool{}
 
 func init() {
@@ -93,7 +94,7 @@ func init() {
 	}
 }
 
-// isStatic reports whether the path of a request ends like a static file.
+// isStatic reports whether the path in target has an extension of a static file.
 func isStatic(target []byte) bool {
 	if end := bytes.IndexAny(target, "?#;"); end >= 0 {
 		target = target[:end]
@@ -113,8 +114,9 @@ func isStatic(target []byte) bool {
 	return static[string(ending)]
 }
 
-// uriOf returns the URI of a line, or the problem why the line has no URI. Pages are stored without a scheme. A host with
-// port 443 gets the scheme https, so that the default port 443 is dropped.
+// uriOf returns the URI of the page that a line requests, or the problem if it cannot be determined. Footfall stores pages
+// without a scheme, so the scheme only matters for removing the default port. Therefore a host with port 443 gets the
+// scheme https.
 func (r *Rules) uriOf(l *logs.Line) (uri string, problem string) {
 	if l.HasWholeURI() {
 		return string(l.Target), ""

@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// comparedLines is the number of lines of a file that are compared with lines of other servers.
+	// comparedLines is how many lines of a file are compared with the counted lines of other servers.
 	comparedLines = 20
-	// mostQueued is the maximum number of queued lines among which the lines to compare are searched.
+	// mostQueued limits the search for lines to compare: only so many lines of the queue are examined.
 	mostQueued = 2000
-	// Lines with fewer than fewestVisitors visitors and fewer than fewestPages pages may come from a monitor that sends the
-	// same requests to all servers.
+	// A monitoring program may send the same requests to all servers. So equal lines prove nothing if they have fewer than
+	// fewestVisitors visitors and fewer than fewestPages pages.
 	fewestVisitors = 4
 	fewestPages    = 20
 )
 
-// findServers finds out whether files must be compared with the lines of other named servers.
+// findServers sets r.servers, which is true if the app has counted lines of other named servers. Then the files must be
+// compared with these lines.
 func (r *run) findServers(ctx context.Context) error {
 	if r.Server == "" || r.Another {
 		return nil
@@ -30,7 +31,8 @@ func (r *run) findServers(ctx context.Context) error {
 	})
 }
 
-// checkServer refuses a file if logs of another named server already contain the first lines of the file that would count.
+// checkServer refuses a file if its first lines that would count were already counted for another named server. The
+// operator has then probably passed the wrong name in --server.
 func (d *reader) checkServer(ctx context.Context, s *source) error {
 	decide, err := d.Decide(ctx)
 	if err != nil {
@@ -46,7 +48,7 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 		if len(s.queue) <= at {
 			return nil
 		}
-		e := s.queue[at] // a copy, because the feed decides again
+		e := s.queue[at] // a copy, because the feed later sets the fate of the queued entry
 		if e.Of.recorded {
 			continue
 		}
@@ -69,7 +71,8 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 	return nil
 }
 
-// haveManyVisitors reports whether the lines have so many visitors or pages that a monitor cannot have caused them.
+// haveManyVisitors reports whether the lines have so many visitors or pages that they cannot all come from a monitoring
+// program.
 func haveManyVisitors(lines []*feed.Entry[logLine]) bool {
 	visitors, pages := map[netip.Addr]bool{}, map[string]bool{}
 	for _, e := range lines {
@@ -79,7 +82,7 @@ func haveManyVisitors(lines []*feed.Entry[logLine]) bool {
 	return len(visitors) >= fewestVisitors || len(pages) >= fewestPages
 }
 
-// serverOf returns another named server whose counted logs contain all the lines, or "".
+// serverOf returns the name of another server for which all these lines were already counted, or "" if there is none.
 func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[logLine]) (server string, err error) {
 	all := newCounted(d.app.DB(), d.app.App().ID, "")
 	var hours []int32
@@ -104,7 +107,7 @@ func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[logLine]) (se
 	return "", nil
 }
 
-// numberOf returns how often a line of a server was counted.
+// numberOf returns how often a line was counted for a server.
 func (h *hourLines) numberOf(server string, hash uint64) int {
 	l := h.servers[server]
 	if l == nil {

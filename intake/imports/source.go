@@ -12,36 +12,36 @@ import (
 	"footfall/record/feed"
 )
 
-// source is a file that is imported.
+// source is a file that is being imported, and how far it was read.
 type source struct {
 	file          *file
-	place, number int64          // the end of the last complete line that was read, and its number
-	lastLine      []byte         // the line before place
-	sum           *xxhash.Digest // of the bytes before place
-	earlier       ReadLogsGetRow // how far an earlier import has read the file
-	headed        bool           // the file has header lines
+	place, number int64          // offset after the last complete line that was read, and the number of this line
+	lastLine      []byte         // the line that ends at place
+	sum           *xxhash.Digest // hash of all bytes before place
+	earlier       ReadLogsGetRow // how far an earlier import read the file
+	headed        bool           // the file contains header lines
 	numbers       numbering
 	parser        *logs.Parser
 	line          logs.Line
 
-	lines    *lines                // nil: the file is not being read
-	queue    []feed.Entry[logLine] // not passed to the feed yet
-	nextTime time.Time             // the time of the first line of the queue
-	ended    bool                  // the file has no further line to read now
-	checked  bool                  // checkServer was called
+	lines    *lines                // nil while the file is not being read
+	queue    []feed.Entry[logLine] // lines that were read, but not passed to the feed yet
+	nextTime time.Time             // the time of the next line in the queue or, before reading, in the file
+	ended    bool                  // no further line can be read now
+	checked  bool                  // checkServer has checked the file
 
-	old   *beginning // the part that 0.2 counted; nil: unknown
+	old   *beginning // the part that Footfall 0.2 counted; nil: not determined yet
 	tails tails
 
-	size       int64     // of the file when reading started
-	state      string    // of the file when reading started; "": it must be read again
-	ahead      int64     // number of lines whose time has not come yet
-	aheadUntil time.Time // the time of the first line whose time has not come yet
+	size       int64     // size of the file when reading started
+	state      string    // state of the file when reading started; "": a later import must read the file again
+	ahead      int64     // number of lines that wait because their time is in the future
+	aheadUntil time.Time // the time of the first waiting line
 	refused    bool      // the file is not imported; Summary.Problems contains the reason
 
-	counted int64 // number of lines that were already counted
-	changes int   // how often new and already counted lines alternate. Used only by the goroutine that counts
-	newest  int64 // the value of before + 1 at the last new line; 0: there was no new line
+	counted int64 // number of lines that had already been counted before they were read
+	changes int   // how often new and already counted lines alternate; used only by the goroutine that counts
+	newest  int64 // 1 + the number of already counted lines before the last new line; 0: no new line yet
 	summary *Summary
 }
 
@@ -54,7 +54,8 @@ func (s *source) problem(format string, args ...any) {
 	addOnce(&s.summary.Problems, s.file.name+": "+fmt.Sprintf(format, args...))
 }
 
-// addNew updates changes for a new line. before is the number of already counted lines before the new line in the file.
+// addNew updates s.changes after a new line was counted. before is the number of already counted lines before this line in
+// the file.
 func (s *source) addNew(before int64) {
 	if s.newest > 0 && before >= s.newest {
 		s.changes += 2
@@ -62,7 +63,8 @@ func (s *source) addNew(before int64) {
 	s.newest = before + 1
 }
 
-// begin starts to read a source. A file that was truncated or replaced in place is read from its start.
+// begin starts to read a source where the last reading stopped. If the file was truncated or overwritten, begin starts at
+// the beginning.
 func (s *source) begin(only logs.Format, seed uint64) (err error) {
 	s.size, s.state = s.file.size(), s.file.state()
 	s.ahead, s.aheadUntil, s.ended = 0, time.Time{}, false
@@ -84,27 +86,28 @@ func (s *source) begin(only logs.Format, seed uint64) (err error) {
 	return err
 }
 
-// stillHasLastLine reports whether the last line that was read is still at its place.
+// stillHasLastLine reports whether the last line that was read is still at the same offset. If not, the file was truncated
+// or overwritten.
 func (s *source) stillHasLastLine() bool {
 	now := make([]byte, len(s.lastLine))
 	_, err := s.file.handle.ReadAt(now, s.place-int64(len(now)))
 	return err == nil && bytes.Equal(now, s.lastLine)
 }
 
-// text returns the next line, or false if no line is left now.
+// text returns the next line, or false if the file contains no further line now.
 func (s *source) text() ([]byte, bool) {
 	text, ok := s.lines.next()
 	if !ok && s.lines.fault == nil && (s.file.packed != plain || s.file.stdin != nil) {
-		text, ok = s.lines.last() // the file cannot grow
+		text, ok = s.lines.last() // the last line is complete even without \n, because the file cannot grow
 	}
 	return text, ok
 }
 
-// wait stops reading before the line that was read last, because the time of this line has not come yet.
+// wait stops reading the file because the time of the last line is in the future. The next reading starts with this line.
 func (s *source) wait(following bool) {
 	s.aheadUntil, s.ahead = s.line.Time, 1
 	s.place, s.number = s.lines.start, s.lines.number-1
-	sum := s.lines.sumBefore // a copy, because reading the rest changes sumBefore
+	sum := s.lines.sumBefore // a copy, because reading further lines changes sumBefore
 	s.lastLine, s.sum = slices.Clone(s.lines.previous), &sum
 	if !following {
 		for _, ok := s.text(); ok; _, ok = s.text() {
@@ -115,7 +118,7 @@ func (s *source) wait(following bool) {
 	s.end()
 }
 
-// stop stops reading at the end of the file.
+// stop stops reading because there are no further lines, or because of a read error.
 func (s *source) stop() {
 	l := s.lines
 	s.place, s.number, s.lastLine, s.sum = l.place, l.number, l.previous, &l.sum
@@ -131,7 +134,8 @@ func (s *source) stop() {
 	s.end()
 }
 
-// end closes the reader. It clears the state if the file has changed since begin, or if the time of a line has not come yet.
+// end closes the reader. It clears s.state if the file has changed since begin, or if a line must wait for its time. Then a
+// later import reads the file again.
 func (s *source) end() {
 	if s.lines != nil {
 		s.lines.release()
@@ -142,8 +146,8 @@ func (s *source) end() {
 	}
 }
 
-// findStart sets s.at to the first time in the rest of a file. Files are read in the order of these times, after standard
-// input.
+// findStart sets s.nextTime to the first time in the part of the file that was not read yet. Files are read in the order of
+// these times. Standard input is read first, because its time stays zero.
 func (s *source) findStart(only logs.Format) error {
 	if s.file.stdin != nil {
 		return nil
@@ -173,7 +177,7 @@ func (s *source) findStart(only logs.Format) error {
 	return nil
 }
 
-// refuse reports a problem and stops reading the file.
+// refuse stops reading the file, and reports a problem.
 func (s *source) refuse(format string, args ...any) {
 	s.refused, s.queue = true, nil
 	s.problem(format, args...)

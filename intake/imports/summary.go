@@ -9,35 +9,35 @@ import (
 
 // Summary contains the results of an import.
 type Summary struct {
-	Lines      int64 // lines that were read
-	Counted    int64 // visits; in a dry run, visits that would be counted
-	Before     int64 // lines that were counted before this import
-	Twice      int64 // lines that were in another file too, or that another import counted at the same time
-	Unchanged  int64 // files that were not read
-	Skipped    int64 // lines at the beginning of a file that were not read, because an earlier import has read them
+	Lines      int64 // number of lines that were read
+	Counted    int64 // number of counted visits; in a dry run: that would be counted
+	Before     int64 // number of lines that were counted before this import
+	Twice      int64 // number of lines that were also in another file, or that another import counted in the meantime
+	Unchanged  int64 // number of files that were not read, because they have not changed since an earlier import
+	Skipped    int64 // number of lines at the start of files that were not read, because an earlier import read them
 	Left       map[Reason]int64
 	Formats    map[logs.Format]int64
-	Sites      map[string]int64 // visits
-	From, To   int32            // days of the first and the last visit; 0: there was no visit
+	Sites      map[string]int64 // number of visits by site
+	From, To   int32            // days of the earliest and the latest visit; 0: no visit
 	Unread     []Unread
 	Unreadable int64
-	Problems   []string // the operator must solve them
-	Notes      []string // no action is needed
+	Problems   []string // messages that require an action of the operator
+	Notes      []string // messages that require no action
 
-	mu sync.Mutex // guards Left, Before and Twice, which both goroutines of a feed change
+	mu sync.Mutex // guards Left, Before and Twice, which both goroutines of the feed change
 }
 
-// Unread is a line that could not be read.
+// Unread is a line that could not be parsed, and the reason.
 type Unread struct {
 	File string
 	Line int64
 	Why  string
 }
 
-// mostUnread limits Summary.Unread.
+// mostUnread is the maximum length of Summary.Unread.
 const mostUnread = 20
 
-// mostSites limits Summary.Sites.
+// mostSites is the maximum number of sites in Summary.Sites.
 const mostSites = 10_000
 
 func newSummary() *Summary {
@@ -57,7 +57,7 @@ func (s *Summary) leaveOut(why Reason) {
 	s.Left[why]++
 }
 
-// addCounted adds a line that was already counted. before means that the line was counted before this import.
+// addCounted adds a line that was already counted to the summary. before is true if it was counted before this import.
 func (s *Summary) addCounted(before bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -43,7 +43,7 @@ func (p *Parser) balancer(text []byte, l *Line) (err error) {
 	return nil
 }
 
-// isBalancers reports whether a line starts like a line of a load balancer: with a protocol and a time.
+// isBalancers reports whether a line starts with a protocol and a time, like the lines of AWS's load balancer.
 func isBalancers(text []byte) bool {
 	first := bytes.IndexByte(text, ' ')
 	if first < 2 || first > 5 || len(text) < first+12 || text[first+5] != '-' || text[first+11] != 'T' {
@@ -56,7 +56,7 @@ func isBalancers(text []byte) bool {
 	return false
 }
 
-// withoutPort removes the port from an address.
+// withoutPort removes the port, and the brackets of an IPv6 address.
 func withoutPort(text []byte) []byte {
 	if at := bytes.LastIndexByte(text, ':'); at >= 0 {
 		text = text[:at]
@@ -66,11 +66,11 @@ func withoutPort(text []byte) []byte {
 
 var errNoZone = errors.New("HAProxy writes times without a time zone: name the zone, as in --format haproxy@Europe/Berlin")
 
-// isHAProxys reports whether a time in brackets has HAProxy's format: 06/Feb/2009:12:14:14.655.
+// isHAProxys reports whether text starts with a time in HAProxy's format, 06/Feb/2009:12:14:14.655, and a closing bracket.
 func isHAProxys(text []byte) bool { return len(text) > 24 && text[20] == '.' && text[24] == ']' }
 
-// cutHAProxy parses a line of HAProxy up to its time, and returns the rest of the line. head is the part before the time.
-// Syslog may have put a prefix in front of it.
+// cutHAProxy parses the first half of a line of HAProxy. head is the part before the time, which may start with a prefix
+// that syslog added. rest starts with the time. cutHAProxy returns the part after the time.
 func (p *Parser) cutHAProxy(head, rest []byte, l *Line) ([]byte, error) {
 	if l.Format = HAProxy; p.zone == nil {
 		return nil, errNoZone
@@ -99,7 +99,7 @@ func (p *Parser) cutHAProxy(head, rest []byte, l *Line) ([]byte, error) {
 	return rest[25:], nil
 }
 
-// haproxy parses the part of an HAProxy line after the time:
+// haproxy parses the part of a line of HAProxy after the time:
 //
 //	frontend backend/server 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 "request"
 func (p *Parser) haproxy(rest []byte, l *Line) error {
@@ -111,7 +111,7 @@ func (p *Parser) haproxy(rest []byte, l *Line) error {
 		rest = behind
 	}
 	code, rest, _ := bytes.Cut(rest, space)
-	if string(code) != "-1" { // -1: the client disconnected before the response
+	if string(code) != "-1" { // -1 means that the client disconnected before the response
 		if err := p.put(l, status, code); err != nil {
 			return err
 		}

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// column is the meaning of a part of a line, as defined by the header of a W3C log or by a log_format of nginx.
+// column is the meaning of a value in a line. The header of a W3C log, or a log_format of nginx, defines it for each value.
 type column byte
 
 const (
 	nothing column = iota
 	client
 	host
-	hostHeader // the host in the request, while host is the server's own name
+	hostHeader // the host that the client requested; host is the name in the server's configuration
 	method
 	target
 	query
@@ -23,48 +23,49 @@ const (
 	status
 	day
 	clock
-	moments // a time in any format that occurs in JSON
+	moments // a time in any format that parseTime accepts
 	agent
 	referrer
 )
 
-// w3c maps the names in headers of W3C logs, including the logs of CloudFront, to columns.
+// w3c maps the column names in headers of W3C logs to columns. CloudFront writes such logs, too.
 var w3c = map[string]column{
 	"c-ip": client, "cs-host": host, "cs(host)": host, "x-host-header": hostHeader, "cs-method": method, "cs-uri": target,
 	"cs-uri-stem": target, "cs-uri-query": query, "sc-status": status, "date": day, "time": clock, "cs(user-agent)": agent,
 	"cs(referer)": referrer,
 }
 
-// variables maps the variables of nginx to columns.
+// variables maps the variables in a log_format of nginx to columns.
 var variables = map[string]column{
 	"remote_addr": client, "server_name": host, "host": hostHeader, "http_host": hostHeader, "request": request, "request_method": method,
 	"request_uri": target, "uri": target, "status": status, "time_local": moments, "time_iso8601": moments, "msec": moments,
 	"http_user_agent": agent, "http_referer": referrer,
 }
 
-// piece is a variable of a log_format, and the text after it.
+// piece is one variable of a log_format, and the fixed text that follows the variable.
 type piece struct {
 	column         column
-	behind         []byte // "": the variable extends to the end of the line
-	isNextVariable bool   // behind is the start of the next variable
+	behind         []byte // the text after the variable; "": the variable extends to the end of the line
+	isNextVariable bool   // no fixed text follows: behind is the start of the next variable's value
 }
 
-// layout is a parsed log_format.
+// layout is a parsed log_format of nginx. front is the fixed text before the first variable.
 type layout struct {
 	front  []byte
 	pieces []piece
 }
 
-// LogFormat is the format of lines described by a log_format.
+// LogFormat is the Format of lines that were parsed with a log_format of nginx.
 const LogFormat Format = "log_format"
 
-// Check returns an error if a format is not valid.
+// Check returns an error if format is neither a known format nor a valid log_format.
 func Check(format Format) error {
 	_, err := newParser(format)
 	return err
 }
 
-// readLayout parses a log_format. Variables that do not describe a visit may have any name.
+// readLayout parses a log_format of nginx. It ignores the values of unknown variables. It returns an error if a variable
+// that every visit needs is missing.
 func readLayout(text string) (*layout, error) {
 	front, rest, _ := strings.Cut(text, "$")
 	l, has := layout{front: []byte(front)}, map[column]bool{}
@@ -100,7 +101,7 @@ func readLayout(text string) (*layout, error) {
 
 var errLayout = errors.New("it does not match the log_format")
 
-// parseLogFormat parses a line by the log_format.
+// parseLogFormat parses a line that has the log_format in p.layout.
 func (p *Parser) parseLogFormat(text []byte, l *Line) error {
 	l.Format = LogFormat
 	rest, ok := bytes.CutPrefix(text, p.layout.front)
@@ -129,7 +130,7 @@ func (p *Parser) parseLogFormat(text []byte, l *Line) error {
 	return nil
 }
 
-// put stores the value of a column.
+// put stores the value of a column in l.
 func (p *Parser) put(l *Line, c column, value []byte) error {
 	var ok bool
 	switch c {
@@ -163,15 +164,16 @@ func (p *Parser) put(l *Line, c column, value []byte) error {
 	return nil
 }
 
-// Header holds the columns of the lines that follow it.
+// Header is a header line of a W3C log. It defines the columns of the lines that follow it.
 type Header struct {
 	text       string
 	columns    []column
 	cloudFront bool
 }
 
-// Header reports whether a line is a header, as in W3C logs, and stores its columns. A header without the columns that every
-// visit needs is ignored. The format of each following line is then detected from the line itself.
+// Header reports whether a line starts with #, like the headers of W3C logs. If the line defines columns, Header stores
+// them in p.Head. But if a column that every visit needs is missing, the format of the following lines is detected from
+// each line itself.
 func (p *Parser) Header(text []byte) bool {
 	names, ok := bytes.CutPrefix(text, []byte("#Fields:"))
 	if ok && string(names) != p.Head.text {
@@ -188,7 +190,7 @@ func (p *Parser) Header(text []byte) bool {
 	return ok || len(text) > 0 && text[0] == '#'
 }
 
-// columns parses a line of a W3C log by its header. Times are in UTC.
+// columns parses a line of a W3C log, whose columns are in p.Head. Its time is in UTC.
 func (p *Parser) columns(text []byte, l *Line) error {
 	l.Format = W3C
 	parting := byte(' ')
@@ -238,8 +240,8 @@ func (p *Parser) columns(text []byte, l *Line) error {
 	return nil
 }
 
-// plain decodes a value. CloudFront escapes spaces and other characters, including %, as in %20. IIS writes spaces in a
-// User-Agent as +.
+// plain returns the decoded value of column c. CloudFront escapes spaces and other characters like in URLs, for example as
+// %20. IIS writes each space in a User-Agent as +.
 func (p *Parser) plain(value []byte, c column) []byte {
 	from := len(p.scratch)
 	switch {
@@ -262,7 +264,7 @@ func (p *Parser) plain(value []byte, c column) []byte {
 	return p.scratch[from:len(p.scratch):len(p.scratch)]
 }
 
-// unpercent appends a text to scratch, with its percent-escapes decoded.
+// unpercent decodes the percent escapes in a text, and appends the result to p.scratch.
 func (p *Parser) unpercent(text []byte) {
 	for i := 0; i < len(text); i++ {
 		if text[i] == '%' {

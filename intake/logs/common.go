@@ -6,7 +6,7 @@ import "bytes"
 //
 //	[host[:port] ]client identity user [time] "request" status size[ "referrer" "agent"]
 //
-// It ignores the rest of the line, because many servers are configured to add fields.
+// It ignores further fields at the end of the line, because many servers are configured to add some.
 func (p *Parser) common(text []byte, l *Line) error {
 	hosted, rest, err := p.cutTime(text, l)
 	if err != nil {
@@ -23,7 +23,7 @@ func (p *Parser) common(text []byte, l *Line) error {
 	if rest, ok = l.cutStatus(rest); !ok {
 		return errStatus
 	}
-	_, behind, _ := bytes.Cut(bytes.TrimPrefix(rest, space), space) // skips the size
+	_, behind, _ := bytes.Cut(bytes.TrimPrefix(rest, space), space) // skips the size of the response
 	if len(rest) < 2 {
 		return errEnds
 	}
@@ -49,8 +49,8 @@ func (p *Parser) common(text []byte, l *Line) error {
 
 var space = []byte(" ")
 
-// cutTime parses a line up to its time, and returns the rest of the line. hosted reports whether the line begins with a
-// virtual host.
+// cutTime parses a line up to and including its time, and returns the rest of the line. hosted is true if the line begins
+// with the name of a virtual host.
 func (p *Parser) cutTime(text []byte, l *Line) (hosted bool, rest []byte, err error) {
 	bracket := bytes.IndexByte(text, '[')
 	if bracket == 0 || bracket > 0 && text[bracket-1] != ' ' {
@@ -77,8 +77,8 @@ func (p *Parser) cutTime(text []byte, l *Line) (hosted bool, rest []byte, err er
 	return hosted, rest[end+1:], nil
 }
 
-// cutClient parses the part of a line before the time. If the second field looks like an address, the first field is a
-// virtual host. Without a virtual host, the second field is the identity, which never looks like an address.
+// cutClient parses the part of a line before the time. This part begins with the client's address, or with a virtual host
+// and the client's address. If the second field looks like an address, the first field is a virtual host.
 func (l *Line) cutClient(head []byte) (hosted, ok bool) {
 	first, rest, found := bytes.Cut(head, space)
 	if !found {
@@ -93,7 +93,8 @@ func (l *Line) cutClient(head []byte) (hosted, ok bool) {
 	return false, likeAddress(first)
 }
 
-// likeAddress reports whether a text consists of the characters of an IP address. The address itself is parsed later.
+// likeAddress reports whether a text contains only characters of IP addresses, and at least one dot or colon. The address
+// itself is parsed later.
 func likeAddress(text []byte) bool {
 	parted := false
 	for _, c := range text {
@@ -107,8 +108,8 @@ func likeAddress(text []byte) bool {
 	return parted
 }
 
-// parts marks the characters that separate the parts of an address: dots and colons. In ofAddresses, hexadecimal
-// digits are 1, and other characters 0.
+// parts is the value in ofAddresses for dots and colons, which separate the parts of an address. The value for hexadecimal
+// digits is 1, and for all other characters 0.
 const parts = 2
 
 var ofAddresses = func() (of [256]byte) {
@@ -119,7 +120,8 @@ var ofAddresses = func() (of [256]byte) {
 	return of
 }()
 
-// quoted reads a text in quotes, and returns its unescaped value and the text after the closing quote.
+// quoted parses a text in double quotes. It returns the text without quotes and escapes, and the rest after the closing
+// quote.
 func (p *Parser) quoted(text []byte) (value, rest []byte, ok bool) {
 	text = bytes.TrimPrefix(text, space)
 	if len(text) == 0 || text[0] != '"' {
@@ -144,8 +146,8 @@ func (p *Parser) quoted(text []byte) (value, rest []byte, ok bool) {
 	return p.unescape(text[:end]), text[end+1:], true
 }
 
-// setRequest splits the request in a line into its method and its target. If the request is not HTTP, l.Method and l.Target
-// stay empty. The line is still valid, because the client and not the server wrote the garbage.
+// setRequest splits a request like "GET /page HTTP/1.1" into l.Method and l.Target. If a client has sent something else,
+// both stay empty. The line is still valid.
 func (l *Line) setRequest(request []byte) {
 	method, target, _ := bytes.Cut(request, space)
 	for _, c := range method {
@@ -159,7 +161,7 @@ func (l *Line) setRequest(request []byte) {
 	l.Method, l.Target = method, target
 }
 
-// cutStatus parses the status, and returns the rest of the line.
+// cutStatus parses the HTTP status at the start of text, and returns the rest.
 func (l *Line) cutStatus(text []byte) (rest []byte, ok bool) {
 	if len(text) < 4 || text[0] != ' ' || len(text) > 4 && text[4] != ' ' {
 		return nil, false

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// unescape decodes the escapes of JSON, Apache and nginx, which do not contradict each other. It keeps unknown escapes
+// unescape decodes the escapes that JSON, Apache and nginx use. These do not contradict each other. Unknown escapes stay
 // unchanged.
 func (p *Parser) unescape(text []byte) []byte {
 	from := len(p.scratch)
@@ -46,8 +46,8 @@ func (p *Parser) unescape(text []byte) []byte {
 
 var controls = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v'}
 
-// unescapeRune decodes the text after \u, including the second half of a surrogate pair. It returns length 0 if the
-// text is not an escape.
+// unescapeRune decodes the digits after \u, and the second escape if both form a surrogate pair. length is the number of
+// decoded bytes, or 0 if text does not start with four hexadecimal digits.
 func unescapeRune(text []byte) (r rune, length int) {
 	first, ok := hex(text, 4)
 	if !ok {
@@ -66,7 +66,7 @@ func unescapeRune(text []byte) (r rune, length int) {
 	return utf8.RuneError, 4
 }
 
-// hex reads a hexadecimal number of the given number of digits.
+// hex parses a hexadecimal number with a fixed number of digits at the start of text.
 func hex(text []byte, digits int) (value rune, ok bool) {
 	if len(text) < digits {
 		return 0, false

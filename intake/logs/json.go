@@ -2,8 +2,8 @@ package logs
 
 import "bytes"
 
-// json parses a line of JSON. encoding/json would be several times slower, and rejects \x, which nginx writes unless it
-// is configured to escape like JSON.
+// json parses a line of JSON. It does not use encoding/json, which is several times slower and does not accept the escape
+// \x. nginx writes \x, unless it is configured to write JSON escapes.
 func (p *Parser) json(text []byte, l *Line) error {
 	r := jsonReader{parser: p, text: text, line: l}
 	l.Format = Nginx
@@ -22,35 +22,36 @@ func (p *Parser) json(text []byte, l *Line) error {
 	return nil
 }
 
-// jsonReader parses one line of JSON.
+// jsonReader parses one line of JSON, and stores the found values in line.
 type jsonReader struct {
 	parser *Parser
 	text   []byte
 	at     int
 	line   *Line
 
-	// The ranks of the values found so far. If a line has several names for one value, the highest rank wins.
+	// A line may contain a value under several names. Each name has a rank, and the name with the highest rank wins. These
+	// are the ranks of the names found so far.
 	clientRank, hostRank, targetRank, timeRank int
 
 	request, status, badTime bool
 
-	wrapped []byte // a line of any format, as Docker stores the lines of containers
+	wrapped []byte // a line of any format inside the JSON; Docker stores the lines of containers like this
 }
 
-// place is where an object is in a line.
+// place is the kind of object in which a value was found. Values in other objects (elsewhere) are ignored.
 type place int
 
 const (
 	atTop     place = iota
-	inRequest       // in the object request of Caddy
-	inHeaders       // in the object headers of Caddy's request
+	inRequest       // in the object "request" of Caddy
+	inHeaders       // in the object "headers" in Caddy's "request"
 	elsewhere
 )
 
-// deepest limits the nesting of values. Caddy's are nested four deep.
+// deepest is the maximum depth of nested values. Caddy uses a depth of four.
 const deepest = 32
 
-// object reads an object. It returns false if there is no complete object.
+// object parses a JSON object. It returns false if the syntax is invalid.
 func (r *jsonReader) object(where place, depth int) bool {
 	return r.list('{', '}', depth, func() bool {
 		r.space()
@@ -59,7 +60,7 @@ func (r *jsonReader) object(where place, depth int) bool {
 	})
 }
 
-// array reads an array. Each element gets the array's name.
+// array parses a JSON array. It treats each element like a value with the array's name.
 func (r *jsonReader) array(where place, name []byte, depth int) bool {
 	if where != inHeaders {
 		where = elsewhere
@@ -67,7 +68,7 @@ func (r *jsonReader) array(where place, name []byte, depth int) bool {
 	return r.list('[', ']', depth, func() bool { return r.value(where, name, depth+1) })
 }
 
-// list reads comma-separated elements between two characters.
+// list parses comma-separated elements between the characters begin and end. It calls one for each element.
 func (r *jsonReader) list(begin, end byte, depth int, one func() bool) bool {
 	if !r.take(begin) || depth > deepest {
 		return false
@@ -86,7 +87,7 @@ func (r *jsonReader) list(begin, end byte, depth int, one func() bool) bool {
 	return false
 }
 
-// value reads the value of a name.
+// value parses the value after a name, and stores it if it is a string or a word and the name is known.
 func (r *jsonReader) value(where place, name []byte, depth int) bool {
 	if r.space() == len(r.text) {
 		return false
@@ -124,7 +125,7 @@ func (r *jsonReader) value(where place, name []byte, depth int) bool {
 
 var endsOfWords = []byte(",}] \t")
 
-// isWord reports whether a text is a number, true, false or null.
+// isWord reports whether a text is true, false, null or (roughly) a number.
 func isWord(text []byte) bool {
 	if len(text) == 0 {
 		return false
@@ -148,7 +149,7 @@ func (r *jsonReader) string() ([]byte, bool) {
 	return value, ok
 }
 
-// take skips white space, and then the character c. If another character follows, take returns false.
+// take skips white space, and then the character c. If the next character is not c, take returns false.
 func (r *jsonReader) take(c byte) bool {
 	if r.space() == len(r.text) || r.text[r.at] != c {
 		return false
@@ -157,7 +158,7 @@ func (r *jsonReader) take(c byte) bool {
 	return true
 }
 
-// space skips spaces, and returns the position after them.
+// space skips spaces and tabs, and returns the position after them.
 func (r *jsonReader) space() int {
 	for r.at < len(r.text) && (r.text[r.at] == ' ' || r.text[r.at] == '\t') {
 		r.at++

@@ -2,13 +2,13 @@
 //
 // The format is detected for each line:
 //
-//   - A line that starts with { is JSON.
-//   - A line after a W3C header has the columns of the header.
-//   - A line that starts with a protocol and a time comes from a load balancer.
+//   - A line that starts with { is parsed as JSON.
+//   - A line after a W3C header has the columns that the header names.
+//   - A line that starts with a protocol and a time comes from a load balancer of AWS.
 //   - All other lines have the Common Log Format, one of its extensions, or HAProxy's format.
 //
-// So a file may contain several formats, for example if a server's configuration changed. The operator can describe any
-// other format with a log_format of nginx.
+// So a file may contain lines of several formats, for example if a server's configuration was changed. For any other
+// format, the operator passes its description as a log_format of nginx.
 package logs
 
 import (
@@ -20,62 +20,63 @@ import (
 	"time"
 )
 
-// Format is the format of a line.
+// Format is the name of a line format.
 type Format string
 
-// The formats.
+// The built-in formats.
 const (
 	Common       Format = "common"
 	Combined     Format = "combined"
-	CommonHost   Format = "common+host" // with a leading virtual host
+	CommonHost   Format = "common+host" // begins with a virtual host
 	CombinedHost Format = "combined+host"
-	Nginx        Format = "nginx" // JSON with the names of nginx's variables
+	Nginx        Format = "nginx" // JSON, usually with the names of nginx's variables
 	Caddy        Format = "caddy"
 	Traefik      Format = "traefik"
-	W3C          Format = "w3c" // as written by IIS
+	W3C          Format = "w3c" // written by IIS, for example
 	CloudFront   Format = "cloudfront"
 	ALB          Format = "alb" // Application Load Balancer of AWS
 	HAProxy      Format = "haproxy"
 )
 
-// Formats lists all formats.
+// Formats contains all built-in formats.
 var Formats = []Format{Common, Combined, CommonHost, CombinedHost, Nginx, Caddy, Traefik, W3C, CloudFront, ALB, HAProxy}
 
-// LongestLine is the maximum length of a line, in bytes. Web servers already refuse requests of a hundredth of this length.
+// LongestLine is the maximum length of a line, in bytes. Web servers refuse requests long before a line gets so long.
 const LongestLine = 1 << 20
 
-// Line holds the fields of a line. Missing fields are empty. The slices are valid until the parser reads the next line.
+// Line contains the fields of a line. Missing fields are empty. The slices are valid until the parser parses the next line.
 type Line struct {
-	Text   []byte // the whole line; in Docker's json-file the text of "log"; nil if the line is empty, too long or has a NUL
+	Text   []byte // the line; in a log of Docker, the line inside the JSON; nil if the line is empty, too long or contains a NUL
 	Format Format
 	Time   time.Time
-	Host   []byte // with the port, if present
+	Host   []byte // the requested host, with its port if the line contains one
 	Client []byte // address
 	Method []byte
-	Target []byte // of the request: a path or a full URI
+	Target []byte // the requested path, or a full URI
 	Status int
 	Agent  []byte
 
-	Referer []byte // the referrer; some servers write - if there is no referrer
+	Referer []byte // the referrer; "-" if the server writes that for a missing referrer
 
-	TellsAgent bool // the format includes the User-Agent, even if it is empty
+	TellsAgent bool // the line has a field for the User-Agent, which may be empty
 
-	ahead int // seconds by which the line's clock is ahead of UTC
+	ahead int // offset of the line's time zone from UTC, in seconds
 }
 
-// Hour returns the hours since 1970 on the line's own clock. Equal lines have the same hour.
+// Hour returns the number of hours since 1970 in the line's own time zone. Lines with the same text have the same hour.
 func (l *Line) Hour() int32 { return int32((l.Time.Unix() + int64(l.ahead)) / 3600) } //nolint:gosec // a few hundred thousand
 
-// NamesHost reports whether the line contains the requested host.
+// NamesHost reports whether the line contains the host of the page.
 func (l *Line) NamesHost() bool { return len(l.Host) > 0 || l.HasWholeURI() }
 
-// HasWholeURI reports whether the target is a URI with a host, not a path.
+// HasWholeURI reports whether l.Target is a URI with scheme and host, and not only a path.
 func (l *Line) HasWholeURI() bool {
 	t := l.Target
 	return len(t) > 7 && (bytes.EqualFold(t[:7], []byte("http://")) || bytes.EqualFold(t[:8], []byte("https://")))
 }
 
-// Errors of lines. They are created once and not for each line, so that invalid lines are as fast to read as valid ones.
+// The reasons why a line is invalid. Parse returns these same values for all lines: creating an error for each line would
+// be slow.
 var (
 	errEmpty    = errors.New("it is empty")
 	errTooLong  = errors.New("it is longer than 1 MB")
@@ -93,21 +94,21 @@ var (
 
 // Parser parses lines. It is not safe for concurrent use.
 type Parser struct {
-	Head Header // the header read last; the caller may set it to the header of another parser
+	Head Header // the last header in the log; the caller may copy it from another parser
 
-	only    Format         // "": any
-	scratch []byte         // decoded texts of the current line
-	hour    hour           // the hour of an earlier line
-	layout  *layout        // nil: detect the format of each line
-	zone    *time.Location // for HAProxy; nil: not given
-	local   struct {       // an hour in zone, and its offset from UTC
+	only    Format         // the only accepted format; "": any format
+	scratch []byte         // memory for decoded texts of the current line
+	hour    hour           // caches the hour of the last parsed time
+	layout  *layout        // the log_format of all lines; nil: detect the format of each line
+	zone    *time.Location // time zone of HAProxy's times; nil: not specified
+	local   struct {       // caches the offset of zone from UTC in one hour
 		hour  int64
 		ahead int
 	}
 }
 
-// NewParser returns a parser for one format, or for all formats if only is "". The caller must have checked the format
-// with Check.
+// NewParser returns a parser for lines of the format only, or of any format if only is "". The caller must have validated
+// the format with Check.
 func NewParser(only Format) *Parser {
 	p, _ := newParser(only)
 	return p
@@ -138,14 +139,14 @@ func newParser(only Format) (p *Parser, err error) {
 	return p, nil
 }
 
-// Parse parses a line without its \n. The error is the reason why the line is invalid. The time of an invalid line is set if
-// the time precedes the invalid part.
+// Parse parses a line, which must not include \n, into l. It returns an error if the line is invalid. Even then, it sets
+// l.Time if the time precedes the invalid part of the line.
 func (p *Parser) Parse(text []byte, l *Line) error {
 	p.scratch = p.scratch[:0]
 	return p.parse(text, l)
 }
 
-// trimLine removes a trailing \r, and returns an error if the text cannot be a line.
+// trimLine removes a trailing \r. It returns an error if the line is empty, is too long or contains a NUL.
 func trimLine(text []byte) ([]byte, error) {
 	if n := len(text); n > 0 && text[n-1] == '\r' {
 		text = text[:n-1]

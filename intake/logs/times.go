@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Times are parsed by hand, because time.Parse takes as long as parsing all other parts of a line.
+// These functions parse times without time.Parse, which takes as long as parsing all other parts of a line.
 
-// parseTime parses a time in any format that occurs in JSON: the Common Log Format, RFC 3339, or a number since 1970. ahead
-// is the number of seconds by which the zone of the time is ahead of UTC.
+// parseTime parses a time in one of three formats: that of the Common Log Format, RFC 3339, or a number since 1970. ahead
+// is the offset of the time's zone from UTC, in seconds.
 func parseTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) > 4 && text[4] == '-' {
 		return parseISOTime(text)
@@ -20,7 +20,7 @@ func parseTime(text []byte) (at time.Time, ahead int, ok bool) {
 	return at, 0, ok
 }
 
-// parseCommonTime parses 10/Oct/2000:13:55:36 -0700.
+// parseCommonTime parses a time like 10/Oct/2000:13:55:36 -0700.
 func parseCommonTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) != 26 || text[2] != '/' || text[6] != '/' || text[11] != ':' || text[20] != ' ' {
 		return at, 0, false
@@ -37,14 +37,14 @@ func parseCommonTime(text []byte) (at time.Time, ahead int, ok bool) {
 	return at, ahead, ok
 }
 
-// hour caches an hour of the Common Log Format: most lines have the same hour as the line before.
+// hour caches the start of an hour in the Common Log Format, because most lines have the same hour as the previous line.
 type hour struct {
 	text, zone string
 	begins     int64
 	ahead      int
 }
 
-// parse returns the same as parseCommonTime, but takes only a third of the time for a line in the cached hour.
+// parse returns the same as parseCommonTime. For a time in the cached hour, it is three times as fast.
 func (h *hour) parse(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) != 26 {
 		return at, 0, false
@@ -62,7 +62,7 @@ func (h *hour) parse(text []byte) (at time.Time, ahead int, ok bool) {
 
 var months = []byte("JanFebMarAprMayJunJulAugSepOctNovDec")
 
-// parseISOTime parses 2000-10-10T13:55:36-07:00, with or without fractions of a second.
+// parseISOTime parses a time like 2000-10-10T13:55:36-07:00, with or without fractions of a second.
 func parseISOTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) < 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' && text[10] != ' ' {
 		return at, 0, false
@@ -77,7 +77,7 @@ func parseISOTime(text []byte) (at time.Time, ahead int, ok bool) {
 	return at, ahead, ok
 }
 
-// parseDayAndClock parses 2000-10-10 and 13:55:36 in UTC.
+// parseDayAndClock parses a day like 2000-10-10 and a time like 13:55:36, both in UTC.
 func parseDayAndClock(day, clock []byte) (time.Time, bool) {
 	if len(day) != 10 || day[4] != '-' || day[7] != '-' || len(clock) < 8 {
 		return time.Time{}, false
@@ -90,8 +90,8 @@ func parseDayAndClock(day, clock []byte) (time.Time, bool) {
 	return moment(year, month, of, seconds, nanos, ok && ok2 && ok3 && ok4 && len(rest) == 0)
 }
 
-// parseUnixTime parses seconds since 1970, with or without a fraction. A number too large for seconds is read as
-// milliseconds or nanoseconds.
+// parseUnixTime parses a number of seconds since 1970, with or without a fraction. A number with too many digits is taken
+// as milliseconds or nanoseconds.
 func parseUnixTime(text []byte) (time.Time, bool) {
 	end := 0
 	for end < len(text) && '0' <= text[end] && text[end] <= '9' {
@@ -114,7 +114,7 @@ func parseUnixTime(text []byte) (time.Time, bool) {
 	return time.Unix(int64(whole), int64(nanos)), true
 }
 
-// cutFraction parses an optional fraction of a second.
+// cutFraction parses an optional fraction of a second, like .655, at the start of text. rest is the text after it.
 func cutFraction(text []byte) (rest []byte, nanos int) {
 	if len(text) < 2 || text[0] != '.' && text[0] != ',' {
 		return text, 0
@@ -127,7 +127,7 @@ func cutFraction(text []byte) (rest []byte, nanos int) {
 	return text[at:], nanos
 }
 
-// parseClock parses 13:55:36 as seconds of the day.
+// parseClock parses a time like 13:55:36, and returns the seconds since midnight.
 func parseClock(text []byte) (seconds int, ok bool) {
 	if text[2] != ':' || text[5] != ':' {
 		return 0, false
@@ -138,7 +138,7 @@ func parseClock(text []byte) (seconds int, ok bool) {
 	return hour*3600 + minute*60 + second, ok && ok2 && ok3 && hour < 24 && minute < 60 && second <= 60
 }
 
-// parseZone parses Z, -0700 or -07:00 as seconds.
+// parseZone parses a zone like Z, -0700 or -07:00, and returns its offset from UTC in seconds.
 func parseZone(text []byte) (seconds int, ok bool) {
 	n := len(text)
 	if n == 1 && text[0] == 'Z' {
@@ -155,7 +155,7 @@ func parseZone(text []byte) (seconds int, ok bool) {
 	return seconds, ok && ok2 && hour < 24 && minute < 60 && (text[0] == '+' || text[0] == '-')
 }
 
-// digits parses a number that consists only of digits.
+// digits parses a text that consists only of digits.
 func digits(text []byte) (value int, ok bool) {
 	for _, c := range text {
 		if c < '0' || c > '9' {
@@ -166,7 +166,8 @@ func digits(text []byte) (value int, ok bool) {
 	return value, true
 }
 
-// moment returns the time of a date and the seconds of its day. It returns false if the date does not exist.
+// moment returns the time that is a number of seconds after the start of a date, in UTC. It returns false if ok is false or
+// if the date does not exist.
 func moment(year, month, day, seconds, nanos int, ok bool) (time.Time, bool) {
 	if !ok || month < 1 || month > 12 || day < 1 || day > daysOf[month] || month == 2 && day == 29 && !isLeap(year) {
 		return time.Time{}, false
@@ -180,7 +181,7 @@ func moment(year, month, day, seconds, nanos int, ok bool) (time.Time, bool) {
 
 var daysOf = [...]int{0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 
-// daysTo1970 is the number of 1970-01-01 in moment's count of days.
+// daysTo1970 is the number that moment's formula gives for the day 1970-01-01.
 const daysTo1970 = 719469
 
 func isLeap(year int) bool { return year%4 == 0 && (year%100 != 0 || year%400 == 0) }

@@ -1,4 +1,5 @@
-// Package moves imports numbers from other counters: daily history, and totals as offsets.
+// Package moves imports numbers that other visit counters have counted. Daily numbers become history. Totals become
+// offsets, which Footfall adds to its own numbers.
 package moves
 
 import (
@@ -14,11 +15,11 @@ import (
 	"footfall/visit"
 )
 
-// columns lists the columns of a file of offsets. The first two are required.
+// columns are the columns of a CSV file with offsets. The first two columns are required.
 var columns = []string{"uri", "hot", "uv", "pv"}
 
-// ReadCSV reads a file of offsets. The first line names the columns: uri and hot, and optionally uv and pv. The Offset of an
-// invalid line has a Fault. The returned error concerns the whole file.
+// ReadCSV reads a CSV file with offsets. The first line contains the column names: uri and hot, and optionally uv and pv.
+// If a line is invalid, the field Fault of its Offset is set. If the whole file is invalid, ReadCSV returns an error.
 func ReadCSV(from io.Reader) ([]admin.Offset, error) {
 	text, err := decodeText(from)
 	if err != nil {
@@ -69,7 +70,7 @@ func unread(err error) error {
 	return err
 }
 
-// readHeader returns the index of each of columns in the header, or -1 for a missing column.
+// readHeader returns, for each element of columns, its index in the header, or -1 if the column is missing.
 func readHeader(header []string) ([]int, error) {
 	places := []int{-1, -1, -1, -1}
 	for at, name := range header {
@@ -90,7 +91,8 @@ func readHeader(header []string) ([]int, error) {
 	return places, nil
 }
 
-// readRecord reads a line into o. A missing uv becomes 0, and a missing pv becomes uv.
+// readRecord parses a line of the file into o. If uv is missing, it is set to 0. If pv is missing, it is set to the value
+// of uv.
 func readRecord(o *admin.Offset, record []string, places []int) {
 	o.URI = strings.Clone(strings.TrimSpace(record[places[0]]))
 	o.PV = admin.Unknown

@@ -22,27 +22,28 @@ import (
 	"footfall/visit"
 )
 
-// File is a file to import: a table, a table compressed with gzip, or a zip of tables.
+// File is a file to import: a table, a table compressed with gzip, or a zip file that contains tables.
 type File struct {
 	Name string
 	From io.Reader
-	Done *atomic.Int64 // the sum of the bytes read from all files; may be nil
+	Done *atomic.Int64 // number of bytes read so far, shared by all files; may be nil
 }
 
 const (
 	peeked             = 4096
 	longest            = 1 << 20  // maximum length of a line, in bytes
-	mostRatio          = 200      // maximum ratio of unpacked to packed size
-	alwaysAllowedBytes = 16 << 20 // this many unpacked bytes are always allowed
+	mostRatio          = 200      // maximum ratio of decompressed to compressed size
+	alwaysAllowedBytes = 16 << 20 // decompressed bytes that are allowed even above this ratio
 )
 
-// seekable is a file that can be read more than once.
+// seekable is implemented by files that can be read more than once.
 type seekable interface {
 	io.ReaderAt
 	io.Seeker
 }
 
-// file imports a file from its beginning. The first bytes of the file show whether it is a zip, gzip or plain table.
+// file imports a file from its beginning. It finds out from the first bytes whether the file is a zip file, a gzip file or
+// a plain table.
 func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
 	again, isFile := f.From.(seekable)
 	var size int64
@@ -74,7 +75,7 @@ func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
 	return h.table(ctx, f.Name, from, to)
 }
 
-// checkDuplicates returns an error if two files have the same content: their numbers would be added twice.
+// checkDuplicates returns an error if two files have the same content, because their numbers would be added twice.
 func (h *History) checkDuplicates() error {
 	names := map[[sha256.Size]byte]string{}
 	for _, f := range h.Files {
@@ -112,8 +113,8 @@ func unreadFile(name string, err error) error {
 	return err
 }
 
-// archive reads the tables of a zip in the order of the patterns in h.form.files. If a zip of GoatCounter has no table,
-// archive reads its JSON files.
+// archive imports the tables in a zip file, in the order of the file name patterns in h.form.files. If a zip file from
+// GoatCounter contains no table, archive imports its JSON files.
 func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size int64, to *admin.HistoryTo) error {
 	archive, err := zip.NewReader(from, size)
 	if err != nil {
@@ -168,7 +169,7 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 	return nil
 }
 
-// goatPaths reads the ids and paths of GoatCounter's pages into paths. An event gets an empty path.
+// goatPaths reads GoatCounter's list of pages into the map paths, from id to path. An event gets an empty path.
 func (h *History) goatPaths(name string, from io.Reader, paths map[int64]string) error {
 	var p struct {
 		ID    int64
@@ -184,8 +185,8 @@ func (h *History) goatPaths(name string, from io.Reader, paths map[int64]string)
 	})
 }
 
-// goatHits reads GoatCounter's hits. Each line has the count of a page in an hour. GoatCounter counts a page once per visit,
-// so the count is used as the number of visitors and as the number of page views.
+// goatHits imports GoatCounter's hits. Each line contains how often a page was counted in an hour. GoatCounter counts a
+// page once per visit. So goatHits uses this number both as the number of visitors and as the number of page views.
 func (h *History) goatHits(ctx context.Context, name string, from io.Reader, paths map[int64]string, to *admin.HistoryTo) error {
 	var hit struct {
 		Hour  string
@@ -216,12 +217,13 @@ func (h *History) goatHits(ctx context.Context, name string, from io.Reader, pat
 	})
 }
 
-// json reads lines of JSON. It decodes each line into the value that into returns, and then calls the function then.
+// json reads a file with one JSON object per line. For each line, it decodes the object into the value that into returns,
+// and then calls the function then with the line's number.
 func (h *History) json(name string, from io.Reader, into func() any, then func(line int) error) error {
 	lines := bufio.NewScanner(&limited{from, h})
 	lines.Buffer(nil, longest)
 	for line := 1; lines.Scan(); line++ {
-		if text := bytes.TrimSpace(lines.Bytes()); len(text) == 0 || text[0] == '#' { // LeanCloud's first line is a comment
+		if text := bytes.TrimSpace(lines.Bytes()); len(text) == 0 || text[0] == '#' { // line 1 of a LeanCloud export is a comment
 			continue
 		}
 		err := json.Unmarshal(lines.Bytes(), into())
@@ -240,7 +242,8 @@ func (h *History) json(name string, from io.Reader, into func() any, then func(l
 	return lines.Err()
 }
 
-// decodeText converts UTF-16 with a byte order mark, which Matomo and spreadsheets write, to UTF-8.
+// decodeText returns a reader of the text in UTF-8. Matomo and spreadsheet programs write UTF-16 with a byte order mark.
+// decodeText converts such text.
 func decodeText(from io.Reader) (*bufio.Reader, error) {
 	text := bufio.NewReaderSize(from, peeked)
 	begins, err := text.Peek(3)
@@ -264,8 +267,8 @@ var (
 	errTooLarge = errors.New("it unpacks to more than 200 times its size: if that is intended, unpack it by hand")
 )
 
-// lineLimitReader is a reader that returns an error after more than longest bytes of a line. The caller sets used, the number of bytes
-// read, to 0 before each line.
+// lineLimitReader returns an error after more than longest bytes of one line. used is the number of bytes read so far. The
+// caller sets it to 0 before each line.
 type lineLimitReader struct {
 	from *bufio.Reader
 	used int
@@ -280,11 +283,12 @@ func (l *lineLimitReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// ratioLimitReader is a reader that returns an error if a compressed file unpacks to far more than its size (a zip bomb).
+// ratioLimitReader returns an error if the decompressed file is much larger than the compressed file, as in a zip bomb. out
+// is the number of decompressed bytes so far.
 type ratioLimitReader struct {
 	from   io.Reader
 	out    int64
-	packed func() int64 // returns the size of the packed bytes
+	packed func() int64 // returns the number of compressed bytes
 }
 
 func (u *ratioLimitReader) Read(into []byte) (int, error) {
@@ -296,7 +300,7 @@ func (u *ratioLimitReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// limited is a reader that returns an error if the unpacked files exceed MostBytes or MostLines of the History.
+// limited returns an error if the decompressed files together exceed MostBytes or MostLines of the History.
 type limited struct {
 	from io.Reader
 	of   *History
@@ -318,7 +322,7 @@ func (l *limited) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// counter counts the bytes that are read.
+// counter is a reader that counts the bytes that it reads, in read and in all.
 type counter struct {
 	from io.Reader
 	read atomic.Int64

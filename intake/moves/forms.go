@@ -1,30 +1,31 @@
 package moves
 
-// form describes an export of another counter: tables whose first line names the columns, or lines of JSON. Column
-// names are compared in lower case. If a field lists several names for a column, the first name in the table is used.
+// form describes the exported tables of another counter. The first line of a table contains the column names, which are
+// compared in lower case. If a field of form lists several columns, the first one that the table has is used.
 type form struct {
 	source       string
-	files        []string // patterns for file names in a zip
-	day, moment  []string // day: columns with a day; at: columns with a time, whose day depends on the app's time zone
+	files        []string // patterns for the names of files in a zip file
+	day, moment  []string // day: columns with a day. moment: columns with a time, whose day depends on the app's time zone
 	page         []string
-	query        string // column with the query of the page's URL
+	query        string // column with the query part of the page's URL
 	host         []string
-	numbers      [4][]string // page views, visits, visitors, new visitors
-	visit        string      // column with the visit's id, if each line is a page view
+	numbers      [4][]string // columns with page views, visits, visitors and new visitors
+	visit        string      // column with the visit's id, if each line of the table is a page view
 	visitor      string
 	keep         []lineFilter
-	sites        string   // a table without pages must have this column, and is then about the whole site
-	splitColumns []string // a table without pages is left out if it has one of these columns, which split the numbers
-	parts        bool     // lines with the same page and day are added up
-	ragged       bool     // lines may lack the last columns
-	export       string   // the expected export, for errors
+	sites        string   // a table without a page column must have this column, and is then about the whole site
+	splitColumns []string // a table without a page column is left out if it has one of these columns: they split numbers
+	parts        bool     // the numbers of lines with the same page and day are added up
+	ragged       bool     // the last columns may be missing in some lines
+	export       string   // a description of the expected export, for errors
 }
 
-// lineFilter selects the lines to count. If the table has the column, only lines with one of the values in the column count.
+// lineFilter selects the lines to import. If the table has the column, only lines with one of the values in this column are
+// imported.
 type lineFilter struct {
 	column string
 	values []string
-	others string // key of LeftOut for the other lines
+	others string // key in History.LeftOut for the lines that are not imported
 }
 
 var forms = []form{
@@ -52,8 +53,8 @@ var forms = []form{
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 
-// totalSources lists the sources that have totals without days. Their totals become offsets. leanCloud reads the totals of
-// LeanCloud, and ReadCSV reads the totals of the other sources.
+// totalSources are the other counters whose exports contain totals, but no daily numbers. The totals become offsets. The
+// method leanCloud reads exports of LeanCloud, and ReadCSV reads those of the others.
 var totalSources = []string{"busuanzi", "vercount", fromLeanCloud}
 
 // Sources returns the names of all supported sources.
@@ -64,5 +65,5 @@ func Sources() (names []string) {
 	return append(names, totalSources...)
 }
 
-// columnNames are the names of the numbers in the plain CSV format.
+// columnNames are the names of the number columns in the source "csv".
 var columnNames = [4]string{"page_views", "visits", "visitors", "new"}

@@ -19,18 +19,19 @@ import (
 	"footfall/visit"
 )
 
-// History imports daily numbers of another counter.
+// History imports numbers that another counter has exported. The first fields are the input, and the fields from Lines to
+// Wrong are the results.
 type History struct {
 	Source string
 	Files  []File
-	Skip   bool // skip lines that are not understood
-	// MostBytes and MostLines limit the unpacked files. 0: no limit.
+	Skip   bool // skip invalid lines
+	// MostBytes and MostLines limit the total size of the decompressed files. 0: no limit.
 	MostBytes, MostLines int64
 
-	Lines   int64            // lines read
-	LeftOut map[string]int64 // number of lines or tables left out, by reason; the text brought.left-REASON describes a reason
-	Faults  []*visit.Error   // the errors of the first lines that were not understood
-	Wrong   int64            // number of all lines that were not understood
+	Lines   int64            // number of lines that were read
+	LeftOut map[string]int64 // lines or tables left out, by reason; the text brought.left-REASON describes a reason
+	Faults  []*visit.Error   // the errors of invalid lines, at most mostFaults
+	Wrong   int64            // number of all invalid lines
 
 	form form
 	lean leanTotals
@@ -38,7 +39,7 @@ type History struct {
 	unpacked, newlines int64
 }
 
-// Import imports the numbers of the files into an app.
+// Import imports the files into an app. Daily numbers become history, and totals become offsets.
 func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History) (admin.HistoryDone, error) {
 	into.Source = h.Source
 	for _, f := range h.Files {
@@ -63,7 +64,7 @@ func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History
 	return setOffsets(ctx, a, into, list, err)
 }
 
-// setOffsets stores offsets, unless err is set.
+// setOffsets stores offsets in an app. If err is set, it only returns err.
 func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []admin.Offset, err error) (done admin.HistoryDone, _ error) {
 	if err != nil {
 		return done, err
@@ -72,11 +73,11 @@ func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []
 	return admin.HistoryDone{Offsets: &offsets, Totals: first}, err
 }
 
-// mostFaults limits the reported faults.
+// mostFaults is the maximum length of History.Faults.
 const mostFaults = 100
 
-// read reads all files and adds their numbers to an import. It collects the errors of lines in h.Faults. If a line was not
-// understood and Skip is not set, read fails.
+// read reads all files, and adds their numbers to an import (to). It collects the errors of invalid lines in h.Faults. If a
+// line is invalid, read returns an error, unless h.Skip is set.
 func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	h.Lines, h.LeftOut, h.Faults, h.Wrong, h.unpacked, h.newlines = 0, map[string]int64{}, nil, 0, 0, 0
 	if err := h.checkDuplicates(); err != nil {
@@ -102,7 +103,7 @@ func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	return nil
 }
 
-// refused returns an error that lists h.Faults, the number of further faults, and last.
+// refused returns an error that consists of h.Faults, the number of further faults, and the sentence last.
 func (h *History) refused(last *visit.Error) error {
 	all := &visit.Error{Kind: visit.Invalid, Parts: slices.Clone(h.Faults)}
 	if more := h.Wrong - int64(len(h.Faults)); more > 0 {
@@ -112,7 +113,8 @@ func (h *History) refused(last *visit.Error) error {
 	return all
 }
 
-// wrong records err as the fault of a line if err is a visit.Error. It returns any other err, which does not concern a line.
+// wrong records that a line is invalid, if err is a visit.Error, and returns nil. Any other err is not caused by the line,
+// so wrong returns it.
 func (h *History) wrong(file string, line int, column string, err error) error {
 	of, ofLine := errors.AsType[*visit.Error](err)
 	if !ofLine {
@@ -139,7 +141,7 @@ func (h *History) table(ctx context.Context, name string, from io.Reader, to *ad
 	}
 	bound := &lineLimitReader{from: text}
 	r, comma := csv.NewReader(bound), separator(bound)
-	r.Comma, r.LazyQuotes = comma, comma == '\t' // MySQL does not quote its tab-separated values
+	r.Comma, r.LazyQuotes = comma, comma == '\t' // MySQL writes tab-separated values without quoting them
 	r.FieldsPerRecord, r.ReuseRecord, r.Comment = -1, true, '#'
 	header, err := r.Read()
 	if err != nil {
@@ -177,7 +179,7 @@ func unreadTable(name string, err error) error {
 	return unreadFile(name, err)
 }
 
-// places holds the index of each column in a table, or -1 for a missing column.
+// places contains the index of each column in a table, or -1 if the column is missing.
 type places struct {
 	wide                  int
 	day, page, query      int
@@ -187,8 +189,8 @@ type places struct {
 	isMoment, isOfSession bool
 }
 
-// findColumns finds the columns in the header of a table. It returns nil if the table must be left out, because another column
-// than the page splits its numbers.
+// findColumns finds the columns of h.form in the header of a table. It returns nil if the table must be left out, because
+// its numbers are split by another column, for example by country.
 func (h *History) findColumns(name string, header []string) (*places, error) {
 	f := &h.form
 	columns := make([]string, len(header))
@@ -314,7 +316,7 @@ func parseDay(text string) (int32, error) {
 	return 0, fault("%.64q is not a day: write year, month and day, like 2024-05-03, because 03/05/2024 may be either of two days", text)
 }
 
-// moments are the layouts of times in exports. A time without a zone is in UTC.
+// moments are the layouts of times in exports, for time.Parse. A time without a zone is in UTC.
 var moments = []string{time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05 UTC", time.DateTime}
 
 func parseMoment(text string) (time.Time, error) {
@@ -326,7 +328,7 @@ func parseMoment(text string) (time.Time, error) {
 	return time.Time{}, fault("%.64q is not a time: write one like 2024-05-03T12:00:00Z", text)
 }
 
-// hash returns 0 only for an empty text.
+// hash returns 0 if text is empty. Otherwise it returns a hash of text, which is never 0.
 func hash(text string) int64 {
 	if text == "" {
 		return 0
@@ -335,7 +337,8 @@ func hash(text string) int64 {
 	return int64(binary.LittleEndian.Uint64(sum[:])>>1) + 1 //nolint:gosec // at most 63 bits
 }
 
-// separator returns the character between the columns of the first line that is not a comment.
+// separator finds out which character separates the columns: a comma, a semicolon or a tab. It looks at the first line that
+// is neither empty nor a comment.
 func separator(from *lineLimitReader) rune {
 	begins, _ := from.from.Peek(peeked)
 	for line := range bytes.Lines(begins) {
@@ -352,7 +355,7 @@ func separator(from *lineLimitReader) rune {
 	return ','
 }
 
-// Describe describes the result of an import in a user's language.
+// Describe returns a text about the result of an import. say returns a text of package words in the user's language.
 func (h *History) Describe(done *admin.HistoryDone, say func(key string, places ...any) string) string {
 	if h.Lines == 0 {
 		return describeOffsets(done.Offsets, say)

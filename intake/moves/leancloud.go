@@ -11,12 +11,12 @@ import (
 	"footfall/visit"
 )
 
-// fromLeanCloud is the source name for exports of LeanCloud's class Counter.
+// fromLeanCloud is the value of --from for exports of LeanCloud's class Counter.
 const fromLeanCloud = "leancloud"
 
-const mostSum = 1 << 60 // limit of a sum, larger than any valid offset
+const mostSum = 1 << 60 // sums stop at this value, which is larger than any valid offset
 
-// leanTotals are the numbers of an export for one site.
+// leanTotals contains the totals in an export of LeanCloud, for one site and its pages.
 type leanTotals struct {
 	site            string
 	records         int64
@@ -25,7 +25,8 @@ type leanTotals struct {
 	siteHasLines    bool
 }
 
-// leanCloud reads an export of the class Counter. Each line is a record for a path of the site, or for the whole site.
+// leanCloud reads an export of LeanCloud's class Counter, and returns its totals as offsets. Each line is a record about
+// one path of the site, or about the whole site.
 func (h *History) leanCloud(ctx context.Context, site string) ([]admin.Offset, error) {
 	if len(h.Files) != 1 || h.Skip {
 		return nil, fault("give one file of LeanCloud, and leave out --skip: its totals become offsets, all or none")
@@ -55,7 +56,7 @@ func (h *History) leanCloud(ctx context.Context, site string) ([]admin.Offset, e
 	return t.pages, nil
 }
 
-// leanCloudLines adds the records of a file to h.lean.
+// leanCloudLines adds the totals in a file to h.lean.
 func (h *History) leanCloudLines(name string, from io.Reader) error {
 	var record struct {
 		URL, Target *string

@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Address is the address of a queue, with the login and options to reach it.
+// Address is the address of a queue, with the login and the options for connecting.
 type Address struct {
-	scheme   string   // kafka or kafkas
-	hosts    []string // each with a port
-	queue    string   // the topic
+	scheme   string   // kafka, or kafkas for TLS
+	hosts    []string // addresses of brokers, each with a port
+	queue    string   // the name of the topic
 	user     string
 	password string
-	parts    []int32 // partitions; empty: those that the consumer group assigns
+	parts    []int32 // partitions to read; empty: the consumer group assigns partitions
 	options  map[string]string
 }
 
-// kind describes the addresses of a scheme.
+// kind describes the addresses with one URL scheme: the default port, an example, and the possible options.
 type kind struct {
 	port    string
 	example string
@@ -33,9 +33,10 @@ var kinds = map[string]kind{
 		[]string{"sasl", "group", "cluster", "ca", "cert", "key"}},
 }
 
-// ParseAddress parses the address of a queue and returns all its faults. partitions lists the partitions to read, as in
-// 0,3. If partitions is empty, the consumer group assigns the partitions. passwordFile names a file with the password, or is
-// "". If the address has no option group, the name of the consumer group is footfall- followed by app.
+// ParseAddress parses the address of a queue, and returns all faults in its arguments. partitions is a list of partitions
+// to read, like 0,3. If it is empty, the consumer group assigns partitions. passwordFile is the path of a file with the
+// password, or "". The name of the consumer group is in the option group of the address. Its default is footfall- followed
+// by app.
 func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	k, ok := kinds[scheme]
@@ -57,7 +58,7 @@ func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error
 		login, hosts = authority[:at+1], authority[at+1:]
 	}
 	parsed, err := url.Parse(scheme + "://" + login + "host" + rest)
-	if err != nil { // the error's text would contain the password
+	if err != nil { // do not use err: its text would contain the password
 		return nil, []error{fmt.Errorf("the queue cannot be read as a URL: write one like %s, with %%40 for @ in a password", k.example)}
 	}
 	a := &Address{scheme: scheme, queue: strings.TrimPrefix(parsed.Path, "/"), options: map[string]string{"group": "footfall-" + app}}

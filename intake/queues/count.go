@@ -12,17 +12,17 @@ import (
 	"footfall/visit"
 )
 
-// longestMessage is far longer than any visit.
+// longestMessage is the maximum size of a message in bytes. No visit needs that much.
 const longestMessage = 64 << 10
 
-// received is a message that was read.
+// received is a message that was read from the queue, and how it was counted.
 type received struct {
 	Message
-	ahead   bool  // counted at the current time because its own time is too far ahead
-	missing int64 // number of uncounted messages before this one that the queue no longer had
+	ahead   bool  // counted at the present time, because its own time is too far in the future
+	missing int64 // number of messages before this one that were never counted, because the queue deleted them
 }
 
-// count counts messages until an error occurs.
+// count reads messages from r.source, and counts their visits until an error occurs.
 func (r *run) count(ctx context.Context) error {
 	var g *counter.Counting
 	err := r.retry.Do(ctx, func() (err error) { g, err = r.permit(ctx); return err })
@@ -78,7 +78,7 @@ func (r *run) Decide(ctx context.Context) (func(context.Context, *feed.Entry[rec
 	}, err
 }
 
-// read parses the visit in a message.
+// read parses the visit in a message. If the visit has no time, it gets the time of the message.
 func (m *received) read(g *counter.Counting) (item counter.Item, err error) {
 	switch {
 	case m.Unreadable != "":
@@ -106,8 +106,8 @@ func (r *run) Unaccepted(e *feed.Entry[received], err error) error {
 	return nil
 }
 
-// Keep implements feed.Source. It returns a refusal for a message that cannot be counted, and one for the uncounted messages
-// that the queue no longer has.
+// Keep implements feed.Source. It returns a refusal if the message cannot be counted. It returns another refusal if the
+// queue has deleted messages before this one that were never counted.
 func (r *run) Keep(e *feed.Entry[received], first bool) (kept []record.Refusal) {
 	m := &e.Of
 	m.missing = 0

@@ -18,41 +18,41 @@ import (
 )
 
 const (
-	// unpackedAtMost limits the size of a batch after decompression. Producers limit a batch to 1 MiB, some of them before
-	// and some after compression.
+	// unpackedAtMost is the maximum size, in bytes, of a batch of messages after decompression. Producers limit a batch to
+	// 1 MiB by default. Some of them apply this limit after compression.
 	unpackedAtMost = 32 << 20
-	// fetchedFirst is the fetch size in bytes until the compression ratio is known.
+	// fetchedFirst is the number of bytes to fetch at once before the compression ratio of the messages is known.
 	fetchedFirst = 64 << 10
-	// newPartitionWithin is the longest time until a new partition of the topic is read.
+	// newPartitionWithin is the maximum time after which a partition that was added to the topic is read.
 	newPartitionWithin = 15 * time.Second
-	// recordTakes is the approximate memory of a record in addition to its text, in bytes.
+	// recordTakes is how much memory a message needs in addition to its text, in bytes, approximately.
 	recordTakes = 400
 )
 
-// kafka reads a topic of Kafka, or of another server with its protocol.
+// kafka reads a topic of Kafka, or of another server that uses Kafka's protocol. It implements Source.
 type kafka struct {
 	*Address
 	Parts
 	name  string
-	id    kadm.TopicID // the topic's id; zero if the broker has no topic ids
-	ask   *kadm.Client // for queries about the topic
+	id    kadm.TopicID // the topic's id; zero if the brokers do not support topic ids
+	ask   *kadm.Client // client for queries about the topic
 	reads *kgo.Client
-	share float64 // each broker's share of fetchedAtOnce
+	share float64 // part of fetchedAtOnce that each broker may use
 
 	mu           sync.Mutex      // guards the following fields
-	startOffsets map[int32]int64 // offset at which reading each partition began; messages before this offset were counted
-	// Number of recently fetched bytes, and their size after decompression.
+	startOffsets map[int32]int64 // for each partition, the offset at which reading began; messages before it are already counted
+	// Size of recently fetched messages, before and after decompression.
 	packed, unpacked float64
 }
 
-// Connect opens the topic.
+// Connect connects to the brokers and starts to read the topic.
 func (a *Address) Connect(ctx context.Context, parts Parts) (Source, error) {
 	k := &kafka{Address: a, Parts: parts, startOffsets: map[int32]int64{}}
 	options, err := a.kafkaOptions()
 	if err != nil {
 		return nil, err
 	}
-	client, err := kgo.NewClient(append(options, kgo.RequestRetries(2))...) // report errors to the caller soon
+	client, err := kgo.NewClient(append(options, kgo.RequestRetries(2))...) // few retries, so that errors are reported soon
 	if err != nil {
 		return nil, visit.Errorf(visit.Invalid, "queue", "%v", err)
 	}
@@ -72,7 +72,7 @@ func (a *Address) Connect(ctx context.Context, parts Parts) (Source, error) {
 	return k, nil
 }
 
-// topic is a broker's information about a topic.
+// topic contains the brokers' information about a topic.
 type topic struct {
 	cluster    string
 	brokers    int
@@ -80,8 +80,9 @@ type topic struct {
 	partitions kadm.PartitionDetails
 }
 
-// nameOf returns a unique name for a topic, made of the cluster's id, and the topic's name and id. It does not use the brokers'
-// address: if the address changed, all messages would be counted again.
+// nameOf returns a unique name for a topic. Positions are stored under this name. It consists of the cluster's id, the
+// topic's name and the topic's id. It does not contain the brokers' address: if the address changed, all messages would be
+// counted again.
 func (a *Address) nameOf(t topic) (string, error) {
 	if t.id != (kadm.TopicID{}) {
 		return "kafka " + t.cluster + "/" + a.queue + " " + t.id.String(), nil
@@ -94,13 +95,13 @@ func (a *Address) nameOf(t topic) (string, error) {
 	return "kafka " + cluster + "/" + a.queue, nil
 }
 
-// noClusterYet is the cluster id that Redpanda returns during its first start.
+// noClusterYet is the placeholder that Redpanda returns during its first start, before the cluster has an id.
 const noClusterYet = "redpanda.initializing"
 
 func (k *kafka) describeTopic(ctx context.Context) (topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	// WithAuthorizedOps bypasses the client's cache, which would return metadata that is some seconds old.
+	// WithAuthorizedOps bypasses the client's cache, whose metadata may be several seconds old.
 	found, err := k.ask.Metadata(kadm.WithAuthorizedOps(ctx), k.queue)
 	if err != nil {
 		return topic{}, k.problem(err)
@@ -112,7 +113,7 @@ func (k *kafka) describeTopic(ctx context.Context) (topic, error) {
 	return topic{found.Cluster, len(found.Brokers), t.ID, t.Partitions}, k.problem(t.Err)
 }
 
-// problem translates a broker's error.
+// problem translates an error of a broker into an error with a remedy.
 func (k *kafka) problem(err error) error {
 	otherwise := "no broker of the queue answers"
 	if broker, is := errors.AsType[*kerr.Error](err); is && !broker.Retriable {
@@ -132,13 +133,13 @@ func (k *kafka) problem(err error) error {
 }
 
 func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) error {
-	k.share = 1 / float64(max(t.brokers, 1)) // all brokers are asked at the same time
+	k.share = 1 / float64(max(t.brokers, 1)) // the client fetches from all brokers at the same time
 	options = append(options,
-		// If a partition no longer has the requested offset, the client restarts at the partition's first offset. Counted
-		// messages do not count again, and missing messages are found by comparing positions.
+		// If the requested offset was deleted from a partition, the client restarts at the partition's first offset.
+		// Messages that are already counted do not count again. Keep finds out which messages are missing.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		// The records that end a transaction have offsets too, so the stored position must pass these records like messages.
-		// Otherwise these records would look like lost messages after Kafka's retention deletes them.
+		// Kafka ends a transaction with a control record, which also has an offset. The stored position must pass these
+		// records like messages. Otherwise they would look like lost messages after Kafka has deleted them.
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.FetchMaxBytes(fetchedFirst), kgo.FetchMaxPartitionBytes(fetchedFirst), kgo.WithHooks(k),
 		kgo.MaxDecompressBatchBytes(unpackedAtMost),
@@ -167,20 +168,21 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 	return nil
 }
 
-// OnNewClient is a hook of kgo. It stores the client before the client starts to work.
+// OnNewClient is a hook that kgo calls with the new client, before the client starts to fetch. It stores the client in
+// k.reads.
 func (k *kafka) OnNewClient(client *kgo.Client) { k.reads = client }
 
-// adjust makes the group start at the stored positions instead of at its committed offsets.
+// adjust makes the consumer group start at the positions stored in the database, and not at its committed offsets.
 func (k *kafka) adjust(ctx context.Context, from map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	err := k.find(ctx, from[k.queue])
-	if other := k.mustBeTheSame(ctx); other != nil { // the offsets then belong to another topic
+	if other := k.mustBeTheSame(ctx); other != nil { // the positions belong to a topic that was deleted
 		err = other
 	}
 	return from, err
 }
 
 func (k *kafka) revoked(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
-	_ = client.CommitMarkedOffsets(ctx) // committed offsets only serve monitoring
+	_ = client.CommitMarkedOffsets(ctx) // ignore errors: committed offsets are only for monitoring
 	k.leave(ctx, client, partitions)
 }
 
@@ -190,7 +192,7 @@ func (k *kafka) leave(_ context.Context, _ *kgo.Client, partitions map[string][]
 	}
 }
 
-// find sets the offset in from at which to start reading each partition.
+// find determines at which offset to start reading each partition in from, and stores the offset in from.
 func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 	asking, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -208,7 +210,7 @@ func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 		if err := errors.Join(first.Err, end.Err); err != nil {
 			return k.problem(err)
 		}
-		if !begins || !ends { // for example while the topic is being deleted
+		if !begins || !ends { // possible while the topic is being deleted
 			return visit.Errorf(visit.Unavailable, "", "the brokers do not find partition %d of topic %s", p, k.queue)
 		}
 		next, err := k.Begin(ctx, k.name, partOf(p), first.Offset)
@@ -233,11 +235,12 @@ func (k *kafka) truncated(partition int32, next, end int64) error {
 	return lostMessages(k.name, partOf(partition), fmt.Sprintf("partition %d of topic %s ends at offset %d", partition, k.queue, end), next)
 }
 
-// OnFetchBatchRead adapts the fetch size to the compression ratio, so that unpacked batches stay below fetchedAtOnce.
+// OnFetchBatchRead is a hook that kgo calls after each fetched batch. It adapts the fetch size to the compression ratio, so
+// that the decompressed messages stay below fetchedAtOnce.
 func (k *kafka) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, batch kgo.FetchBatchMetrics) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.packed > fetchedAtOnce { // older batches count less
+	if k.packed > fetchedAtOnce { // halve both, so that older batches have less weight
 		k.packed, k.unpacked = k.packed/2, k.unpacked/2
 	}
 	k.packed += float64(batch.CompressedBytes)
@@ -246,10 +249,10 @@ func (k *kafka) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, batch 
 	k.reads.UpdateFetchMaxBytes(most, most)
 }
 
-// Name returns the unique name of the topic, see nameOf.
+// Name implements Source. The name is the result of nameOf.
 func (k *kafka) Name() string { return k.name }
 
-// Read waits for messages.
+// Read implements Source.
 func (k *kafka) Read(ctx context.Context, most int) (messages []Message, err error) {
 	fetched := k.reads.PollRecords(ctx, most)
 	if err := ctx.Err(); err != nil {
@@ -266,8 +269,8 @@ func (k *kafka) Read(ctx context.Context, most int) (messages []Message, err err
 		begun := k.begunAt(p.Partition)
 		for _, r := range p.Records {
 			if r.Offset < begun {
-				// The client restarted at the partition's first offset. It does this without an error if the partition
-				// ends before the offset at which reading began.
+				// The partition ends before the offset at which reading began. In this case, the client restarts at the
+				// first offset without reporting an error.
 				err = reopen(visit.Errorf(visit.Unavailable, "", "partition %d of topic %s starts over at its first offset", r.Partition, k.queue))
 				continue
 			}
@@ -285,8 +288,8 @@ func (k *kafka) begunAt(partition int32) int64 {
 	return k.startOffsets[partition]
 }
 
-// passBatch makes the client continue after a batch that is too large to decompress. It returns an unreadable message in
-// place of the batch.
+// passBatch makes the client continue after a batch that is too large to decompress. It returns one message in place of the
+// batch. The message's field Unreadable explains the problem.
 func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartition) Message {
 	k.reads.SetOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {b.Partition: {Epoch: b.Epoch, Offset: b.NextOffset}}})
 	return Message{Part: partOf(b.Partition), Position: b.NextOffset - 1, First: p.LogStartOffset, End: p.HighWatermark,
@@ -295,12 +298,12 @@ func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartitio
 			b.Offset, unpackedAtMost>>20)}
 }
 
-// fault translates an error that the client returned while it was reading.
+// fault translates an error that the client reported while it was reading.
 func (k *kafka) fault(ctx context.Context, err error) error {
 	if lost, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
 		return k.truncated(lost.Partition, lost.ConsumedTo, lost.ResetTo)
 	}
-	if _, told := errors.AsType[*visit.Error](err); told { // adjust returned this error
+	if _, told := errors.AsType[*visit.Error](err); told { // this error comes from adjust
 		return makeTemporary(err)
 	}
 	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InconsistentTopicID) {
@@ -311,7 +314,8 @@ func (k *kafka) fault(ctx context.Context, err error) error {
 	return makeTemporary(k.problem(err))
 }
 
-// mustBeTheSame returns an error unless the topic still exists with the same id.
+// mustBeTheSame returns an error unless the topic still exists with the same id. A topic with another id was deleted and
+// created again.
 func (k *kafka) mustBeTheSame(ctx context.Context) error {
 	now, err := k.describeTopic(ctx)
 	if err == nil && now.id != k.id {
@@ -320,8 +324,8 @@ func (k *kafka) mustBeTheSame(ctx context.Context) error {
 	return makeTemporary(err)
 }
 
-// Passed marks the offset up to which a partition was counted. From time to time, the client commits marked offsets to the
-// consumer group, so that monitoring shows the right lag.
+// Passed implements Source. It marks the offset up to which a partition was counted. The client regularly commits marked
+// offsets to the consumer group, so that monitoring tools show the right lag.
 func (k *kafka) Passed(part string, next int64) {
 	if p, err := strconv.ParseInt(part, 10, 32); err == nil && len(k.parts) == 0 {
 		k.reads.MarkCommitOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {int32(p): {Epoch: -1, Offset: next}}})
@@ -332,7 +336,7 @@ func (k *kafka) Passed(part string, next int64) {
 func (k *kafka) Close() {
 	if len(k.parts) == 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		_ = k.reads.CommitMarkedOffsets(ctx) // committed offsets only serve monitoring
+		_ = k.reads.CommitMarkedOffsets(ctx) // ignore errors: committed offsets are only for monitoring
 		cancel()
 	}
 	k.reads.CloseAllowingRebalance()

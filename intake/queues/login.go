@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// checkLogin returns all faults of the login.
+// checkLogin returns all faults of the address's TLS files, user, password and login mechanism.
 func (a *Address) checkLogin() (faults []error) {
 	if _, err := a.tls(); err != nil {
 		faults = append(faults, err)
@@ -32,7 +32,7 @@ func (a *Address) checkLogin() (faults []error) {
 	return faults
 }
 
-// tls returns the TLS configuration, or nil for a connection without TLS.
+// tls returns the TLS configuration for connections, or nil if the address does not use TLS.
 func (a *Address) tls() (*tls.Config, error) {
 	if a.scheme != "kafkas" {
 		return nil, nil

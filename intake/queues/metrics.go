@@ -10,25 +10,25 @@ import (
 	"footfall/record/feed"
 )
 
-// outcomes are the labels for fates of messages.
+// outcomes maps the fates of messages to values of the metric label outcome.
 var outcomes = map[feed.Fate]string{feed.Counted: "counted", feed.Repeated: "repeated", feed.Skipped: "skipped", feed.Refused: "refused"}
 
-// Metrics of a consumer.
+// Metrics contains the metrics of one consumer.
 type Metrics struct {
-	messages *prometheus.CounterVec // by outcome
+	messages *prometheus.CounterVec // processed messages, by outcome
 	missing  prometheus.Counter
 	ahead    prometheus.Counter
-	behind   *prometheus.GaugeVec // by part
+	behind   *prometheus.GaugeVec // messages that are not counted yet, by part
 
 	mu      sync.Mutex      // guards the following fields
-	read    map[string]bool // the parts that this consumer reads
-	waiting int             // messages read but not yet passed
-	since   time.Time       // when a message was last passed, or when waiting last rose from 0, whichever is later
+	read    map[string]bool // the parts (partitions) that this consumer reads
+	waiting int             // number of messages that were read, but not yet counted, skipped or refused
+	since   time.Time       // when waiting last decreased or rose from 0
 }
 
-// NewMetrics creates the metrics. r may be nil.
+// NewMetrics creates the metrics and registers them with r, unless r is nil.
 func NewMetrics(r prometheus.Registerer) *Metrics {
-	make := promauto.With(r) // a nil r registers nothing
+	make := promauto.With(r) // if r is nil, nothing is registered
 	m := &Metrics{
 		read: map[string]bool{},
 		messages: make.NewCounterVec(prometheus.CounterOpts{
@@ -58,8 +58,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// moved adds read to the number of waiting messages. read is positive for messages that were read, and negative for messages
-// that were passed.
+// moved adds read to the number of waiting messages. read is negative if messages were processed.
 func (m *Metrics) moved(read int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,15 +77,15 @@ func (m *Metrics) stalledSeconds() float64 {
 	return time.Since(m.since).Seconds()
 }
 
-// begin records that this consumer reads a part.
+// begin records that this consumer now reads a part of the queue.
 func (m *Metrics) begin(part string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.read[part] = true
 }
 
-// setBehind sets the number of messages of a part that are not counted yet. It does nothing if another consumer now
-// reads the part.
+// setBehind sets the metric for the number of messages of a part that are not counted yet. It does nothing if this consumer
+// no longer reads the part.
 func (m *Metrics) setBehind(part string, messages int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +94,7 @@ func (m *Metrics) setBehind(part string, messages int64) {
 	}
 }
 
-// leave records that this consumer no longer reads a part.
+// leave records that this consumer no longer reads a part of the queue.
 func (m *Metrics) leave(part string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +102,7 @@ func (m *Metrics) leave(part string) {
 	m.behind.DeleteLabelValues(part)
 }
 
-// leaveAll records that this consumer reads no part.
+// leaveAll records that this consumer no longer reads any part, because it has closed the queue.
 func (m *Metrics) leaveAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,10 +1,10 @@
 // Package queues counts visits that arrive as messages of a queue. It counts each visit exactly once, even if a process is
 // killed, other consumers read the same queue, or a message is delivered several times.
 //
-// A Source reads a queue (kafka.go). The table positions stores how far each part of the queue, such as a partition, was
-// counted. A position moves in the transaction that counts the messages (package feed). Offsets that the queue itself
-// stores are ignored. A message that cannot be counted is stored in the table refused. The transaction that stores it also
-// moves the position past the message.
+// A Source reads a queue (kafka.go). A queue has parts, such as the partitions of a topic. For each part, the table
+// positions stores how far the messages were counted. The transaction that counts messages also moves this position
+// (package feed). Offsets that the queue itself stores are ignored. If a message cannot be counted, its description is
+// stored in the table refused, and the same transaction moves the position past the message.
 package queues
 
 import (
@@ -19,43 +19,44 @@ import (
 	"footfall/record/feed"
 )
 
-// Message is a message at a position of a queue.
+// Message is one message of a queue.
 type Message struct {
 	Part       string
-	Position   int64 // increases by one or more from one message of a part to the next
+	Position   int64 // of the message in its part; higher for later messages, with possible gaps
 	Time       time.Time
 	Text       []byte
-	First, End int64  // the part's first available position, and the position after its last message
-	Unreadable string // why this message, and any unreadable messages before it, cannot be read; "": it can be read
-	Mark       bool   // not a visit but an internal record of the queue, such as the end of a transaction
+	First, End int64  // the position of the part's first message that still exists, and the position after its last message
+	Unreadable string // why this message (or a batch that ends with it) cannot be read; "": it can be read
+	Mark       bool   // an internal record of the queue without a visit, such as the end of a transaction
 }
 
-// Source is a queue. One goroutine calls Read, another calls Passed.
+// Source is an open queue. One goroutine calls Read, and another goroutine calls Passed.
 //
-// After an error of the kind visit.Unavailable, the caller calls the method again. After ErrReopen, the caller opens the queue
-// again. Other errors are final.
+// If a method returns an error of the kind visit.Unavailable, the caller calls the method again. If it returns ErrReopen,
+// the caller opens the queue again. All other errors are final.
 type Source interface {
-	// Name identifies the queue. A queue that was deleted and created again has another name, if the server has ids.
+	// Name returns a unique name of the queue. If a queue is deleted and created again, the new queue has another name,
+	// provided that the server has ids for queues.
 	Name() string
-	// Read waits until there are messages, and returns at most most of them. Messages of a part are in order. Read may return
-	// messages that were already counted. If Read returns messages together with an error, the next call returns the error
-	// again.
+	// Read waits until there are messages. most is the maximum number of returned messages. Messages of the same part are
+	// in order. Read may return messages that were already counted. If Read returns messages together with an error, the
+	// next call returns the error again.
 	Read(ctx context.Context, most int) ([]Message, error)
-	// Passed reports that a part was counted up to a position. It only serves the queue's own monitoring.
+	// Passed informs the queue that a part was counted up to a position. The queue uses this only for monitoring.
 	Passed(part string, next int64)
-	// Close closes the queue.
+	// Close closes the connections to the queue.
 	Close()
 }
 
-// Parts receives calls from a source, in any goroutine, when the source begins or stops to read a part.
+// Parts is called by a Source, from any goroutine, when the Source starts or stops to read a part.
 type Parts interface {
-	// Begin returns the position at which to read a part. first is the position of the part's first message.
+	// Begin returns the position at which reading a part must start. first is the position of the part's first message.
 	Begin(ctx context.Context, queue, part string, first int64) (next int64, err error)
-	// Leave reports that a part is no longer read.
+	// Leave is called when the Source no longer reads a part.
 	Leave(part string)
 }
 
-// Connect opens a queue.
+// Connect opens a queue. The Source calls parts.
 type Connect func(ctx context.Context, parts Parts) (Source, error)
 
 // Options configure Run.
@@ -71,16 +72,16 @@ type run struct {
 	Options
 	counter *counter.Counter
 	source  Source
-	name    string                      // the queue's name; "": the queue was never open
-	parts   map[string]*record.Position // used only by the reading goroutine
+	name    string                      // the queue's name; "": the queue has not been opened yet
+	parts   map[string]*record.Position // by part; used only by the goroutine that reads
 	retry   *feed.Retry
-	logs    pause.Seldom[string] // limits repeated log lines about messages
+	logs    pause.Seldom[string] // limits how often similar lines about messages are logged
 }
 
-// sameEvery is the minimum time between log lines of the same kind about messages.
+// sameEvery is the minimum time between two similar log lines about messages.
 const sameEvery = 10 * time.Second
 
-// Run counts the messages of a queue until ctx ends. Then it returns nil.
+// Run counts the messages of a queue. It returns nil when ctx ends, or an error that a retry cannot solve.
 func Run(ctx context.Context, c *counter.Counter, o Options) error {
 	waits := func(why string, cause error) {
 		o.Log.Warn("counting from the queue is waiting", "why", why, "error", cause)
@@ -110,13 +111,13 @@ func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
 	return r.counter.AuthorizeOperator(ctx, r.App)
 }
 
-// connect opens the queue. It retries for as long as the queue is unavailable.
+// connect opens the queue. It retries as long as the queue is unavailable.
 func (r *run) connect(ctx context.Context) error {
 	if _, err := r.permit(ctx); err != nil && !isTemporary(err) {
-		return err // fail before waiting for the queue
+		return err // report this error before waiting for the queue
 	}
 	err := r.retry.Do(ctx, func() (err error) {
-		if r.source, err = r.Connect(ctx, r); r.name != "" { // the queue was open before
+		if r.source, err = r.Connect(ctx, r); r.name != "" { // the queue was already open once
 			err = makeTemporary(err)
 		}
 		return err
@@ -156,7 +157,7 @@ func (r *run) Begin(ctx context.Context, queue, part string, first int64) (next 
 // Leave implements Parts.
 func (r *run) Leave(part string) { r.Metrics.leave(part) }
 
-// isTemporary reports whether a failed operation should be retried.
+// isTemporary reports whether an operation that failed with err should be retried.
 func isTemporary(err error) bool { return !errors.Is(err, ErrReopen) && feed.IsAway(err) }
 
-const openedAfter = time.Second // pause before a queue is opened again
+const openedAfter = time.Second // pause before the queue is opened again after ErrReopen

@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	longestBeginning = 200 // characters
+	longestBeginning = 200 // maximum length in characters
 	longestReason    = 250
 	redacted         = "…"
 )
 
-// mayBeIP matches text that may be a visitor's IP address. Matches are removed from every part of a message before it is
+// mayBeIP matches text that may be a visitor's IP address. Such text is removed from refused messages before they are
 // stored.
 var mayBeIP = regexp.MustCompile(`(?i)\b\d{1,3}(\.\d{1,3}){3}\b|[0-9a-f]*:[0-9a-f]*:[0-9a-f:.]*`)
 
-// quotedValue matches a reason that quotes a field with personal data.
+// quotedValue matches the text of an error that quotes the value of a field with personal data.
 var quotedValue = regexp.MustCompile(`^(ip|visitor|id|agent|at): .*"`)
 
-// example starts the part of a reason that shows the right syntax.
+// example is the start of the part of an error text that shows the right syntax.
 const example = ": write one like "
 
-// redactReason returns the reason to store for a message that cannot be counted. It does not change the example at the end,
-// because the example does not come from the message.
+// redactReason removes personal data from reason, the error text for a message that cannot be counted. It does not change
+// the example of the right syntax at the end, because the example does not come from the message.
 func redactReason(reason string) string {
 	told, ours := oneLine(reason), ""
 	if at := strings.LastIndex(told, example); at > strings.LastIndexByte(told, '"') {
@@ -38,12 +38,12 @@ func redactReason(reason string) string {
 	return cut(mayBeIP.ReplaceAllString(told, redacted)+ours, longestReason)
 }
 
-// beginningOf returns the part of a message to store: its structure and field names, its URI without the query, and its
-// time. All other values may identify the visitor, so they are removed, wherever the producer put them.
+// beginningOf returns the beginning of a refused message without personal data. It keeps the JSON structure, the field
+// names, the URI without its query, and the time. It removes all other values, because they may identify the visitor.
 func beginningOf(text []byte) string {
 	s := oneLine(string(text[:min(len(text), 4*longestBeginning)]))
 	var out strings.Builder
-	name := "" // the name of the field whose value is next
+	name := "" // the name of the field whose value follows
 	for s != "" {
 		switch c := s[0]; {
 		case strings.IndexByte("{}[]:,", c) >= 0:
@@ -82,10 +82,11 @@ func beginningOf(text []byte) string {
 	return cut(out.String(), longestBeginning)
 }
 
-// date matches a date, optionally with time and zone, and nothing else.
+// date matches a text that consists of a date, optionally with a time and a time zone.
 var date = regexp.MustCompile(`^\d{4}-\d\d?-\d\d?([Tt ]\d\d?:\d\d(:\d\d([.,]\d{1,9})?)?( ?([Zz]|[+-]\d\d(:?\d\d)?))?)?$`)
 
-// pageOf returns the part of a URI, as written in JSON, to store: without login and query.
+// pageOf removes the query of a URI, and texts that may be IP addresses. uri may contain JSON escapes. If the URI may
+// contain a login, pageOf removes everything.
 func pageOf(uri string) string {
 	page, rest := strings.ReplaceAll(uri, `\/`, "/"), ""
 	if end := strings.IndexAny(page, `?#@\`); end >= 0 {
@@ -102,7 +103,8 @@ func pageOf(uri string) string {
 	return mayBeIP.ReplaceAllString(page, redacted) + rest
 }
 
-// quoted splits off a JSON string. whole reports whether it is terminated.
+// quoted returns the JSON string at the start of s, without its quotes, and the rest of s. whole is false if the closing
+// quote is missing.
 func quoted(s string) (value, rest string, whole bool) {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -115,7 +117,7 @@ func quoted(s string) (value, rest string, whole bool) {
 	return s[1:], "", false
 }
 
-// oneLine returns a text that can be shown on one line.
+// oneLine replaces white space by spaces, and unprintable characters by question marks.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// askWithin is the time limit for a query about a queue.
+	// askWithin is the time limit for queries about a queue, such as for its parts.
 	askWithin = 15 * time.Second
-	// fetchedAtOnce limits the bytes fetched at once. A server may exceed this limit for a unit that it does not split: a
-	// message, or a Kafka batch.
+	// fetchedAtOnce is the maximum number of bytes that are fetched at once. A server may exceed it, because it does not
+	// split a message or a Kafka batch.
 	fetchedAtOnce = 4 << 20
 )
 
-// meaning is a message for permanent errors of a queue's client library.
+// meaning is the text to show for some permanent errors of a queue's client library.
 type meaning struct {
 	means string
 	errs  []error
 }
 
-// problem translates an error of a queue's client library. An unknown error becomes a temporary error with the text
-// otherwise.
+// problem translates an error of a queue's client library, with the texts in all. Any error that is not in all becomes a
+// temporary error with the text otherwise.
 func problem(err error, otherwise string, all []meaning) error {
 	if err == nil {
 		return nil
@@ -48,8 +48,8 @@ func problem(err error, otherwise string, all []meaning) error {
 	return visit.Errorf(visit.Unavailable, "", "%s", otherwise).Because(err)
 }
 
-// makeTemporary makes a permanent problem temporary. It serves a consumer that has already read from the queue: the
-// operator may be changing passwords and rights one after the other.
+// makeTemporary turns a permanent error of a queue into a temporary one. It is used once the queue has been open: the
+// operator may just be changing passwords or rights, so a retry may succeed.
 func makeTemporary(err error) error {
 	if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Invalid && verr.Field == "queue" {
 		passing := *verr
@@ -59,11 +59,11 @@ func makeTemporary(err error) error {
 	return err
 }
 
-// ErrReopen is returned by a source whose queue must be opened again, for example because the queue was deleted and then
+// ErrReopen is returned by a Source if the queue must be opened again, for example because the queue was deleted and then
 // created again.
 var ErrReopen = errors.New("the queue must be opened again")
 
-// reopen wraps why in ErrReopen. It returns nil if why is nil.
+// reopen returns an error that wraps both ErrReopen and why, or nil if why is nil.
 func reopen(why error) error {
 	if why == nil {
 		return nil
@@ -71,8 +71,8 @@ func reopen(why error) error {
 	return fmt.Errorf("%w: %w", ErrReopen, why)
 }
 
-// lostMessages returns the error for a part that ends before the stored position. Reading cannot continue, because it is
-// unknown whether the next messages were already counted.
+// lostMessages returns the error for a part that ends before its stored position. Reading must stop, because it is unknown
+// whether new messages at these positions were already counted.
 func lostMessages(queue, part, ends string, counted int64) error {
 	return visit.Errorf(visit.Mismatch, "queue",
 		"%s, but was counted up to %d: its servers have lost messages, or it is another queue of that name. "+

@@ -1,9 +1,10 @@
--- A cell is a database that exists on all nodes of a Citus cluster. The steps have created its tables in the schema cell. The
--- tables are on one worker, and Citus can move them to another. Sessions use the worker with the tables. There, the schema
--- footfall has all functions, and a view of each table under the table's name. So a session there finds the same names as on a
--- single PostgreSQL, and no statement goes through Citus.
+-- A cell is a database that exists on all nodes of a Citus cluster. The migration steps have created its tables in the schema
+-- cell. The tables are on one worker, and Citus can move them to another. Sessions use the worker with the tables. There, the
+-- schema footfall has all functions, and a view of each table under the table's name. So a session there finds the same names
+-- as on a single PostgreSQL, and no statement goes through Citus.
 --
--- This file runs on the coordinator after the steps, and the coordinator applies it to all nodes. It may be run again.
+-- This file runs on the coordinator after the migration steps, and the coordinator applies it to all nodes. It may be run
+-- again.
 DO $$
 DECLARE
     name text;
@@ -17,7 +18,7 @@ BEGIN
             EXECUTE name; -- the function exists here, but on no other node
         END LOOP;
     END IF;
-    FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP -- even if only the coordinator has them
+    FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP -- creates the roles on all nodes, not only on the coordinator
         PERFORM run_command_on_all_nodes(format('DO $do$ BEGIN SET LOCAL citus.enable_ddl_propagation = off; CREATE ROLE %I NOLOGIN;
             EXCEPTION WHEN duplicate_object THEN NULL; END $do$', name), false, false);
     END LOOP;
@@ -31,10 +32,10 @@ CREATE TABLE IF NOT EXISTS cell.layer (
     texts text[]  NOT NULL
 );
 
-COMMENT ON TABLE  cell.layer       IS 'Functions and views that a worker needs in addition to the tables. When the row is written, workers make them again.';
+COMMENT ON TABLE  cell.layer       IS 'Functions and views that a worker needs in addition to the tables. When this row is written, workers create them again.';
 COMMENT ON COLUMN cell.layer.texts IS 'The files of functions/ and report/, in the order in which they are run.';
 
--- Name of a table on its worker.
+-- Returns the name that a table has on its worker.
 CREATE OR REPLACE FUNCTION cell.shard(named name) RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -60,10 +61,11 @@ BEGIN
 END
 $$;
 
--- A move takes the lock of lock_shard_metadata exclusively, on all nodes, once it has copied all but the last changes. It holds
--- this lock until the tables are on the other node. A transaction that takes the lock before the move makes the move wait until
--- the transaction ends. A transaction that takes the lock later finds the tables gone, and its session ends as if the server
--- had stopped. The client then connects again, which leads it to the tables.
+-- A move of the tables to another node takes the lock of lock_shard_metadata exclusively, on all nodes, once it has copied all
+-- but the last changes. The move holds this lock until the tables are on the other node. A transaction that takes the lock
+-- before the move makes the move wait until the transaction ends. A transaction that takes the lock later finds the tables
+-- gone, and its session ends as if the server had stopped. The client then connects again, and is led to the node with the
+-- tables.
 CREATE OR REPLACE FUNCTION cell.must_be_here() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -81,7 +83,7 @@ BEGIN
 END
 $$;
 
--- Makes the view of a table.
+-- Creates the view that shows a table under its name in the schema footfall.
 CREATE OR REPLACE FUNCTION cell.show(named name) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -236,7 +238,7 @@ BEGIN
         EXECUTE format('ALTER VIEW footfall.%I ALTER %I SET DEFAULT nextval(%L)', r.of_table, r.of_column, 'footfall.' || r.seq);
     END LOOP;
 
-    -- Copies the functions that the steps have made in the schema cell to the schema footfall.
+    -- Copies the functions that the migration steps have made in the schema cell to the schema footfall.
     FOR r IN
         SELECT pg_get_functiondef(p.oid) AS definition
         FROM pg_proc AS p

@@ -1,13 +1,13 @@
--- Lets the coordinator work without machines that do not respond, and with them again once they do. Citus sends each change of
--- the tables to all nodes, and refuses the change if a node does not respond. A disabled node is left out. When the node rejoins,
--- it gets the changes that it has missed, which takes a second or more. The node with the tables cannot be left out. Commands of
--- `cell` run this function in every database of a cluster, as a temporary function.
+-- Makes the coordinator work without machines that do not respond, and include them again once they respond. Citus sends each
+-- change of the tables to all nodes, and refuses the change if a node does not respond. A disabled node is left out. When the
+-- node rejoins, it gets the changes that it has missed, which takes a second or more. The node with the tables cannot be left
+-- out. Commands of `cell` run this function in every database of a cluster, as a temporary function.
 CREATE OR REPLACE FUNCTION cell.settle_nodes(rejoin boolean) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 SET citus.node_connection_timeout = '1s' -- for a machine that hangs
 SET lock_timeout = '1s'                  -- a move keeps the list of nodes locked
-SET client_min_messages = error          -- a node that is away is not worth a message
+SET client_min_messages = error          -- a node that does not respond is not worth a message
 AS $$
 DECLARE
     node record;

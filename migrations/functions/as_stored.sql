@@ -11,4 +11,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION as_stored(text) IS 'Returns a target that a user passes to a function of the schema report. Fails if it is not written as it is stored.';
+COMMENT ON FUNCTION as_stored(text) IS 'Returns a target that a user passes to a function of the schema report. Fails if the target has a scheme like https://, because targets are stored without one.';

@@ -20,6 +20,6 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION asked_app(text, integer, integer) IS 'Number of the app of a report about a range of days. Fails with SQLSTATE 22023 if the app or the range does not exist.';
+COMMENT ON FUNCTION asked_app(text, integer, integer) IS 'Id of the app with this name, for a report about a range of days. Fails with SQLSTATE 22023 if the app does not exist or the range is invalid.';
 
 REVOKE ALL ON FUNCTION asked_app(text, integer, integer) FROM PUBLIC;

@@ -1,5 +1,5 @@
--- The basis consists of two words. The first word has the epoch of erasures and the xmin of this epoch's row, which changes
--- when the row is restored from a dump.
+-- The basis is the version of the table contents that instances cache. It consists of two words. The first word has the epoch
+-- of erasures and the xmin of this epoch's row, which changes when the row is restored from a dump.
 --
 -- The second word changes when visitors may have been written that an instance has not seen. It has the epoch of imports, and
 -- three numbers that differ in another or a restored database:
@@ -17,7 +17,7 @@ SELECT (SELECT concat_ws('/', e.value, e.xmin) FROM epochs AS e WHERE e.name = '
                          extract(epoch FROM pg_postmaster_start_time())) AS basis;
 
 COMMENT ON VIEW   bases       IS 'The current basis, in one row.';
-COMMENT ON COLUMN bases.basis IS 'Basis of an instance''s memory of the tables. As long as it is unchanged, the memory is valid. The second word does not change if rows were only deleted.';
+COMMENT ON COLUMN bases.basis IS 'Version of the table contents that instances cache. While it is unchanged, their caches are valid. The second word does not change if rows were only deleted.';
 
 -- Instances of 0.1.0 call basis(), and call require_basis() for each batch. Later instances call require_basis() only if the
 -- basis has changed.
@@ -44,4 +44,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_basis(text) IS 'Fails with SQLSTATE FF001 if the basis differs from the expected one, unless that is empty.';
+COMMENT ON FUNCTION require_basis(text) IS 'Fails with SQLSTATE FF001 if the basis differs from the expected one, unless the expected one is empty.';

@@ -1,10 +1,10 @@
--- Closes a day that has ended in every time zone: makes the sketches of its visits and the top pages of its sites. Returns
--- false if the day was already closed. Once a day is closed, filters and lists of visitors are the only reports that need
--- its rows of visits.
+-- Closes a day that has ended in every time zone: makes the sketches of its visits (to estimate numbers of visitors), and
+-- the lists of top pages of its sites. Returns false if the day was already closed. Once a day is closed, filters and
+-- lists of visitors are the only reports that need its rows of visits.
 --
 -- Late visits to the day have to wait only for the last part, after hold_days(). That part adds to the sketches the visits
--- that were written while the sketches were made. They are found by the ids of their transactions (xmin), which had not
--- ended when the sketches were started.
+-- that were written while the sketches were made. These visits are found by the ids of their transactions (xmin), because
+-- these had not ended when the sketches were started.
 CREATE FUNCTION close_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -34,6 +34,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION close_day(integer) IS 'Makes the sketches and tops of a day, like 20190629, that has ended. Returns false if it has them.';
+COMMENT ON FUNCTION close_day(integer) IS 'Makes the sketches and the lists of top pages of a day, like 20190629, that has ended. Returns false if the day was already closed.';
 
 REVOKE ALL ON FUNCTION close_day(integer) FROM PUBLIC;

@@ -1,6 +1,6 @@
--- An app, or what remains of an app after a move, is deleted in several transactions. The first deletes the app's people. The
--- second deletes the rows in the largest tables, without locks that other transactions wait for. The last deletes all other
--- rows.
+-- An app, or what remains of an app after a move, is deleted in several transactions. The first deletes the app's rows in the
+-- table people. The second deletes the rows in the largest tables, without locks that other transactions wait for. The last
+-- deletes all other rows.
 
 CREATE FUNCTION hold_new_pages(app integer) RETURNS void
 LANGUAGE sql
@@ -11,7 +11,7 @@ AS $$
         SET today = t.today
 $$;
 
-COMMENT ON FUNCTION hold_new_pages(integer) IS 'Keeps other transactions from making pages and tags of an app until the end of the transaction.';
+COMMENT ON FUNCTION hold_new_pages(integer) IS 'Prevents other transactions from creating pages and tags of an app until the end of the transaction.';
 
 CREATE FUNCTION hold_queues(app integer) RETURNS void
 LANGUAGE plpgsql
@@ -26,9 +26,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION hold_queues(integer) IS 'Waits for the batches of an app''s queues, and keeps later ones waiting, in the order in which they move positions.';
+COMMENT ON FUNCTION hold_queues(integer) IS 'Locks the positions of an app''s queues: waits for running batches of these queues, and makes later batches wait. Takes the locks in the same order as batches do.';
 
--- A batch also deletes refused messages, of one part after another (refuse_messages). Without the locks of hold_queues(),
+-- A batch also deletes refused messages, part by part of the queue (refuse_messages). Without the locks of hold_queues(),
 -- this transaction and a batch could deadlock.
 CREATE FUNCTION delete_refused(app integer) RETURNS void
 LANGUAGE plpgsql
@@ -58,10 +58,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION take_counters(integer) IS 'Locks the counters of all targets of an app, and makes missing ones, or waits for the batch that is making them.';
+COMMENT ON FUNCTION take_counters(integer) IS 'Locks the counters of all targets of an app. Creates missing ones, or waits for a batch that is creating them.';
 
--- Deletes twice. During the first deletion, an instance that does not know yet that the app is deleted may copy rows of the
--- previous period.
+-- Deletes twice, because an instance that does not know yet that the app is deleted may copy rows of the previous period
+-- during the first deletion.
 CREATE FUNCTION delete_app_people(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$
@@ -72,7 +72,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION delete_app_people(integer) IS 'Deletes the people of an app.';
+COMMENT ON FUNCTION delete_app_people(integer) IS 'Deletes an app''s rows in the table people.';
 
 CREATE FUNCTION delete_app_rows(app integer) RETURNS void
 LANGUAGE plpgsql
@@ -88,7 +88,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION delete_app_rows(integer) IS 'Deletes the rows of the largest tables of an app: visits and their ids, visitors, sketches, history. While its counters are locked, no batch adds more.';
+COMMENT ON FUNCTION delete_app_rows(integer) IS 'Deletes the rows of an app in the largest tables: visits and their ids, visitors, sketches, history. While the app''s counters are locked, no batch adds rows.';
 
 -- The lock on the app keeps other transactions from creating pages, and the locks on the app's counters keep them from
 -- counting. A visit that is being counted is either counted and then deleted, or does not find its page. Batches that create
@@ -116,8 +116,8 @@ BEGIN
     FOREACH rows_of IN ARRAY ARRAY['erased_visitors', 'erased_visits', 'days', 'open_returns', 'packed_returns', 'tag_days', 'counters'] LOOP
         EXECUTE format('DELETE FROM %I WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)', rows_of) USING app;
     END LOOP;
-    -- offsets comes before keys, so that triggers raise the epoch of offsets before the epoch of apps, as in transactions
-    -- that change offsets.
+    -- The table offsets comes before keys, so that triggers raise the epoch of offsets before the epoch of apps, as in
+    -- transactions that change offsets.
     FOREACH rows_of IN ARRAY ARRAY['pages', 'offsets', 'tags', 'tops', 'visits_kept', 'retention_pauses', 'page_tallies', 'keys', 'shares',
                                    'webhooks', 'notes'] LOOP
         EXECUTE format('DELETE FROM %I WHERE app_id = $1', rows_of) USING app;
@@ -125,4 +125,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION delete_app_rest(integer) IS 'Deletes all rows of an app but its own.';
+COMMENT ON FUNCTION delete_app_rest(integer) IS 'Deletes all rows of an app except its row in apps.';

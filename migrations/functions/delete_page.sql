@@ -1,7 +1,7 @@
 -- A page is deleted in two transactions. The first one (hide_page) hides the page, which is fast, however much was
--- counted for the page. After that, no batch counts for the page. Later batches do not find it, and earlier batches have
--- ended when the lock on its counters is taken. The second one (merge_hidden_pages) moves the page's numbers to the page
--- (deleted) of its site. It needs no lock against visits, because no visit counts for either page.
+-- counted for the page. After that, no batch counts for the page. Later batches do not find the page, and earlier
+-- batches have ended when the lock on its counters is taken. The second one (merge_hidden_pages) moves the page's
+-- numbers to the page (deleted) of its site. It needs no lock against visits, because no visit counts for either page.
 
 -- The page (deleted) counts as a new page of the app. It is created even if the app has reached its limit of new pages
 -- for the day.
@@ -33,7 +33,7 @@ BEGIN
     ORDER BY p.id
     ON CONFLICT (page_id) DO NOTHING;
     PERFORM FROM counters AS c WHERE c.page_id = hidden FOR UPDATE;
-    UPDATE pages AS p SET uri = deleted || ' ' || hidden WHERE p.id = hidden; -- instances forget the page (trigger pages_erased)
+    UPDATE pages AS p SET uri = deleted || ' ' || hidden WHERE p.id = hidden; -- instances discard their caches (trigger pages_erased)
     RETURN true;
 END
 $$;
@@ -115,9 +115,9 @@ BEGIN
     FROM were AS w;
 
     -- The visitors are moved after the days. A visitor of both pages keeps the rank at the page (deleted). A visitor of
-    -- only the hidden page gets the next rank, in the order of the ranks at the hidden page. There are never more
-    -- visitors than (visitor, day) pairs. If too many erased visitors were counted for that, these newcomers get the
-    -- ranks of some erased visitors.
+    -- only the hidden page gets the next rank there, in the order of the ranks at the hidden page. There can be at most
+    -- as many visitors as (visitor, day) pairs. If this limit would be exceeded, too many erased visitors were counted.
+    -- Then these newcomers get the ranks of some erased visitors.
     WITH gone_erased AS (
         DELETE FROM erased_visitors AS e
         WHERE e.page_id IN (from_page, into_page)
@@ -183,15 +183,15 @@ BEGIN
     FROM still_erased AS s;
 
     PERFORM merge_sketches(from_page, into_page);
-    -- The daily task makes the lists of top pages again, from the table days.
+    -- Deletes the lists of top pages. The daily task makes them again, from the table days.
     DELETE FROM tops AS t
     USING pages AS s
     WHERE s.id = site
       AND t.app_id = s.app_id
       AND t.site_id IN (0, s.id);
 
-    -- The counters are changed last. A batch that still knows the page by its old name may wait for the page's counters.
-    -- It should not have to wait while the other rows are moved.
+    -- The counters are changed last. A batch that has the page's old name in its caches may wait for the page's
+    -- counters. It should not have to wait while the other rows are moved.
     WITH gone AS (
         DELETE FROM counters AS c
         WHERE c.page_id = from_page
@@ -206,7 +206,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION merge_page(bigint, bigint, bigint, integer) IS 'Moves the numbers of a page of a site to another one. kept_from is the first day whose visits the app keeps.';
+COMMENT ON FUNCTION merge_page(bigint, bigint, bigint, integer) IS 'Moves the numbers of a page to another page of the site. kept_from is the first day whose visits the app keeps.';
 
 CREATE FUNCTION merge_hidden_pages(app integer) RETURNS void
 LANGUAGE plpgsql
@@ -234,4 +234,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION merge_hidden_pages(integer) IS 'Moves the numbers of the hidden pages of an app to the pages (deleted) of their sites, and deletes them.';
+COMMENT ON FUNCTION merge_hidden_pages(integer) IS 'Moves the numbers of the hidden pages of an app to the pages (deleted) of their sites. Then deletes the hidden pages.';

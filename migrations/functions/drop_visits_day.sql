@@ -1,14 +1,15 @@
 -- Drops the partition of one day if no app keeps visits of that day. The table days shows which apps have visits on the day,
 -- so rows of visits are not searched.
 --
--- The partition is found by the day that it holds, not by its name, which any table can have.
+-- The partition is found by the day in its definition, not by its name, because any table can have that name.
 --
 -- No batch can count while this function waits for a lock on visits, so it gives up after 0.1 seconds. It waits up to a
 -- second for running batches of late visits (hold_days), because only other late visits have to wait in the meantime.
 -- Therefore an import that always has a batch running cannot block this function.
 --
 -- `verify` and exports take many snapshots in turn, and lock closed_days for each (SnapshotGate). So this function locks
--- closed_days first, and waits up to 3 seconds for the end of the current snapshot. The next snapshot waits behind this lock.
+-- closed_days first, and waits up to 3 seconds for the end of the current snapshot. The next snapshot waits for this
+-- function.
 CREATE FUNCTION drop_visits_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -39,7 +40,7 @@ BEGIN
         WHERE s.site_id IS NULL
           AND day >= coalesce(k.from_day, 0)
     ) THEN
-        RETURN false; -- an app keeps visits of the day, perhaps new ones: the caller continues with another day
+        RETURN false; -- an app keeps visits of the day, perhaps new ones: the caller continues with other days
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
     SELECT p.partition INTO partition FROM visits_partitions() AS p WHERE p.day = drop_visits_day.day;
@@ -56,12 +57,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION drop_visits_day(integer) IS 'Drops the partition of visits for a closed day like 20190629. Returns false if there is none, or an app keeps its visits. Fails with SQLSTATE 55P03 while the table is in use: try again.';
+COMMENT ON FUNCTION drop_visits_day(integer) IS 'Drops the partition of visits for a closed day like 20190629. Returns false if there is no partition, or if an app keeps visits of the day. Fails with SQLSTATE 55P03 while the table is in use: try again.';
 
 REVOKE ALL ON FUNCTION drop_visits_day(integer) FROM PUBLIC;
 
--- A dropped partition is gone for every snapshot. An older snapshot still shows it in the catalog, but pg_relation_filenode
--- looks at the current state and finds no table.
+-- No snapshot can read a dropped partition. An older snapshot still shows the partition in the catalog, but
+-- pg_relation_filenode looks at the current state and finds no table.
 CREATE FUNCTION last_dropped_day() RETURNS integer
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp

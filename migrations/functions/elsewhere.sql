@@ -1,5 +1,5 @@
--- Names of apps that are in cells. Each name leads to one cell (docs/cluster.md). The names are stored in the database on
--- the coordinator with which `serve --cells` starts.
+-- Names of apps that are in cells, which are other databases (docs/cluster.md). Each name refers to one cell. The names
+-- are stored in the database on the coordinator with which `serve --cells` starts.
 CREATE FUNCTION claim_app(named text, by_cell text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -10,14 +10,14 @@ BEGIN
     ON CONFLICT (name) DO UPDATE
         SET created_at = now()
         WHERE apps.cell = by_cell
-          AND apps.moving_to IS NULL; -- an unfinished move finds the app by created_at
+          AND apps.moving_to IS NULL; -- must not change created_at, by which an unfinished move finds the app
     RETURN (SELECT coalesce(a.cell, '') FROM apps AS a WHERE a.name = named);
 END
 $$;
 
-COMMENT ON FUNCTION claim_app(text, text) IS 'Makes the name of an app lead to a cell, unless it leads elsewhere, and returns the cell. Empty: this database.';
+COMMENT ON FUNCTION claim_app(text, text) IS 'Makes the name of an app refer to a cell, unless the name is already in use. Returns the cell to which the name refers, or an empty text if the app is in this database.';
 
--- Keeps recent claims, because the caller of claim_app makes the app in the cell a moment later.
+-- Keeps names that were claimed recently, because the caller of claim_app makes the app in the cell a moment later.
 CREATE FUNCTION let_go_app(named text, by_cell text, older_than interval) RETURNS void
 LANGUAGE sql SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -29,9 +29,9 @@ AS $$
       AND a.created_at <= now() - older_than
 $$;
 
-COMMENT ON FUNCTION let_go_app(text, text, interval) IS 'Removes the name of an app that has led to a cell for at least this long.';
+COMMENT ON FUNCTION let_go_app(text, text, interval) IS 'Removes the name of an app that has referred to a cell for at least this long.';
 
--- If the name now leads to a different app (cell_began differs), the accounts' rights to the old app are deleted.
+-- If the name now refers to a different app (cell_began differs), the accounts' rights to the old app are deleted.
 CREATE FUNCTION lead_app(named text, from_cell text, to_cell text, began timestamptz) RETURNS boolean
 LANGUAGE sql SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -57,6 +57,6 @@ AS $$
     RETURNING true
 $$;
 
-COMMENT ON FUNCTION lead_app(text, text, text, timestamptz) IS 'Makes the name of an app that leads to a cell lead to another cell, or to another app there, and returns whether it did.';
+COMMENT ON FUNCTION lead_app(text, text, text, timestamptz) IS 'Makes the name of an app that refers to a cell refer to another cell, or to another app in the cell. Returns true, or null if the name did not refer to from_cell.';
 
 REVOKE ALL ON FUNCTION claim_app(text, text), let_go_app(text, text, interval), lead_app(text, text, text, timestamptz) FROM PUBLIC;

@@ -1,8 +1,8 @@
 -- Batches are written to two tables, which take turns of three minutes. This function empties the table whose turn has ended,
--- between one and two minutes after the end. By then, no instance looks up an id in it any more. In the third minute, shortly
--- before the table's next turn, it is not emptied, because it may contain abandoned ids. An abandoned id is in both tables, and
--- a batch that arrives late must find the id in either turn. So each id is kept for at least one minute. It is kept for at most
--- seven minutes if nothing else, such as a dump, locks the table.
+-- between one and two minutes after the end. By then, no instance looks up an id in the table any more. In the third minute,
+-- shortly before the table's next turn, the table is not emptied, because it may contain abandoned ids. An abandoned id is in
+-- both tables, and a batch that arrives late must find the id in either turn. So each id is kept for at least one minute. It is
+-- kept for at most seven minutes if nothing else, such as a dump, locks the table.
 CREATE FUNCTION empty_batches() RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -29,6 +29,6 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION empty_batches() IS 'Empties the table of batches whose turn has been over for a minute or two, if nobody uses it. Returns whether it did.';
+COMMENT ON FUNCTION empty_batches() IS 'Empties the table of batches whose turn ended one to two minutes ago, if no other session uses the table. Returns whether the table was emptied.';
 
 REVOKE ALL ON FUNCTION empty_batches() FROM PUBLIC;

@@ -1,6 +1,7 @@
--- A visitor is erased at some sites at a time. Each visit locks the counters of its site. So while a transaction holds the
--- counters of a site, no batch is between looking up a visitor of this site and inserting the visitor. A batch that has
--- waited for the counters then fails because the basis has changed, and its instance removes the erased visitor from memory.
+-- Each transaction erases a visitor from some of the sites. Each visit locks the counters of its site. So while a
+-- transaction holds the counters of a site, no batch is between looking up a visitor of this site and inserting the visitor.
+-- A batch that has waited for the counters then fails because the basis has changed, and its instance removes the erased
+-- visitor from memory.
 
 CREATE FUNCTION oldest_unseen() RETURNS bigint
 LANGUAGE sql
@@ -10,10 +11,10 @@ AS $$
     LEFT JOIN (SELECT pg_snapshot_xip(pg_current_snapshot())::text::bigint AS id) AS x ON x.id <> pg_current_xact_id()::text::bigint
 $$;
 
-COMMENT ON FUNCTION oldest_unseen() IS 'The oldest transaction that a later statement may see, and no earlier one could: the oldest one that runs, or the next one.';
+COMMENT ON FUNCTION oldest_unseen() IS 'Id of the oldest transaction whose rows may be visible to a later statement, but not to any statement so far: the oldest running transaction or, if none runs, the next one.';
 
--- Every batch writes the row of days of each of its pages. The xmin of this row is the last transaction that wrote it, and
--- age() is how many transactions ago that was.
+-- Every batch writes the row in the table days of each of its pages. The xmin of this row is the last transaction that wrote
+-- it, and age() is how many transactions ago that was.
 CREATE FUNCTION visitor_pages_since(sites bigint[], from_days integer[], unseen bigint, addresses inet[]) RETURNS bigint[]
 LANGUAGE plpgsql
 AS $$
@@ -36,7 +37,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION visitor_pages_since(bigint[], integer[], bigint, inet[]) IS 'The pages of sites with rows of a visitor that were counted from a day of their site on, and by no transaction older than unseen. The first two arrays are one table.';
+COMMENT ON FUNCTION visitor_pages_since(bigint[], integer[], bigint, inet[]) IS 'The pages of some sites that the visitor has visited, and that were counted by the transaction unseen or a later one. Only days of a site from from_day on are searched. The values at one index of the first two arrays are a site and this day.';
 
 -- Deletes the visits of only one day, so that each row is found by the whole key.
 CREATE FUNCTION erase_visits(of_day integer, pages bigint[], addresses inet[]) RETURNS void
@@ -60,7 +61,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION erase_visits(integer, bigint[], inet[]) IS 'Deletes the visits of a visitor on a day, which stays counted.';
+COMMENT ON FUNCTION erase_visits(integer, bigint[], inet[]) IS 'Deletes the visits of a visitor on a day, and adds their number to erased_visits, so that they stay counted.';
 
 -- The settings make PostgreSQL find rows only by keys, even if the planner prefers to read a whole table. The reason is that
 -- other visits have to wait while this function holds the counters of sites. As much as possible is read before that: the
@@ -74,7 +75,7 @@ AS $$
 DECLARE
     unseen  bigint;
     again   bigint;
-    pages   bigint[];  -- the targets with the visitor
+    pages   bigint[];  -- the targets that the visitor has visited
     homes   bigint[];  -- the site of each target
     firsts  integer[]; -- the first day of the visitor at each target
     lasts   integer[]; -- the last day of the visitor at each target
@@ -159,7 +160,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION erase_visitor(integer, bigint[], inet[]) IS 'Removes the addresses of a visitor from some sites and their pages, and returns the number of these targets. Their ranks stay taken.';
+COMMENT ON FUNCTION erase_visitor(integer, bigint[], inet[]) IS 'Removes the addresses of a visitor from some sites and their pages, and returns the number of these targets. No other visitor gets the erased ranks.';
 
 -- An instance may copy a row of the previous period into the present period until that row is deleted. So the rows of the
 -- previous period are deleted first, and then the copies. Rows are locked in the same order as by PeopleRenew.
@@ -189,4 +190,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION erase_people(integer, inet[]) IS 'Deletes the rows of some ids, and those that lead to them.';
+COMMENT ON FUNCTION erase_people(integer, inet[]) IS 'Deletes the rows of some visitor ids, and the rows of ids that lead to them.';

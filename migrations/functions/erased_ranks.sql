@@ -1,4 +1,5 @@
--- Ranks of erased visitors, which erased_visitors stores as bits. Only the functions in this file pack and unpack them.
+-- Ranks of erased visitors. The table erased_visitors stores them as bits. Only the functions in this file pack and
+-- unpack them.
 CREATE FUNCTION unpack_ranks(part integer, place smallint, places bit) RETURNS SETOF bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE -- not STRICT, so that the planner inlines it
 AS $$
@@ -8,19 +9,19 @@ AS $$
        OR get_bit(places, n) = 1
 $$;
 
-COMMENT ON FUNCTION unpack_ranks(integer, smallint, bit) IS 'The ranks of a row of erased_visitors.';
+COMMENT ON FUNCTION unpack_ranks(integer, smallint, bit) IS 'The ranks in a row of erased_visitors.';
 
 CREATE VIEW erased_ranks AS
 SELECT e.page_id, r.rank
 FROM erased_visitors AS e
 CROSS JOIN LATERAL unpack_ranks(e.part, e.place, e.places) AS r (rank);
 
-COMMENT ON VIEW   erased_ranks         IS 'Ranks of erased or forgotten visitors. They are never given again.';
+COMMENT ON VIEW   erased_ranks         IS 'Ranks of erased or forgotten visitors. No later visitor gets one of these ranks.';
 COMMENT ON COLUMN erased_ranks.page_id IS 'The target.';
-COMMENT ON COLUMN erased_ranks.rank    IS 'Rank of the visitor.';
+COMMENT ON COLUMN erased_ranks.rank    IS 'Rank of the erased visitor.';
 
--- If a rank is already erased, place and places both become null. The table refuses a row with both null, so the caller
--- fails and no rank is lost.
+-- If a rank to add is already erased, place and places both become null. The table refuses a row with both null, so the
+-- caller fails and no rank is lost.
 CREATE FUNCTION erase_ranks(pages bigint[], ranks bigint[]) RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -45,6 +46,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION erase_ranks(bigint[], bigint[]) IS 'Adds ranks to the erased ones and returns their number. The arrays are one table: target and rank. The caller holds the counters of the targets, or is the only one to use them.';
+COMMENT ON FUNCTION erase_ranks(bigint[], bigint[]) IS 'Adds ranks to the erased ones and returns their number. The values at one index of the arrays are a target and a rank. The caller has locked the counters of the targets, or no other session uses the targets.';
 
 REVOKE ALL ON FUNCTION erase_ranks(bigint[], bigint[]) FROM PUBLIC;

@@ -1,9 +1,9 @@
 -- Filters: queries about the visitors of a site on each of their days. Conditions are texts as users write them. filter_query()
--- returns the text of a query. This text contains the ids of the tags and pages that the conditions name, but no text of the
+-- returns the text of a query. This text contains the ids of the tags and pages in the conditions, but no text of the
 -- conditions.
 
--- The values of a condition, which are separated by bars. In a value, %7C, %2A and %21 mean a bar, a star and an exclamation
--- mark. %25 means a percent sign only before 7C, 2A, 21 or 25: %257C means the text %7C.
+-- Returns the values of a condition, which are separated by bars in its text. In a value, %7C, %2A and %21 mean a bar, a star
+-- and an exclamation mark. %25 means a percent sign only before 7C, 2A, 21 or 25: %257C means the text %7C.
 CREATE FUNCTION filter_values(written text) RETURNS text[]
 LANGUAGE sql IMMUTABLE STRICT
 SET search_path = footfall, pg_temp
@@ -15,7 +15,7 @@ AS $$
     FROM unnest(string_to_array(written, '|')) WITH ORDINALITY AS v (value, place)
 $$;
 
-COMMENT ON FUNCTION filter_values(text) IS 'The values of a condition of a filter, as they are stored.';
+COMMENT ON FUNCTION filter_values(text) IS 'The values in a condition of a filter, as they are stored.';
 
 CREATE FUNCTION filter_fault(format text, VARIADIC args text[] DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql IMMUTABLE
@@ -27,7 +27,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_fault(text, text[]) IS 'Fails with the fault of a filter. The detail has the format and its values, by which pages find the text of their language.';
+COMMENT ON FUNCTION filter_fault(text, text[]) IS 'Raises an error about a filter. The DETAIL of the error has the format and its values, so that pages can show the text in their language.';
 
 -- unknown is the last day on which the tags of some visitor are not recorded, or null if there is no such day. Fails unless
 -- unknown is null.
@@ -43,7 +43,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_known(integer) IS 'Returns true. Fails if the tags of visitors are not recorded on some day.';
+COMMENT ON FUNCTION filter_known(integer) IS 'Returns true if unknown is null. Otherwise fails with an error that the tags of some visitors are not recorded on this day and before.';
 
 -- Whether any visitor ever came to a site with a tag. tag_days is updated about a second after visits, so the last day is also
 -- searched in visits. tag_days is searched day by day, the last day first, because its key is in order of days.
@@ -71,8 +71,8 @@ $$;
 
 COMMENT ON FUNCTION filter_came(bigint, integer) IS 'Whether any visitor ever came to a site with a tag.';
 
--- Up to ten values of a tag's name that visitors of a site had lately. If site is null: that visitors of any site of the app
--- ever had.
+-- Up to ten values of a tag with this name. If site is not null, these are values that visitors of the site had lately. If site
+-- is null, they are values that visitors of any site of the app ever had.
 CREATE FUNCTION filter_values_of(of_app integer, site bigint, name text) RETURNS text
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -91,7 +91,7 @@ $$;
 
 COMMENT ON FUNCTION filter_values_of(integer, bigint, text) IS 'Some values of a tag that visitors of a site, or of any site of an app, had. Null: none.';
 
--- The ids of the values that a condition on a tag names. If (none) is among the values, without has the ids of all values of
+-- ids are the ids of the values in a condition on a tag. If (none) is among the values, without has the ids of all values of
 -- the tag. A value that no visitor of the site had is treated like a value that the app never had. So a user who may see only
 -- this site learns nothing about other sites.
 CREATE FUNCTION filter_tags(of_app integer, app text, site text, name text, written text, OUT ids integer[], OUT without integer[])
@@ -129,9 +129,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_tags(integer, text, text, text, text) IS 'ids: the tags that a condition names. without: all tags of its name, if (none) is among its values.';
+COMMENT ON FUNCTION filter_tags(integer, text, text, text, text) IS 'ids: the tags (name and value) in a condition. without: all tags with the name in the condition, if (none) is among its values.';
 
--- The pages of a site, or the events of its app, that a condition names.
+-- The pages of a site, or the events of its app, in the value of a condition such as page:/docs/* or event:signup.
 CREATE FUNCTION filter_pages(of_app integer, site text, is_event boolean, written text) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -182,10 +182,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_pages(integer, text, boolean, text) IS 'The pages of a site, or events of its app, that a condition names.';
+COMMENT ON FUNCTION filter_pages(integer, text, boolean, text) IS 'The pages of a site, or the events of its app, that match the value of a condition.';
 
--- The text of a condition on a row: it has one of some tags. Up to 8 tags are compared one by one, and more tags are looked up
--- as a list.
+-- SQL text of a condition on a row v of visits: the row has at least one of the given tags. Up to 8 tags are compared one by
+-- one, and more tags are looked up as a list.
 CREATE FUNCTION filter_has(ids integer[]) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT
 SET search_path = footfall, pg_temp
@@ -196,7 +196,7 @@ AS $$
            END
 $$;
 
-COMMENT ON FUNCTION filter_has(integer[]) IS 'Text of a condition on visits v: the row has one of some tags.';
+COMMENT ON FUNCTION filter_has(integer[]) IS 'SQL text of a condition: the row v of visits has at least one of the given tags.';
 
 CREATE FUNCTION visits_kept_from(app integer) RETURNS integer
 LANGUAGE sql STABLE
@@ -205,7 +205,7 @@ AS $$
     SELECT greatest(coalesce((SELECT k.from_day FROM visits_kept AS k WHERE k.app_id = app), 0), last_dropped_day() + 1)
 $$;
 
-COMMENT ON FUNCTION visits_kept_from(integer) IS 'First day of an app from which no rows of visits were deleted, except those of erased visitors.';
+COMMENT ON FUNCTION visits_kept_from(integer) IS 'First day from which all rows of visits of an app are kept, except those of erased visitors.';
 
 CREATE FUNCTION filter_kept(app text, of_app integer) RETURNS void
 LANGUAGE sql STABLE
@@ -215,12 +215,12 @@ AS $$
                         day_date(visits_kept_from(of_app))::text, app)
 $$;
 
-COMMENT ON FUNCTION filter_kept(text, integer) IS 'Fails with the first day from which rows are kept.';
+COMMENT ON FUNCTION filter_kept(text, integer) IS 'Fails with an error that shows the first day from which rows are kept.';
 
--- asks is the text of a condition that a row v of a site must meet, and includes the negation. pages is set instead if the
--- condition names pages or events: the visitor must have visited one of them on the day of the row, or none of them if negated.
--- tags is not null if the whole condition is that a row has one of these tags. tagged is true if the condition reads the tags
--- of rows.
+-- asks is the SQL text of the condition on a row v of a site, including a negation. If the condition is about pages or events,
+-- pages is set instead. Then the visitor must have visited one of these on the day of the row (none of them if negated). tags
+-- is not null if the whole condition is that a row has one of these tags. tagged is true if the condition reads the tags of
+-- rows.
 CREATE FUNCTION filter_condition(of_app integer, app text, site text, condition text,
                                  OUT negated boolean, OUT asks text, OUT pages bigint[], OUT tags integer[], OUT tagged boolean)
 LANGUAGE plpgsql STABLE
@@ -254,7 +254,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_condition(integer, text, text, text) IS 'Requirement of a filter condition on a row of a site, or on pages of the same day.';
+COMMENT ON FUNCTION filter_condition(integer, text, text, text) IS 'Translates a condition of a filter into SQL text about a row of a site, or into pages that the visitor must have visited on the same day.';
 
 -- Combines the rows of several sites into rows v like those of one site. Each visitor has one row per day, with the tags of all
 -- their visits on that day. A visitor is new if they had visited none of the sites before. This needs the first days of
@@ -278,7 +278,7 @@ AS $$
                   END)
 $$;
 
-COMMENT ON FUNCTION filter_sites(bigint[], integer, integer, boolean) IS 'Text after FROM for the visitors of several sites, each on each of their days.';
+COMMENT ON FUNCTION filter_sites(bigint[], integer, integer, boolean) IS 'SQL text after FROM: rows v with each visitor of several sites on each of their days.';
 
 -- Uses a generic plan, because planning for all partitions of visits takes three times as long as looking up 200 rows.
 CREATE FUNCTION filter_few(site bigint, asked bigint[], from_day integer, to_day integer)
@@ -299,7 +299,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_few(bigint, bigint[], integer, integer) IS 'Rows of a few pages and events on days on which the visitor was at a site, by looking up each row.';
+COMMENT ON FUNCTION filter_few(bigint, bigint[], integer, integer) IS 'Rows of a few pages and events, on days on which the visitor was also at a site. Looks up each row separately.';
 
 -- query is the beginning of a query (WITH) for the visitors of a site that a filter selects. It defines these tables:
 --   - f (day_id, ip, previous_day, tags) has each visitor on each of their days
@@ -310,14 +310,15 @@ COMMENT ON FUNCTION filter_few(bigint, bigint[], integer, integer) IS 'Rows of a
 -- A query without tags, and without conditions on tags, covers every day whose rows are kept. Site '' means all sites of the
 -- app as one. A site that has not been counted has no visitors, and a filter with conditions fails for it.
 --
--- If g.unknown is not null, f fails if needs_rows is true, and otherwise is empty. If rows were deleted, filter_query() fails
--- if needs_rows is true. Otherwise gone is the last day without rows, and query is null. by_tags has the tags of a filter whose
--- only condition is on tags. The numbers of this filter can be read from tag_days.
+-- needs_rows is true if the caller cannot use sums instead of rows. If g.unknown is not null, f fails if needs_rows is true,
+-- and otherwise is empty. If rows were deleted, filter_query() fails if needs_rows is true. Otherwise gone is the last day
+-- without rows, and query is null. by_tags has the tags of a filter whose only condition is on tags. The numbers of this filter
+-- can be read from tag_days.
 --
 -- Rows of the site are read once, into s, and joined by hash (see filter_rows()). If all conditions concern only rows of the
 -- site, rows of pages are joined with rows of the site day by day. Then the rows of the site are read again. But the hash of
--- one day stays in the processor's cache, which saves four times as much time. If no visitor is left out, and the requested
--- pages have only a few rows, each row is looked up instead.
+-- one day stays in the processor's cache, which saves four times as much time as this costs. If no visitor is left out, and the
+-- requested pages have only a few rows, each row is looked up instead.
 CREATE FUNCTION filter_query(app text, site text, from_day integer, to_day integer, conditions text[], needs_rows boolean, needs_tags boolean DEFAULT true,
                              asked bigint[] DEFAULT NULL, OUT of_app integer, OUT site_id bigint, OUT sites bigint[], OUT by_tags integer[], OUT gone integer, OUT query text)
 LANGUAGE plpgsql STABLE
@@ -331,7 +332,7 @@ DECLARE
     condition text;
     c         record;
     ofs       text[] := '{true}'; -- conditions on rows of the site
-    joins     text[] := '{true}'; -- conditions on other rows: those of pages on the same day, and g
+    joins     text[] := '{true}'; -- conditions on other tables: rows of pages on the same day, and g
     unknown   text   := 'NULL::integer';
     kept      integer;
     read      bigint; -- number of rows of the site
@@ -372,7 +373,7 @@ BEGIN
         by_tags := CASE WHEN cardinality(conditions) = 1 AND site <> '' THEN c.tags END;
     END LOOP;
 
-    PERFORM FROM visits WHERE false; -- reads no partition: locks only the parent
+    PERFORM FROM visits WHERE false; -- locks only the parent table, and reads no partition
     kept := visits_kept_from(of_app);
     gone := (SELECT max(d.day_id) FROM days AS d WHERE d.page_id = ANY (sites) AND d.day_id BETWEEN from_day AND least(to_day, kept - 1));
     IF gone IS NOT NULL THEN
@@ -434,7 +435,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_rows(text) IS 'Rows of a query that begins with one of filter_query().';
+COMMENT ON FUNCTION filter_rows(text) IS 'Runs a query that begins with the text from filter_query(), and returns its rows.';
 
 -- Reports about the selected visitors, by part, in one pass over their rows:
 --   - numbers: totals
@@ -452,8 +453,8 @@ COMMENT ON FUNCTION filter_rows(text) IS 'Rows of a query that begins with one o
 -- day. Then a row of a page is the visitor's first one if its previous day is before the first selected day. So these visitors
 -- are counted without comparing the visitors of rows.
 --
--- Parts that are not requested are left out of the query, because compiling a query takes time. It takes half a second for a
--- query that runs for a second.
+-- Parts that are not requested are left out of the query, because PostgreSQL compiles the whole query first. This takes half a
+-- second for a query that runs for a second.
 CREATE FUNCTION filter_panels(app text, site text, from_day integer, to_day integer, conditions text[], parts text[], names text[] DEFAULT '{}',
                               period text DEFAULT 'day', most_values integer DEFAULT 0, most_pages integer DEFAULT 0)
 RETURNS TABLE (part text, day_id integer, name text, value text, visitors bigint, new_visitors bigint, pv bigint)
@@ -637,6 +638,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) IS 'Reports about the visitors that a filter selects, by part: numbers, days, tags, pages (with titles as names), since.';
+COMMENT ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) IS 'Reports about the visitors that a filter selects, by part: numbers, days, tags, pages (with titles as names), events, since.';
 
 REVOKE ALL ON FUNCTION filter_panels(text, text, integer, integer, text[], text[], text[], text, integer, integer) FROM PUBLIC;

@@ -1,8 +1,9 @@
--- For instances of 0.2, which may run alongside this version during an upgrade, and for their rows. 0.4 deletes this file.
+-- For instances of version 0.2, which may run alongside this version during an upgrade, and for their rows. Version 0.4 deletes
+-- this file.
 
--- Fails for an import of 0.2 that still runs, because such an import does not know which lines this version has counted. Before
--- it fails, the import may add a row to logs. The row is allowed, because a row without counted lines has no effect here. If
--- the row were refused, the import would retry for ten minutes.
+-- Fails for an import of version 0.2 that still runs, because such an import does not know which lines this version has
+-- counted. Before it fails, the import may add a row to logs. The row is allowed, because a row without counted lines has no
+-- effect here. If the row were refused, the import would retry for ten minutes.
 CREATE FUNCTION move_log(app integer, log bigint, look bigint, from_counted bigint, to_counted bigint, hash bytea,
                          lines bigint, last_at timestamptz, tail bytea, after_lines bytea) RETURNS void
 LANGUAGE plpgsql
@@ -14,10 +15,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION move_log(integer, bigint, bigint, bigint, bigint, bytea, bigint, timestamptz, bytea, bytea) IS 'Ends an import of 0.2.';
+COMMENT ON FUNCTION move_log(integer, bigint, bigint, bigint, bigint, bytea, bigint, timestamptz, bytea, bytea) IS 'Always fails, which ends an import of version 0.2.';
 
--- Deletes the rows that 0.1.0 has written for a log, in the transaction that writes the log in the new form. An import of 0.1.0
--- that is still counting this log finds no position, and stops.
+-- Deletes the rows that version 0.1.0 has written for a log, in the transaction that writes the log in the new form. An import
+-- of 0.1.0 that is still counting this log finds no position, and stops.
 CREATE FUNCTION take_old_log(app integer, log bigint) RETURNS void
 LANGUAGE sql
 SECURITY DEFINER
@@ -39,12 +40,12 @@ AS $$
       AND l.counted IS NOT NULL
 $$;
 
-COMMENT ON FUNCTION take_old_log(integer, bigint) IS 'Deletes the lines and the position of a log of 0.1.0 that was written in the new form.';
+COMMENT ON FUNCTION take_old_log(integer, bigint) IS 'Deletes the lines and the position of a log of version 0.1.0 that was written in the new form.';
 
 REVOKE ALL ON FUNCTION take_old_log(integer, bigint) FROM PUBLIC;
 
--- The logs of an app that 0.2 (or 0.1.0) has counted, at least in part. Waits until no batch of these versions runs. 0.1.0
--- recorded no times, only hours by the clock that the lines show, which may be 12 hours behind UTC.
+-- The logs of an app that version 0.2 (or 0.1.0) has counted, at least in part. Waits until no batch of these versions runs.
+-- 0.1.0 recorded no times, only hours by the clock that the lines show, which may be 12 hours behind UTC.
 CREATE FUNCTION closed_logs(app integer)
 RETURNS TABLE (server text, told text, counted bigint, claimed bigint, counted_hash bytea, hash bytea, keyed boolean, last_at timestamptz,
                tail bytea, hours integer[])
@@ -74,6 +75,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION closed_logs(integer) IS 'The logs of an app that 0.2 has counted. Waits until no batch of 0.2 counts one.';
+COMMENT ON FUNCTION closed_logs(integer) IS 'The logs of an app that version 0.2 has counted. Waits until no batch of 0.2 counts a log.';
 
 REVOKE ALL ON FUNCTION closed_logs(integer) FROM PUBLIC;

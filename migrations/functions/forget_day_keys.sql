@@ -1,5 +1,5 @@
--- Deletes the keys of days before the given one, except those that may still be needed: no time zone is a whole day
--- behind UTC.
+-- Deletes the keys of days before the given one. Keys from yesterday (UTC) on are kept, because they may still be
+-- needed: no time zone is a whole day behind UTC.
 --
 -- A deleted row stays readable in its page until its space is reused, which takes weeks at one row a day. So the table
 -- is written again with the remaining rows, and the old file is removed at the commit. The first lock blocks only other
@@ -29,6 +29,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION forget_day_keys(integer) IS 'Deletes the keys of earlier days that have ended in every time zone, and leaves nothing of them in the table''s file. Returns false if there are none. Fails with SQLSTATE 55P03 while the table is in use: try again.';
+COMMENT ON FUNCTION forget_day_keys(integer) IS 'Deletes the keys of days before this day that have ended in every time zone, and removes them from the table''s file. Returns false if there are none. Fails with SQLSTATE 55P03 while the table is in use: try again.';
 
 REVOKE ALL ON FUNCTION forget_day_keys(integer) FROM PUBLIC;

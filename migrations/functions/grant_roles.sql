@@ -1,7 +1,7 @@
 -- Rights of the roles in the database: footfall_app is the role of the service. footfall_report only reads reports.
 --
--- The roles belong to the whole server, and their rights to this database. On managed servers, the role that migrates may not
--- be allowed to create roles. Then an administrator creates them, and the next `footfall migrate up` grants their rights.
+-- The roles belong to the whole server, but their rights only to this database. On managed servers, the role that migrates may
+-- not be allowed to create roles. Then an administrator creates them, and the next `footfall migrate up` grants their rights.
 -- Nothing is revoked: additional rights from an administrator stay.
 CREATE FUNCTION grant_roles() RETURNS text[]
 LANGUAGE plpgsql
@@ -70,8 +70,8 @@ BEGIN
             record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea, text[]) TO footfall_app;
     END IF;
 
-    -- The rights that `footfall report` needs, and no more. They are for the columns of apps that are needed to find targets
-    -- and visitors. They are also for the tables that the views of the schema report do not cover.
+    -- The rights that `footfall report` needs, and no more: rights to the columns of apps that are needed to find targets and
+    -- visitors, and to the tables that the views of the schema report do not cover.
     IF 'footfall_report' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_report;
         GRANT SELECT ON schema_files, goose_db_version, pages, counters, totals, visitors, visits, days, visits_kept, titles TO footfall_report;

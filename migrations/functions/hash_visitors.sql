@@ -1,6 +1,6 @@
--- Replaces the addresses that identify an app's visitors with hashes, in the transaction of a command that holds all counters
--- of the app. The key of the hashes is not in the database. So the command reads the addresses, computes the hashes, and
--- passes the hashes to note_hashes().
+-- Replaces the addresses that identify an app's visitors with hashes, in the transaction of a command that has locked all
+-- counters of the app. The key of the hashes is not in the database. So the command reads the addresses, computes the hashes,
+-- and passes the hashes to note_hashes().
 
 -- Lists the visitors of sites only, because each visitor of a page is also a visitor of its site.
 CREATE FUNCTION list_addresses(app integer) RETURNS bigint
@@ -38,7 +38,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION listed_addresses(bigint, integer) IS 'Some of the addresses from list_addresses().';
+COMMENT ON FUNCTION listed_addresses(bigint, integer) IS 'The addresses from list_addresses() with the places after + 1 to after + most.';
 
 CREATE FUNCTION note_hashes(ips inet[], hashes inet[]) RETURNS void
 LANGUAGE plpgsql
@@ -59,7 +59,7 @@ LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 SET work_mem = '64MB'
 SET plan_cache_mode = force_custom_plan
-SET enable_seqscan = off -- an index has the rows of a page side by side, and skips those of other apps
+SET enable_seqscan = off -- the rows of a page are adjacent in an index, which also skips those of other apps
 AS $$
 DECLARE
     kept_from       integer := visits_kept_from(app);

@@ -19,7 +19,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS 'Collects lines of an import of history. The arrays are one table.';
+COMMENT ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS 'Collects lines of an import of history (numbers of other programs). The values at one index of the arrays are a line.';
 
 REVOKE ALL ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) FROM PUBLIC;
 
@@ -156,7 +156,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION put_history(integer, text, text[], boolean, boolean) IS 'Stores the collected lines of an import in history, always whole days of a site. Returns how many days are new, replaced, unchanged, and hidden because the site was counted here. Stores nothing if another source has some of the days. to_totals: offsets are to contain these days.';
+COMMENT ON FUNCTION put_history(integer, text, text[], boolean, boolean) IS 'Stores the collected lines of an import in history, always whole days of a site. Returns how many days are new, replaced, unchanged, and hidden because the site was counted here. Stores nothing if another source has some of the days. to_totals: marks these days as included in offsets.';
 
 REVOKE ALL ON FUNCTION put_history(integer, text, text[], boolean, boolean) FROM PUBLIC;
 
@@ -173,12 +173,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION first_history(integer) IS 'The first days in the import of this transaction.';
+COMMENT ON FUNCTION first_history(integer) IS 'The first rows, in order of days, of the import of this transaction.';
 
 REVOKE ALL ON FUNCTION first_history(integer) FROM PUBLIC;
 
--- Days that were imported without --offsets, or by 0.2.0, have no uv: this import adds it. An offset of 0.2.0 may already
--- contain these days. The part of these days counts as history from now on.
+-- Days that were imported without --offsets, or by version 0.2.0, have no uv: this import adds it. Offsets that 0.2.0 has set
+-- may already contain these days. That part of the offset is recorded as history from now on.
 CREATE FUNCTION history_to_totals(app integer) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -218,12 +218,13 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION history_to_totals(integer) IS 'Marks the days of the import of this transaction: offsets are to contain them.';
+COMMENT ON FUNCTION history_to_totals(integer) IS 'Marks the days of the import of this transaction as included in offsets.';
 
 REVOKE ALL ON FUNCTION history_to_totals(integer) FROM PUBLIC;
 
--- For instances of 0.2.0, which set these sums as offsets. Numbers of other programs may contradict each other, but hot, pv
--- and uv of an offset must not. Visitors of several days can only be distinguished if page views have hashes of visitors.
+-- For instances of version 0.2.0, which set these sums as offsets. Numbers of other programs may contradict each other, but
+-- hot, pv and uv of an offset must not. Visitors of several days can only be distinguished if page views have hashes of
+-- visitors.
 CREATE FUNCTION history_sums(app integer) RETURNS TABLE (uri text, hot bigint, pv bigint, uv bigint)
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -256,6 +257,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION history_sums(integer) IS 'Sums of each target in the import of this transaction, over days that were not counted here, in a form that offsets accept.';
+COMMENT ON FUNCTION history_sums(integer) IS 'Sums of each target in the import of this transaction, over days that were not counted here. The sums are valid as offsets (hot >= pv >= uv).';
 
 REVOKE ALL ON FUNCTION history_sums(integer) FROM PUBLIC;

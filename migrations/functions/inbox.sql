@@ -1,5 +1,6 @@
--- The inbox: see 00013_inbox.sql. Sessions that write visits take the advisory lock footfall.inbox shared, before they read the
--- settings of the app. Sessions that change these settings take this lock exclusively.
+-- The inbox has visits that are accepted now and counted later: see 00013_inbox.sql. Sessions that write visits take the
+-- advisory lock footfall.inbox shared, before they read the settings of the app. Sessions that change these settings take this
+-- lock exclusively.
 
 -- Writes visits of an app to the inbox. The caller has already decided the day and the visitor of each visit. These decisions
 -- stay valid as long as the app's settings for days and visitors do not change. So this function compares the settings.
@@ -29,7 +30,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION put_in_inbox(integer, text, text, smallint, text[], integer[], integer[], integer[], inet[], text[], text[], smallint[]) IS 'Writes visits of an app to the inbox. The arrays are one table, except uris and tag_sets. Fails with SQLSTATE FF008 if the settings of the app have changed, and with FF003 if a day has not begun anywhere.';
+COMMENT ON FUNCTION put_in_inbox(integer, text, text, smallint, text[], integer[], integer[], integer[], inet[], text[], text[], smallint[]) IS 'Writes visits of an app to the inbox. In all arrays except uris and tag_sets, the values at one index belong to one visit. Fails with SQLSTATE FF008 if the settings of the app have changed, and with FF003 if a day has not started in any time zone.';
 
 -- Takes visits out of the inbox, in the transaction that counts them. Another session that takes the same visits waits here,
 -- and then fails because the rows have changed. No tables are joined, so that the plan does not depend on estimated numbers of
@@ -69,10 +70,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION take_from_inbox(bigint[], integer[], integer[]) IS 'Takes visits out of the inbox, in the transaction that counts them: from each row those from one place to another, which is the end of the row except for the last one. The arrays are one table, in order of number. Fails with SQLSTATE FF004 unless all of the visits are there.';
+COMMENT ON FUNCTION take_from_inbox(bigint[], integer[], integer[]) IS 'Takes visits out of the inbox, in the transaction that counts them. The values at one index of the arrays belong to one row, in order of number: its visits from one place to another are taken. The second place is the end of the row, except for the last row. Fails with SQLSTATE FF004 unless all of the visits are there.';
 
--- The caller passes in after a row number up to which every row is counted and deleted, so that this query need not skip the
--- deleted rows. While an old snapshot exists, skipping them takes as long as reading as many waiting rows.
+-- The parameter after is a row number up to which all rows are counted and deleted. So this query need not skip the deleted
+-- rows. While an old snapshot exists, skipping them takes as long as reading as many waiting rows.
 CREATE FUNCTION inbox_behind(app integer, after bigint DEFAULT 0) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -83,7 +84,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION inbox_behind(integer, bigint) IS 'Number of accepted visits of an app that are not counted yet, without rows up to a number.';
+COMMENT ON FUNCTION inbox_behind(integer, bigint) IS 'Number of visits of an app that wait in the inbox, in rows after the row number after.';
 
 CREATE FUNCTION require_inbox_past(app integer, day integer) RETURNS void
 LANGUAGE plpgsql

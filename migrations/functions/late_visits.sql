@@ -1,6 +1,6 @@
 -- Late visits: visits that may be earlier than other visits of their visitors. Each late visit is linked between the visitor's
--- visit before it and the one after it, as if it had arrived in time. The caller holds the counters of the targets, and keeps
--- their days unchanged (require_past_days).
+-- visit before it and the one after it, as if it had arrived in time. The caller has locked the counters of the targets, and
+-- keeps their days unchanged (require_past_days).
 
 -- For each visitor, the first day of a visit on or after a given day, and the day of the visit before that. Starts at the last
 -- day of each visitor and follows their previous days backwards. All visitors of a day are followed together, the latest day
@@ -75,9 +75,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]) IS 'For each visitor, the first day of a visit on or after a day, and the visit before. The arrays are one table: a row number, target, visitor, the day, and the visitor''s last day, which is not earlier. Fails if the row of a day is missing.';
+COMMENT ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]) IS 'For each visitor, the first day of a visit on or after a day, and the day of the visit before. The values at one index of the arrays are a row number, a target, a visitor, the day, and the visitor''s last day, which is not earlier. Fails if the row of a day is missing.';
 
--- Returns fewer visitors than requested if open_returns has fewer. Then the caller takes the rest from packed_returns.
+-- Returns fewer visitors than requested if open_returns has fewer. Then the caller subtracts the rest from packed_returns.
 CREATE FUNCTION take_open_returns(pages bigint[], days integer[], previous integer[], INOUT visitors bigint[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -113,7 +113,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION take_open_returns(bigint[], integer[], integer[], bigint[]) IS 'Takes visitors out of open_returns and returns how many were there. The arrays are one table: target, day, previous day and number.';
+COMMENT ON FUNCTION take_open_returns(bigint[], integer[], integer[], bigint[]) IS 'Subtracts visitors from rows of open_returns, and returns how many it has subtracted. The values at one index of the arrays are a target, a day, a previous day and a number of visitors.';
 
 -- Returns of closed days are in packed_returns, except those that the daily task has not packed yet.
 CREATE FUNCTION relink_returns(pages bigint[], days integer[], previous integer[], added bigint[]) RETURNS void
@@ -150,10 +150,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION relink_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of any days, or removes them if added is negative. The arrays are one table without duplicate rows: target, day, previous day and number. Fails if a number would become negative.';
+COMMENT ON FUNCTION relink_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of any days, or removes them if added is negative. The values at one index of the arrays are a target, a day, a previous day and a number of visitors, without duplicates. Fails if a number would become negative.';
 
--- The daily task makes lists of top pages again from the daily numbers. Batches of two sites of an app have no lock in common,
--- but both delete lists of the app. To avoid deadlocks, all batches lock the rows in order of key.
+-- The lists that this function deletes are made again by the daily task, from the daily numbers. Batches of two sites of an
+-- app have no lock in common, but both delete lists of the app. To avoid deadlocks, all batches lock the rows in order of key.
 CREATE FUNCTION drop_tops(targets bigint[], days integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -182,7 +182,7 @@ $$;
 COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of top pages of the sites of some targets, and of their whole apps, on the given days.';
 
 -- The row of each visitor at a target, in the order of the arrays. The results are null if the visitor has never visited the
--- target. In all functions below, the arrays are the columns of one table.
+-- target. In all functions below, the values at one index of all arrays belong together.
 CREATE FUNCTION find_late_visitors(pages bigint[], ips inet[], OUT ranks bigint[], OUT firsts integer[], OUT lasts integer[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -289,7 +289,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION write_late_visits(bigint[], inet[], integer[], integer[], integer[], bigint[], integer[], integer[], boolean[], boolean[], text[]) IS 'Writes visits as classified by decide_late_visits, and their visitors, and links the next visits to them.';
+COMMENT ON FUNCTION write_late_visits(bigint[], inet[], integer[], integer[], integer[], bigint[], integer[], integer[], boolean[], boolean[], text[]) IS 'Writes visits as classified by decide_late_visits(), and the rows of their visitors. The next visit of each visitor gets the new visit as its previous one.';
 
 CREATE FUNCTION add_late_hot(targets bigint[], sites bigint[], target_days integer[], hots bigint[]) RETURNS void
 LANGUAGE plpgsql
@@ -305,9 +305,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION add_late_hot(bigint[], bigint[], integer[], bigint[]) IS 'Adds visits to hot of targets'' days: target, site (0: the target is a site), day and number.';
+COMMENT ON FUNCTION add_late_hot(bigint[], bigint[], integer[], bigint[]) IS 'Adds visits to hot in the table days. The values at one index of the arrays are a target, its site (0: the target is a site), a day and a number.';
 
--- A row to insert must pass the checks of days before PostgreSQL finds the conflict, so hot is as large as pv.
+-- A row to insert must pass the checks of its table (hot >= pv) before PostgreSQL finds the conflict. So its hot equals its
+-- pv, although hot is not added.
 CREATE FUNCTION add_late_visits(pages bigint[], at_days integer[], previous_days integer[], newcomers boolean[], counts boolean[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -334,7 +335,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION add_late_visits(bigint[], integer[], integer[], boolean[], boolean[]) IS 'Adds counting visits to pv and uv of their targets, and to their days.';
+COMMENT ON FUNCTION add_late_visits(bigint[], integer[], integer[], boolean[], boolean[]) IS 'Adds the visits with counts = true to pv and uv of their targets, and to the numbers of their days.';
 
 CREATE FUNCTION link_late_returns(pages bigint[], at_days integer[], next_days integer[], previous_days integer[], counts boolean[]) RETURNS void
 LANGUAGE plpgsql
@@ -364,9 +365,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION link_late_returns(bigint[], integer[], integer[], integer[], boolean[]) IS 'Changes the returns of targets for counting visits: those of their own day, and of their visitor''s next day.';
+COMMENT ON FUNCTION link_late_returns(bigint[], integer[], integer[], integer[], boolean[]) IS 'Changes the returns of targets for visits with counts = true: the return on the day of the visit, and the return on the visitor''s next day.';
 
--- A row to insert must pass the checks of days before PostgreSQL finds the conflict, so hot and pv are set, too.
+-- A row to insert must pass the checks of days (hot >= pv >= new_visitors) before PostgreSQL finds the conflict. So hot and pv
+-- are set, too.
 CREATE FUNCTION move_late_newcomers(INOUT pages bigint[], at_days integer[], INOUT next_days integer[], previous_days integer[])
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -390,7 +392,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION move_late_newcomers(bigint[], integer[], integer[], integer[]) IS 'Removes visitors from the new visitors of their former first day, because an earlier visit was found, and returns the targets and days that changed.';
+COMMENT ON FUNCTION move_late_newcomers(bigint[], integer[], integer[], integer[]) IS 'Subtracts visitors from the new visitors of the day that was their first one, because an earlier visit has arrived. Returns the targets and days that changed.';
 
 -- Classifies and writes each visit, as VisitsRecord does for visits of a site's last day. The arrays are the columns of two
 -- tables. The first table has a row for each (target, visitor, day), in order of arrival, and its tags. The second table has a
@@ -470,7 +472,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea, text[]) IS 'Counts visits of any days that their app keeps, in any order, for targets whose counters the caller holds.';
+COMMENT ON FUNCTION record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea, text[]) IS 'Counts visits of any days that their app keeps, in any order, for targets whose counters the caller has locked.';
 
 REVOKE ALL ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]), take_open_returns(bigint[], integer[], integer[], bigint[]),
     relink_returns(bigint[], integer[], integer[], bigint[]), drop_tops(bigint[], integer[]), find_late_visitors(bigint[], inet[]),

@@ -1,9 +1,9 @@
--- Counted lines of access logs.
+-- Lines of access logs that were counted. Each line counts only once, even if its file is imported again.
 
--- Records the lines that a batch counts, if the lines' hours still have the versions that the import has read.
--- The version of an hour and a server is the number of lines that were ever counted. expected is the sum of the
--- versions of the compared servers. These are the named server and the unnamed server, or all servers if no
--- server is named. The arrays are the columns of one table, sorted by hour.
+-- Records the lines that a batch counts, if the lines' hours still have the versions that the import has read. Each
+-- server has a version in each hour: the number of its lines that were ever counted. expected is the sum of the versions
+-- of the compared servers. These are the named server and the unnamed server, or all servers if no server is named. The
+-- values at one index of the arrays belong to one hour, sorted by hour.
 CREATE FUNCTION count_lines(app integer, server text, hours integer[], expected bigint[], latest timestamptz[], hashes bytea[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -37,7 +37,7 @@ BEGIN
     END IF;
     -- The new hashes continue the last block of their hour and server, unless it is full. held is the number of bytes in
     -- this block, and start is where a block starts, counted from the first new hash. ON CONFLICT finds the last block by
-    -- the key: an UPDATE would read all of the app's blocks, by a plan from when there were few.
+    -- the key: an UPDATE would read all of the app's blocks, by a plan that was made when there were few.
     INSERT INTO counted_lines AS l (app_id, hour, server, first, hashes)
     SELECT app, n.hour, count_lines.server, n.version + start / 8, substr(n.hashes, start + 1, most)
     FROM (
@@ -124,7 +124,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION forget_lines(integer, text, integer, integer) IS 'Forgets which lines of some hours were counted, of one server or, if null, of all servers. Returns their number.';
+COMMENT ON FUNCTION forget_lines(integer, text, integer, integer) IS 'Forgets which lines of logs were counted in some hours, for one server or, if of_server is null, for all servers. Returns the number of these lines.';
 
 CREATE FUNCTION end_import(app integer, run text) RETURNS void
 LANGUAGE sql
@@ -200,7 +200,7 @@ BEGIN
         DELETE FROM counted_lines AS l
         WHERE l.app_id = app.id
           AND l.hour < app.from_hour;
-        -- Data of 0.2 and 0.1.0:
+        -- Rows that versions 0.2 and 0.1.0 have written:
         DELETE FROM log_samples AS s
         WHERE s.app_id = app.id
           AND s.hour < app.from_hour;

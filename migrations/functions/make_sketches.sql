@@ -1,9 +1,9 @@
--- Makes the missing sketches of a day that has ended, for one app or for all apps. Called by close_day(), and after loading an
--- app with visits on closed days.
+-- Makes the missing sketches (for estimates of visitor numbers) of a day that has ended, for one app or for all apps. Called
+-- by close_day(), and after loading an app with visits on closed days.
 CREATE FUNCTION make_sketches(only_day integer, only_app integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
-SET plan_cache_mode = force_custom_plan -- null parameters are left out of the plan
+SET plan_cache_mode = force_custom_plan -- so that the plan leaves out conditions on null parameters
 AS $$
 BEGIN
     PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- so that no transaction moves rows between pages while the day is summed up

@@ -4,7 +4,7 @@ CREATE FUNCTION make_tops(only_app integer DEFAULT NULL, only_day integer DEFAUL
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET plan_cache_mode = force_custom_plan -- null parameters are left out of the plan
+SET plan_cache_mode = force_custom_plan -- so that the plan leaves out conditions on null parameters
 AS $$
 DECLARE
     closed integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c WHERE only_day IS NULL OR c.day_id = only_day);
@@ -41,6 +41,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION make_tops(integer, integer) IS 'Makes missing tops of closed days: SELECT make_tops(only_day => 20190629).';
+COMMENT ON FUNCTION make_tops(integer, integer) IS 'Makes the missing lists of top pages of closed days: SELECT make_tops(only_day => 20190629).';
 
 REVOKE ALL ON FUNCTION make_tops(integer, integer) FROM PUBLIC;

@@ -1,6 +1,6 @@
 -- Creates the partition of one day. A service that owns no tables creates and drops partitions through this function and
--- drop_visits_day(), which run as the functions' owner. Their search_path is fixed, with the session's temporary tables last,
--- so that no name in them can resolve to an object of the caller.
+-- drop_visits_day(), which run as the functions' owner. Their search_path is fixed, with the session's temporary tables last.
+-- So no name in the functions can resolve to an object of the caller.
 --
 -- CREATE TABLE and ATTACH are used, because CREATE TABLE … PARTITION OF locks the parent against inserts, and ATTACH does not.
 -- If several instances call this function at the same time, one of them creates the partition.

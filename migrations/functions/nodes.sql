@@ -36,6 +36,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION settle_nodes() IS 'In a cell: lets the coordinator work without machines that do not respond, and with them again once they do.';
+COMMENT ON FUNCTION settle_nodes() IS 'In a cell: makes the coordinator work without machines that do not respond, and include them again once they respond.';
 
 REVOKE ALL ON FUNCTION nodes_away(), settle_nodes() FROM PUBLIC;

@@ -1,6 +1,6 @@
--- An offset is the sum of the numbers that were set by hand and of the numbers from history. So readers of an offset need
--- only one number. Numbers of other programs may contradict each other, but hot, pv and uv of an offset must not.
--- Visitors of several days can only be distinguished if the import has ids of visitors.
+-- An offset is the sum of two parts: numbers that a user has set, and numbers from history (imported daily numbers). So
+-- readers of an offset need only one number. Numbers of other programs may contradict each other, but hot, pv and uv of
+-- an offset must not. Visitors of several days can only be distinguished if the import has ids of visitors.
 CREATE FUNCTION put_offsets(app integer, uris text[], hots bigint[], pvs bigint[], uvs bigint[], are_by_hand boolean, of_history boolean)
 RETURNS TABLE (uri text, was_hot bigint, was_pv bigint, was_uv bigint, hot bigint, pv bigint, uv bigint, is_new boolean)
 LANGUAGE plpgsql
@@ -57,7 +57,7 @@ BEGIN
     SELECT p.uri, p.is_new, p.by_hand, p.was_hot, p.was_pv, p.was_uv, p.told_hot, p.told_pv, p.told_uv, p.counted_uv,
            p.told_hot + p.hot AS hot, p.told_pv + least(p.pv, p.hot) AS pv, p.told_uv + least(p.uv, p.pv, p.hot) AS uv
     FROM parts AS p;
-    -- The shown ranks of visitors who were already counted include the previous offset, so told keeps the previous uv.
+    -- Visitors who were already counted have seen ranks that include the previous offset, so told keeps the previous uv.
     INSERT INTO offsets AS o (app_id, uri, hot, pv, uv, history_hot, history_pv, history_uv, by_hand, told)
     SELECT app, n.uri, n.hot, n.pv, n.uv, n.told_hot, n.told_pv, n.told_uv, n.by_hand,
            CASE WHEN n.counted_uv > 0 THEN ARRAY[n.counted_uv, 0] ELSE '{}' END
@@ -90,6 +90,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION put_offsets(integer, text[], bigint[], bigint[], bigint[], boolean, boolean) IS 'Sets the part of offsets that is set by hand (are_by_hand false: removes it), and with of_history the part of history for all targets. Returns each offset before and after.';
+COMMENT ON FUNCTION put_offsets(integer, text[], bigint[], bigint[], bigint[], boolean, boolean) IS 'Sets the part of offsets that users set (are_by_hand false: removes it). If of_history is true, also sets the part from history, for all targets. Returns each offset before and after.';
 
 REVOKE ALL ON FUNCTION put_offsets(integer, text[], bigint[], bigint[], bigint[], boolean, boolean) FROM PUBLIC;

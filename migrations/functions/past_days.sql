@@ -26,7 +26,7 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION lock_app_days_shared(integer[]) IS 'Keeps some apps from erasures, and their kept days unchanged, until the end of the transaction. Fails with SQLSTATE FF007, and the id of the app as the detail, if another transaction holds one.';
+COMMENT ON FUNCTION lock_app_days_shared(integer[]) IS 'Blocks erasures in some apps, and changes of their kept days, until the end of the transaction. Fails with SQLSTATE FF007, and the id of the app as the detail, if another transaction has locked an app.';
 
 -- If late is false, the batch cannot count for closed days, so this function fails for closed days.
 CREATE FUNCTION require_past_days(apps integer[], days integer[], late boolean) RETURNS void
@@ -48,7 +48,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_past_days(integer[], integer[], boolean) IS 'Keeps the past days of a batch, and its apps, unchanged until its end. Fails with SQLSTATE FF005 if an app no longer keeps a day, FF003 if a day has not begun anywhere, FF006 if it is closed and late is false, and FF007 if another transaction holds an app. The arrays are one table.';
+COMMENT ON FUNCTION require_past_days(integer[], integer[], boolean) IS 'Blocks changes of the past days of a batch, and of its apps, until the batch ends. Fails with SQLSTATE FF005 if an app no longer keeps a day, FF003 if a day has not started in any time zone, FF006 if it is closed and late is false, and FF007 if another transaction has locked an app. The values at one index of the arrays are an app and a day.';
 
 CREATE FUNCTION hold_days() RETURNS void
 LANGUAGE sql
@@ -56,7 +56,7 @@ AS $$
     SELECT pg_advisory_xact_lock(hashtext('footfall.past_days'))
 $$;
 
-COMMENT ON FUNCTION hold_days() IS 'Waits for all batches of visits of past days, and keeps later ones waiting until the end of the transaction.';
+COMMENT ON FUNCTION hold_days() IS 'Waits for all batches of visits of past days, and makes later ones wait until the end of the transaction.';
 
 CREATE FUNCTION hold_app_days(app integer) RETURNS void
 LANGUAGE sql
@@ -64,7 +64,7 @@ AS $$
     SELECT pg_advisory_xact_lock(hashtext('footfall.past_days'), app)
 $$;
 
-COMMENT ON FUNCTION hold_app_days(integer) IS 'Waits for the batches of past days of one app, and keeps later ones waiting until the end of the transaction.';
+COMMENT ON FUNCTION hold_app_days(integer) IS 'Waits for the batches of past days of one app, and makes later ones wait until the end of the transaction.';
 
 -- Whether an import of old visits of an app is running. Until the import ends, no rows of the app may be deleted for their
 -- age.
@@ -75,7 +75,7 @@ AS $$
     SELECT EXISTS (SELECT FROM retention_pauses AS p WHERE p.app_id = app AND p.until > now())
 $$;
 
-COMMENT ON FUNCTION is_retention_paused(integer) IS 'Whether deleting and forgetting are paused for an app.';
+COMMENT ON FUNCTION is_retention_paused(integer) IS 'Whether the deletion of visits and visitors for their age is paused for an app.';
 
 CREATE FUNCTION require_retention(app integer) RETURNS void
 LANGUAGE plpgsql
@@ -89,7 +89,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_retention(integer) IS 'Fails with SQLSTATE 55P03 if deleting and forgetting are paused for an app.';
+COMMENT ON FUNCTION require_retention(integer) IS 'Fails with SQLSTATE 55P03 if the deletion of visits and visitors for their age is paused for an app.';
 
 -- The first day for which visits are accepted. During a pause of retention, this day stays the same as at the start of the
 -- pause. If pauses overlap, it stays the same as at the start of the first pause.

@@ -1,4 +1,4 @@
--- Length of a period of people. An id is kept for this long after each use, and for at most twice as long.
+-- Length of a period of people. An id is kept for at least this long after each use, and for at most twice as long.
 CREATE FUNCTION people_period_length() RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = footfall, pg_temp
@@ -6,8 +6,8 @@ RETURN interval '35 days';
 
 COMMENT ON FUNCTION people_period_length() IS 'Minimum time for which an id of a person is kept after each use.';
 
--- The current period by the clock. Instances write ids in use to the table of the open period. The open period becomes the
--- current period when turn_people() is called.
+-- The current period by the clock. Instances write ids in use to the table of the open period. turn_people() makes the current
+-- period the open one.
 CREATE FUNCTION people_clock() RETURNS bigint
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -24,10 +24,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION people_period() IS 'The table of people that is written to: 0 or 1.';
+COMMENT ON FUNCTION people_period() IS 'The partition of people to which instances write: 0 or 1.';
 
--- Starts a new period if the open period has ended. Empties the table of the last period but one, which the new period uses.
--- Waits for each lock only for a moment, because all look-ups have to wait behind it.
+-- Starts a new period if the open period has ended. Empties the table of the period before the last one, because the new period
+-- uses this table. Waits for each lock only for a moment, because all look-ups have to wait behind it.
 CREATE FUNCTION turn_people() RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -58,7 +58,7 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION turn_people() IS 'Starts a new period of people if it is time, and empties the table of the last period but one. Returns whether it did.';
+COMMENT ON FUNCTION turn_people() IS 'Starts a new period of people if the open one has ended, and empties the table of the period before the last one. Returns whether it started one.';
 
 REVOKE ALL ON FUNCTION turn_people() FROM PUBLIC;
 
@@ -91,9 +91,9 @@ COMMENT ON FUNCTION lock_people(integer) IS 'Lets only one transaction at a time
 
 REVOKE ALL ON FUNCTION lock_people(integer) FROM PUBLIC;
 
--- The ways from some ids to persons, with a row for each step. hop 0 is the row of the id itself. An id without a row in people
--- has no rows here. The arrays are the columns of one table, and place is the id's place in them, from 1. The row of the open
--- period takes precedence. The row of the other period is looked up only if the open period has no row.
+-- The chains of links from some ids to persons, with a row for each step. hop 0 is the row of the id itself. An id without a
+-- row in people has no rows here. The values at one index of the arrays are an app and an id, and place is this index, from 1.
+-- The row of the open period takes precedence. The row of the other period is looked up only if the open period has no row.
 CREATE FUNCTION find_people(app_ids integer[], asked inet[])
 RETURNS TABLE (place integer, hop integer, id inet, person inet, height smallint, tag_ids integer[], closed boolean)
 LANGUAGE plpgsql STABLE
@@ -130,4 +130,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION find_people(integer[], inet[]) IS 'The rows of people that lead from some ids to persons, by place in the arrays and step.';
+COMMENT ON FUNCTION find_people(integer[], inet[]) IS 'The rows of people that lead from some ids to persons. place: the index of the id in the arrays; hop: the number of steps from the id.';

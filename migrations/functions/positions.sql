@@ -1,5 +1,6 @@
--- Moves a position if it is still where the batch started. Another session that reads the same source waits here for this batch
--- to end, and then fails because the position has moved. No position moves back: every item before it was counted or refused.
+-- Moves a position (how far a source was counted) if it is still where the batch started. Another session that reads the same
+-- source waits here for this batch to end, and then fails because the position has moved. No position moves back: every item
+-- before it was counted or refused.
 CREATE FUNCTION move_position(app integer, source text, part text, from_next bigint, to_next bigint, uncounted text DEFAULT '') RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -22,8 +23,8 @@ $$;
 
 COMMENT ON FUNCTION move_position(integer, text, text, bigint, bigint, text) IS 'Moves a position from one place to another. For a call: with a bit for each item between them, as in positions.uncounted. Fails with SQLSTATE FF004 if the position is elsewhere.';
 
--- Deletes some of the calls that were not sent again for this many days. Calls of the last day always stay. Skips a call that is
--- being processed.
+-- Deletes positions of some calls that were last sent more than this many days ago. Calls of the last day always stay. Skips a
+-- call that is being processed.
 CREATE FUNCTION forget_calls(days integer, most integer) RETURNS bigint
 LANGUAGE sql
 SECURITY DEFINER

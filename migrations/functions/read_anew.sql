@@ -8,6 +8,6 @@ BEGIN ATOMIC
     UPDATE epochs SET value = value + 1 WHERE name = 'imports';
 END;
 
-COMMENT ON FUNCTION read_anew() IS 'Makes running instances forget their memory of visitors and read them again.';
+COMMENT ON FUNCTION read_anew() IS 'Makes running instances discard their filters of visitors and read the visitors again.';
 
 REVOKE ALL ON FUNCTION read_anew() FROM PUBLIC;

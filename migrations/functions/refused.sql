@@ -29,7 +29,7 @@ AS $$
       );
 $$;
 
-COMMENT ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) IS 'Keeps messages of a part of a queue that could not be counted, and deletes all but its last 1,000.';
+COMMENT ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) IS 'Keeps messages of a part of a queue that could not be counted, and deletes older ones of the part, so that at most 1,000 stay.';
 
 REVOKE ALL ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) FROM PUBLIC;
 

@@ -28,4 +28,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_days(bigint[], integer[]) IS 'Fails with SQLSTATE FF002 if a site was counted on a later day than the given one, and with FF003 if that day has not begun anywhere.';
+COMMENT ON FUNCTION require_days(bigint[], integer[]) IS 'Fails with SQLSTATE FF002 if a site was counted on a later day than the given one, and with FF003 if that day has not started in any time zone.';

@@ -1,8 +1,8 @@
--- Deleting rows that need not be kept. The service has no right to delete: it calls these functions, which run as their owner.
--- Each one checks by itself whether the rows may be deleted.
+-- Deletes rows that need not be kept. The service has no right to delete: it calls these functions, which run as their owner.
+-- Each function checks whether the rows may be deleted.
 
--- Locks the row of erasures. A command that moves rows between pages reads which rows are kept, and must end before more rows
--- may be deleted.
+-- Locks the row of erasures in epochs, and so waits for a command that moves rows between pages. Such a command has read which
+-- rows are kept, and must end before more rows may be deleted.
 CREATE FUNCTION keep_visits_from(app integer, day integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -23,7 +23,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION keep_visits_from(integer, integer) IS 'Lets the visits of an app before a day be deleted, if it need not keep them.';
+COMMENT ON FUNCTION keep_visits_from(integer, integer) IS 'Allows the deletion of visits of an app before a day. Fails if the app must keep them.';
 
 CREATE FUNCTION delete_unkept_visits(app integer, day integer, from_page bigint, n integer, OUT deleted bigint, OUT last_page bigint)
 LANGUAGE plpgsql
@@ -57,7 +57,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION delete_unkept_visits(integer, integer, bigint, integer) IS 'Deletes up to n visits of an app on a day that it no longer keeps, in order of page from a given one. Returns their number and the last page.';
+COMMENT ON FUNCTION delete_unkept_visits(integer, integer, bigint, integer) IS 'Deletes up to n visits of an app on a day that it no longer keeps, page by page, starting at from_page. Returns their number and the last page.';
 
 -- A visitor is forgotten at a site and all its pages in the same transaction. Otherwise uv of a page might exceed uv of its
 -- site when the visitor returns. The caller has searched the (target, visitor) pairs before, without a lock. A visitor who has
@@ -117,7 +117,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION forget_visitors(integer, integer, bigint[], inet[]) IS 'Forgets some (target, visitor) pairs of an app whose visitors have not come since a day, if that is long enough ago. Returns their number.';
+COMMENT ON FUNCTION forget_visitors(integer, integer, bigint[], inet[]) IS 'Forgets some (target, visitor) pairs of an app whose visitors have not visited since a day. Fails if the app must keep visitors from before that day. Returns the number of pairs.';
 
 -- The lock ensures that no transaction changes the first kept day while the pause starts. Each run has its own row, so a run
 -- that ends does not end the pause of another run.
@@ -147,7 +147,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION pause_retention(integer, bigint, integer) IS 'Pauses deleting and forgetting for an app and a run, for some hours, at most a day, or ends the pause (0). Returns the first day for which the app accepts visits.';
+COMMENT ON FUNCTION pause_retention(integer, bigint, integer) IS 'Pauses the deletion of visits and visitors for their age for an app and a run, for some hours, at most a day. hours 0 ends the pause. Returns the first day for which the app accepts visits.';
 
 -- The day must be at most one day after the present day in the time zone where days begin last. With a later day, no instance
 -- would run the daily task until that day. Also deletes the expired pauses of killed runs.

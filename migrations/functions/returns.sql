@@ -1,5 +1,6 @@
--- Returns of all days, packed or not. If a late visit was counted for a closed day, the same return may be in both tables, and
--- then has two rows here.
+-- A return is a visit of a visitor to a target that this visitor has visited on an earlier day. The view has the numbers of
+-- all returns, packed or not. If a late visit was counted for a closed day, the same return may be in both tables, and then
+-- has two rows here.
 CREATE VIEW returns AS
 SELECT o.page_id, o.day_id, o.previous_day, o.visitors
 FROM open_returns AS o
@@ -14,8 +15,9 @@ COMMENT ON COLUMN returns.day_id       IS 'The day, like 20190629.';
 COMMENT ON COLUMN returns.previous_day IS 'The last earlier day on which these visitors visited the target.';
 COMMENT ON COLUMN returns.visitors     IS 'Number of visitors.';
 
--- A single expression, so that the planner inlines it. numbers has a number for each 1 bit of bits. The 1 bits in the first
--- days_before bits are those of the numbers before the requested one. After the last number the result is 0.
+-- numbers contains one number for each 1 bit of bits. The 1 bits among the first days_before bits belong to the numbers before
+-- the requested one. If there is no such number, the result is 0. The function is a single expression, so that the planner
+-- inlines it.
 CREATE FUNCTION returned_from_before(bits bit varying, numbers bit varying, days_before integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -94,7 +96,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION add_packed_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of closed days, or removes them if added is negative. The arrays are one table: target, day, previous day and number. The caller holds the counters of the targets. Fails if a number would become negative.';
+COMMENT ON FUNCTION add_packed_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of closed days, or removes them if added is negative. The values at one index of the arrays are a target, a day, a previous day and a number of visitors. The caller has locked the counters of the targets. Fails if a number would become negative.';
 
 -- Locks the row of erasures, because a command that deletes rows or moves them between pages must not miss rows that this
 -- function is packing. A call may be cancelled at any time: the next call packs the rest of open_returns.
@@ -142,6 +144,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION pack_returns(bigint, integer) IS 'Packs the returns of closed days, day by day and target by target from a given one, until n rows of open_returns are packed. Returns their number and the last target, which may have more.';
+COMMENT ON FUNCTION pack_returns(bigint, integer) IS 'Packs the returns of closed days, target by target, starting at from_page, until n rows of open_returns are packed. Returns their number and the last target, which may have more.';
 
 REVOKE ALL ON FUNCTION add_packed_returns(bigint[], integer[], integer[], bigint[]), pack_returns(bigint, integer) FROM PUBLIC;

@@ -121,6 +121,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION add_to_sketches(bigint[], integer[], inet[]) IS 'Adds visitors to the sketches of targets on closed days. The higher value of each register stays. The arrays are one table: target, day and visitor.';
+COMMENT ON FUNCTION add_to_sketches(bigint[], integer[], inet[]) IS 'Adds visitors to the sketches of targets on closed days. The higher value of each register stays. The values at one index of the arrays are a target, a day and a visitor.';
 
 REVOKE ALL ON FUNCTION merge_sketches(bigint, bigint), add_to_sketches(bigint[], integer[], inet[]) FROM PUBLIC;

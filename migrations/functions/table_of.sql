@@ -13,7 +13,7 @@ AS $$
                     named::regclass)::regclass
 $$;
 
-COMMENT ON FUNCTION table_of(text) IS 'The table with this name. In a cell: the table under the view with this name.';
+COMMENT ON FUNCTION table_of(text) IS 'The table with this name. In a cell, where a view has this name: the table that the view shows.';
 
 CREATE FUNCTION visits_partitions() RETURNS TABLE (day integer, partition regclass)
 LANGUAGE sql STABLE

@@ -51,7 +51,7 @@ FROM pages AS p
 JOIN packed_returns AS r ON r.page_id = p.id
 ORDER BY r.page_id, r.day_id;
 
-COMMENT ON VIEW takeout_packed_returns IS 'The same in two strings of bits. previous_days: bit k, from 1, is 1 if the last earlier visit of some visitors was k days before. visitors: a binary number for each of these bits, all of the same length: visitors whose last earlier visit was so many days before, or more.';
+COMMENT ON VIEW takeout_packed_returns IS 'Visitors of a target on a closed day, by the last earlier day on which they visited it, in two strings of bits. previous_days: bit k, from 1, is 1 if the last earlier visit of some visitors was k days before. visitors: a binary number for each of these bits, all of the same length: visitors whose last earlier visit was so many days before, or more.';
 
 CREATE VIEW takeout_tags AS
 SELECT t.app_id, t.id AS tag, t.name, t.value
@@ -206,7 +206,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION number_load() IS 'Gives the copied targets and tags numbers of this database.';
+COMMENT ON FUNCTION number_load() IS 'Assigns new ids of this database to the copied targets and tags.';
 
 CREATE FUNCTION loaded_numbers(tags boolean, after bigint, portion integer) RETURNS TABLE (old bigint, new bigint, site bigint)
 LANGUAGE plpgsql
@@ -223,7 +223,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION loaded_numbers(boolean, bigint, integer) IS 'Numbers of targets or tags in the copied rows, in order, with the numbers from number_load(), and those of their sites (0: it is a site).';
+COMMENT ON FUNCTION loaded_numbers(boolean, bigint, integer) IS 'Ids of targets or tags in the copied rows, in order, with their new ids from number_load(), and the new ids of their sites (0: it is a site).';
 
 -- Rows of large tables are written first, with the ids from number_load(), because no other session finds them before the
 -- pages exist. Changes that make other transactions wait come last: those of epochs, and of the constraint of batches.
@@ -333,7 +333,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION load_app(text) IS 'Makes an app from the rows in the tables of begin_load(), and from those that were copied directly to other tables. Its days with visits have partitions, and days that have ended were closed.';
+COMMENT ON FUNCTION load_app(text) IS 'Makes an app from the rows in the tables of begin_load(), and from those that were copied directly to other tables. Before the call, the days with visits must have partitions, and days that have ended must be closed.';
 
 -- In a cell, the view of a table gives new rows their ids, and the table itself does not. So rows that get new ids are copied
 -- to a temporary table, not directly to the table.
@@ -358,7 +358,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION end_carry(text, text) IS 'Moves the rows from the table of begin_carry() to its target, with new numbers, in the order in which they were copied.';
+COMMENT ON FUNCTION end_carry(text, text) IS 'Moves the rows from the table of begin_carry() to their own table, with new ids, in the order in which they were copied.';
 
 REVOKE ALL ON FUNCTION begin_load(), number_load(), loaded_numbers(boolean, bigint, integer), load_app(text), begin_carry(text, text), end_carry(text, text)
     FROM PUBLIC;

@@ -27,6 +27,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION tell_browsers() IS 'Refuses instances that cannot distinguish browsers behind one address, for apps that need it.';
+COMMENT ON FUNCTION tell_browsers() IS 'Makes the database refuse batches of 0.1.0, which cannot distinguish browsers behind one address.';
 
 REVOKE ALL ON FUNCTION tell_browsers() FROM PUBLIC;

@@ -23,6 +23,6 @@ AS $$
           AND t.told_at <= EXCLUDED.told_at - interval '1 hour'
 $$;
 
-COMMENT ON FUNCTION put_titles(bigint[], text[], timestamptz) IS 'Sets titles of pages, each at most once an hour. The arrays are one table.';
+COMMENT ON FUNCTION put_titles(bigint[], text[], timestamptz) IS 'Sets titles of pages, each at most once an hour. The values at one index of the arrays are a page and its title.';
 
 REVOKE ALL ON FUNCTION put_titles(bigint[], text[], timestamptz) FROM PUBLIC;

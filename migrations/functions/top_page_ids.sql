@@ -40,7 +40,7 @@ BEGIN
                 SELECT t.page_ids[:depth] AS page_ids, t.numbers[:depth] AS numbers
                 FROM counted AS c
                 JOIN tops AS t ON t.app_id = app AND t.site_id = site AND t.day_id = c.day_id AND t.by = measure
-                OFFSET 0 -- so that a list is cut once
+                OFFSET 0 -- so that each list is cut only once
             ) AS o
             UNION ALL
             SELECT l.page_ids, l.numbers, coalesce(l.numbers[depth], 0)

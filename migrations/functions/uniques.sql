@@ -2,10 +2,10 @@
 -- from the sums of the target. For several targets, or for a page (deleted), the number is computed from the rows of visits if
 -- all are kept. Otherwise it is estimated from the sketches of closed days and the rows of the other days.
 --
--- A dropped partition is gone for every snapshot. So visits is locked first, which keeps days from being dropped. A later
--- statement then reads the rows, and also whether the rows are complete, in the same snapshot. (The function is volatile, so
--- that each statement has its own snapshot.) If the transaction has one snapshot for all statements, however, a day may have
--- been dropped since that snapshot was taken. The snapshot still has this partition in the catalog (see last_dropped_day()).
+-- No snapshot can read a dropped partition. So visits is locked first, which keeps days from being dropped. A later statement
+-- then reads the rows, and also whether the rows are complete, in the same snapshot. (The function is volatile, so that each
+-- statement has its own snapshot.) If the transaction has one snapshot for all statements, however, a day may have been
+-- dropped since that snapshot was taken. The snapshot still has this partition in the catalog (see last_dropped_day()).
 --
 -- The argument most limits the number of rows that are read for several targets, so that this takes only some seconds. Larger
 -- requests are refused. A single target has no such limit, because a list of pages may include a page (deleted). Uniques
@@ -36,7 +36,7 @@ BEGIN
         RAISE EXCEPTION 'these are more than 100,000 pages: choose fewer, or a whole site' USING ERRCODE = '54000';
     END IF;
 
-    PERFORM FROM visits WHERE false; -- reads no partition: locks only the parent
+    PERFORM FROM visits WHERE false; -- locks only the parent table, and reads no partition
     dropped := last_dropped_day();
     -- Erased visitors cannot be distinguished: each day of an erased visitor may belong to a different visitor.
     SELECT k.all_kept,
@@ -206,4 +206,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION targets_sums(bigint[], integer, integer) IS 'Counted numbers of each of some targets in a range of days. uniques are null for sums of deleted pages, where they are unknown.';
+COMMENT ON FUNCTION targets_sums(bigint[], integer, integer) IS 'Counted numbers of each of some targets in a range of days. uniques are null for pages (deleted), where they are unknown.';

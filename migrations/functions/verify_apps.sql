@@ -1,13 +1,13 @@
--- Checks of apps as a whole, of people, and of counted lines (see verify_targets.sql). Offenders have the app's negated id in
--- place of a target.
+-- Checks of apps as a whole, of people, and of counted lines (see verify_targets.sql). Offenders (wrong numbers) have the
+-- app's negated id in place of a target.
 
 CREATE FUNCTION verify_apps(app text)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    -- Closed days (under app 0), and the days from which apps keep visits, must not be later than the present day in the
-    -- first time zone. Otherwise verify would not read the rows of earlier days.
+    -- Closed days (under app 0), and the days from which apps keep visits, must not be later than the current day in the time
+    -- zone where days begin first. Otherwise verify would not read the rows of earlier days.
     RETURN QUERY
     WITH checks AS (
         SELECT 'kept ahead' AS measure, -k.app_id AS target, k.from_day AS day_id
@@ -58,11 +58,11 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_apps(text) IS 'Finds days that are ahead, and rows without an owner, in one app or in all.';
+COMMENT ON FUNCTION verify_apps(text) IS 'Finds days later than today in every time zone, and rows with a missing or wrong site, in one app or in all.';
 
--- A row's height is greater than the heights of rows that lead to it, and at most 4. So no id leads to itself, and no way has
--- more than four steps. Therefore each row is compared only with the next row on its way, which is found by its key. A row of
--- the previous period is not compared if its id has a row in the present period.
+-- A row's height is greater than the heights of rows that lead to it, and at most 4. So no id leads to itself, and no chain
+-- of links has more than four steps. Therefore each row is compared only with the next row in its chain, which is found by
+-- its key. A row of the previous period is not compared if its id has a row in the present period.
 CREATE FUNCTION verify_people(app text, of_period smallint, after_app integer, after inet, until_app integer, until inet)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -70,7 +70,7 @@ AS $$
 BEGIN
     RETURN QUERY
     WITH found AS MATERIALIZED (
-        SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, (SELECT people_period()) AS open, -- evaluated once
+        SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, (SELECT people_period()) AS open, -- the subquery is evaluated only once
                p.period = (SELECT people_period())
                    OR NOT EXISTS (SELECT FROM people AS o WHERE o.period = 1 - p.period AND o.app_id = p.app_id AND o.id = p.id) AS holds
         FROM people AS p
@@ -116,7 +116,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_people(text, smallint, integer, inet, integer, inet) IS 'Checks the rows of people in a range of keys.';
+COMMENT ON FUNCTION verify_people(text, smallint, integer, inet, integer, inet) IS 'Checks the rows of the table people in a range of keys.';
 
 CREATE FUNCTION verify_lines(app text, after_app integer, after_hour integer, until_app integer, until_hour integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
@@ -164,7 +164,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_lines(text, integer, integer, integer, integer) IS 'Compares the lines of each server in a range of hours with its blocks, which follow each other without a gap.';
+COMMENT ON FUNCTION verify_lines(text, integer, integer, integer, integer) IS 'Compares the counted lines of each server in a range of hours (log_hours) with the blocks of their hashes. The blocks must follow each other without a gap.';
 
 -- A day has at most as many lines as hot of the app's sites on this day and both adjacent days. The adjacent days are
 -- included, because the time zones of logs and apps may differ. 0.2 may have recorded lines without counting them. So days up
@@ -207,4 +207,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_line_days(text) IS 'Compares the lines of days with hot of the sites of the app.';
+COMMENT ON FUNCTION verify_line_days(text) IS 'Checks that no day has more counted lines than hot of the app''s sites on this day and both adjacent days.';

@@ -124,7 +124,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_sites(bigint[], integer, integer) IS 'Compares some sites with their pages: on a range of days, and in all together with the first range.';
+COMMENT ON FUNCTION verify_sites(bigint[], integer, integer) IS 'Compares the numbers of some sites with those of their pages, on a range of days. Also compares their totals if after_day is 0.';
 
 -- Computes the lists of top pages again and compares them. The lists are those of some sites, or those of a whole app,
 -- which are stored under site 0. An offender of a whole app has the app's negated id. A missing list is not wrong. Reports

@@ -19,7 +19,7 @@ AS $$
     SELECT coalesce(offenders[:100000], '{}')
 $$;
 
-COMMENT ON FUNCTION first_offenders(bigint[]) IS 'The offenders that a proof returns of all that it has found.';
+COMMENT ON FUNCTION first_offenders(bigint[]) IS 'The first 100,000 of the wrong numbers that a check has found.';
 
 -- The ranks of a target must be 1 to uv, each once. The count of ranks, their sum, and the sum of their squares show
 -- this. Ranks are compared one by one only if one of these sums is wrong.
@@ -88,10 +88,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_totals(bigint, bigint, boolean, bigint[]) IS 'Compares counters with visitors.';
+COMMENT ON FUNCTION verify_totals(bigint, bigint, boolean, bigint[]) IS 'Compares counters with the rows of visitors and of erased visitors.';
 
--- A visitor who is not new on a day is a returning visitor. Pages (deleted) record neither new nor returning visitors,
--- so all their visitors are unknown.
+-- A visitor who is not new on a day is a returning visitor. Pages (deleted) have numbers of neither new nor returning
+-- visitors. So it is unknown which of their visitors are new.
 CREATE FUNCTION verify_days(low bigint, high bigint, whole boolean, listed bigint[])
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -188,14 +188,14 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_days(bigint, bigint, boolean, bigint[]) IS 'Compares daily numbers with counters.';
+COMMENT ON FUNCTION verify_days(bigint, bigint, boolean, bigint[]) IS 'Compares the daily numbers of targets with their counters and returns.';
 
 -- Sums by tag may be smaller than the sums of their day: some visits have no tags, and tags are added about a second after
--- the other numbers. A day has at most as many newcomers as new visitors. The exception is a late visit, which moves the
--- new visitor, but not the newcomer, to an earlier day. Only targets with such a day are compared by the sums up to each
--- day.
+-- the other numbers. Newcomers are visitors whose first visit ever had the tag. A day has at most as many newcomers as new
+-- visitors. The exception is a late visit, which moves the new visitor, but not the newcomer, to an earlier day. Only
+-- targets with such a day are compared by the sums up to each day.
 --
--- Each visit to a site has an hour. Days whose hours have fewer visitors than the day are listed under "hours". Sites
+-- Each visit to a site has the tag hour. Days whose hours have fewer visitors than the day are listed under "hours". Sites
 -- whose hours have fewer newcomers than uv are listed under "hours newcomers". The caller adds the sums that are not
 -- stored yet (VerifyHoursWaiting).
 --
@@ -293,10 +293,10 @@ COMMENT ON FUNCTION verify_tags(bigint, bigint, boolean, bigint[]) IS 'Compares 
 -- null may have had any tag. Sums that are not stored yet are missing. They are listed with the id of their tag in place
 -- of a previous day. Each day is looked up separately, because a site may have far fewer rows than all pages of a range.
 --
--- A late visit may move the first day of a visitor to an earlier day. This moves the new visitor, but not the newcomer. On
--- days that no such move has touched, the newcomers are the visitors without a previous day. A day is untouched if new
--- visitors equal the stored newcomers of all hours, both up to this day and up to the day before. These numbers also
--- differ if newcomers of these days are waiting to be stored.
+-- A late visit may move the first day of a visitor to an earlier day. This moves the new visitor, but not the newcomer (a
+-- visitor whose first visit ever had the tag). On days that no such move has touched, the newcomers are the visitors
+-- without a previous day. A day is untouched if new visitors equal the stored newcomers of all hours, both up to this day
+-- and up to the day before. These numbers also differ if newcomers of these days are waiting to be stored.
 CREATE FUNCTION verify_tag_rows(low bigint, high bigint, whole boolean, listed bigint[], kept_from integer, seed bigint, sampled integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE
@@ -383,7 +383,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_tag_rows(bigint, bigint, boolean, bigint[], integer, bigint, integer) IS 'Compares sums by tag of sites with the tags in rows of visits, on sampled (of 1,048,576) kept days, which the seed chooses.';
+COMMENT ON FUNCTION verify_tag_rows(bigint, bigint, boolean, bigint[], integer, bigint, integer) IS 'Compares sums by tag of sites with the tags in rows of visits, on a sample of the kept days: sampled of 1,048,576 days, chosen by the seed.';
 
 -- Checks only visitors whose visits are no longer kept. verify_sites checks the others, by their visits. Visitors are
 -- looked up one by one, because a site may have far more visitors than the pages of a range.
@@ -421,7 +421,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_site_visitors(bigint, bigint, boolean, bigint[], bigint, integer) IS 'Finds visitors of pages who are missing at the site, among visitors whose last day is before the kept days. Checks sampled of 1,048,576 of them, chosen by the seed.';
+COMMENT ON FUNCTION verify_site_visitors(bigint, bigint, boolean, bigint[], bigint, integer) IS 'Finds visitors of pages who are missing at the site, among visitors whose last day is before the kept days. Checks a sample of them: sampled of 1,048,576 visitors, chosen by the seed.';
 
 -- Erased visitors have no rows, but are counted. For pages (deleted), all previous days are 0, and there are no
 -- returns.
@@ -604,7 +604,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_rows(bigint, bigint, boolean, bigint[], integer) IS 'Compares kept days with their rows.';
+COMMENT ON FUNCTION verify_rows(bigint, bigint, boolean, bigint[], integer) IS 'Compares the daily numbers of kept days with the rows of visits.';
 
 -- Visitors and their visits are read as one list, in which the row of a visitor precedes the rows of their visits. So
 -- the visitor of each visit, and the visit before it, are found without a look-up. held and behind count rows of
@@ -761,7 +761,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_sketches(bigint, bigint, boolean, bigint[], integer, bigint, integer) IS 'Compares sketches with new ones of the same visits, on sampled of 1,048,576 kept days, chosen by the seed.';
+COMMENT ON FUNCTION verify_sketches(bigint, bigint, boolean, bigint[], integer, bigint, integer) IS 'Compares sketches with new ones of the same visits, on a sample of the kept days: sampled of 1,048,576 days, chosen by the seed.';
 
 CREATE FUNCTION verify_targets(low bigint, high bigint, whole boolean, listed bigint[], kept_from integer, seed bigint, sampled integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
@@ -784,4 +784,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION verify_targets(bigint, bigint, boolean, bigint[], integer, bigint, integer) IS 'All proofs of a range of targets. kept_from is the first day of which any app keeps its visits.';
+COMMENT ON FUNCTION verify_targets(bigint, bigint, boolean, bigint[], integer, bigint, integer) IS 'All checks of a range of targets. kept_from is the first day from which any app keeps visits.';

@@ -1,6 +1,6 @@
--- The visitors of a week or month are its new visitors and the visitors whose previous visit was before it, as in
--- targets_sums. So each visitor counts once. The visitors of a day are its pv. Visitors of a page (deleted) cannot be
--- distinguished, so they are counted once for each of their days.
+-- The visitors of a week or month are its new visitors, and the visitors whose previous visit was before the week or
+-- month, as in targets_sums. So each visitor counts once. The visitors of a day are its pv. Visitors of a page
+-- (deleted) cannot be distinguished, so they are counted once for each of their days.
 CREATE FUNCTION report.periods(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)
 RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -11,7 +11,7 @@ DECLARE
     pages     bigint[]; -- the target, or all sites
     counted   integer; -- the first counted day of the target's site, or of all sites
     oldest    integer; -- the first counted day of the target, or of all sites
-    knows_new boolean; -- whether new visitors of the day oldest are known, unlike at pages (deleted)
+    knows_new boolean; -- whether the new visitors of the day oldest are recorded; false for pages (deleted)
     begins    integer := from_day;
 BEGIN
     IF period NOT IN ('day', 'week', 'month') THEN
@@ -111,7 +111,7 @@ $$;
 
 COMMENT ON FUNCTION report.periods(text, text, integer, integer, text, integer, integer, integer) IS 'The numbers of a page or site for each day, week (from Monday) or month of a range, including periods without visitors. They are null for periods that ended before the first counted day of the site. visitors: each counted once in the period. visitors_before: visitors days_before days earlier, for the days of the period up to compared_to. Null if days_before is 0, and in periods that start before compared_from or after compared_to. from_day 0 means the first counted day. The target '''' means all sites of the app, and only has hot: use report.days_where for the other numbers. SELECT * FROM report.periods(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
 
--- For instances of 0.2.0, which run alongside this version during an upgrade: they cannot read null as hot.
+-- For instances of version 0.2.0, which run alongside this version during an upgrade: they cannot read null as hot.
 CREATE FUNCTION report.chart(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)
 RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
 LANGUAGE sql STABLE
@@ -122,6 +122,6 @@ AS $$
     CROSS JOIN (SELECT CASE WHEN chart.target <> '' THEN 0 END AS zero) AS z
 $$;
 
-COMMENT ON FUNCTION report.chart(text, text, integer, integer, text, integer, integer, integer) IS 'report.periods, with 0 also in periods that were not counted, for programs that were written for 0.2.0. Use report.periods.';
+COMMENT ON FUNCTION report.chart(text, text, integer, integer, text, integer, integer, integer) IS 'The same as report.periods, but with 0 instead of null for periods that were not counted. For programs that were written for version 0.2.0: use report.periods instead.';
 
 REVOKE ALL ON FUNCTION report.periods(text, text, integer, integer, text, integer, integer, integer), report.chart(text, text, integer, integer, text, integer, integer, integer) FROM PUBLIC;

@@ -1,5 +1,6 @@
 -- Events of visitors of a site, and how many visitors reached goals and the steps of funnels. An event belongs to its app,
--- because an API call need not name a site. An event counts for a site if the visitor visited the site on the same day.
+-- because an API call with an event need not contain a site. An event counts for a site if the visitor visited the site on
+-- the same day.
 
 CREATE FUNCTION report.events_where(app text, site text, from_day integer, to_day integer, conditions text[] DEFAULT '{}', n integer DEFAULT 10)
 RETURNS TABLE (event text, visitors bigint, of_visitors bigint)
@@ -10,7 +11,7 @@ AS $$
     FROM filter_panels(app, site, from_day, to_day, conditions, '{events}', most_values => n) AS f
 $$;
 
-COMMENT ON FUNCTION report.events_where(text, text, integer, integer, text[], integer) IS 'The first n events of visitors of a site in a range of days, on days on which all conditions hold for them (see report.visitors_where): the number of visitors, each once, and the number of all visitors. An event may be from anywhere in the app. SELECT * FROM report.events_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
+COMMENT ON FUNCTION report.events_where(text, text, integer, integer, text[], integer) IS 'The first n events of visitors of a site in a range of days. Only days count on which all conditions hold for the visitor (see report.visitors_where). visitors: visitors with the event, each once; of_visitors: all visitors. An event may be from anywhere in the app. SELECT * FROM report.events_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
 
 REVOKE ALL ON FUNCTION report.events_where(text, text, integer, integer, text[], integer) FROM PUBLIC;
 
@@ -36,7 +37,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.one_page_where(text, text, integer, integer, text[]) IS 'Visitors of a site, each on each of their days in a range, who saw only one page on that day. unknown: they saw a sum of pages, (other) or (deleted), which may be several pages. SELECT * FROM report.one_page_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
+COMMENT ON FUNCTION report.one_page_where(text, text, integer, integer, text[]) IS 'visits: visitors of a site, each counted on each of their days in a range. one_page: those who saw only one page on the day. unknown: those who saw only a sum of pages, (other) or (deleted), which may be several pages. SELECT * FROM report.one_page_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''source:google'']);';
 
 -- A goal that no visitor has reached yet has no row in pages. It is accepted if it is a goal of the app.
 CREATE FUNCTION report.goals_where(app text, site text, from_day integer, to_day integer, conditions text[] DEFAULT '{}', only_goal text DEFAULT NULL, by text DEFAULT NULL, n integer DEFAULT 100)
@@ -113,7 +114,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.goals_where(text, text, integer, integer, text[], text, text, integer) IS 'Visitors of a site who reached the app''s goals (app set --goal), or one goal like event:signup or page:/thanks, in a range of days, on days on which all conditions hold for them (see report.visitors_where), and the number of all visitors. Each visitor counts once, or once for each day or value of a tag (by: day, or a name like source). SELECT * FROM report.goals_where(''demo'', ''example.com'', 20190601, 20190630, ''{}'', ''event:signup'', ''source'');';
+COMMENT ON FUNCTION report.goals_where(text, text, integer, integer, text[], text, text, integer) IS 'Visitors of a site who reached the app''s goals (app set --goal), or one goal like event:signup or page:/thanks, in a range of days. Only days count on which all conditions hold for the visitor (see report.visitors_where). of_visitors: all visitors. Each visitor counts once, or once for each day or value of a tag (by: day, or a name like source). SELECT * FROM report.goals_where(''demo'', ''example.com'', 20190601, 20190630, ''{}'', ''event:signup'', ''source'');';
 
 -- A visitor reaches a step on the first day on which they meet its condition and have reached all earlier steps. The order of
 -- visits within a day is not recorded, so a visitor may reach several steps on the same day.
@@ -127,7 +128,7 @@ DECLARE
     f      record;
     c      record;
     ids    bigint[]  := '{}';
-    bits   integer[] := '{}'; -- for each page, the steps that it belongs to
+    bits   integer[] := '{}'; -- for each page, bits of the steps whose conditions the page meets
     holds  text      := '';
     until  text      := '';
     told   text      := '';
@@ -172,7 +173,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.funnel_where(text, text, integer, integer, text[], text[]) IS 'Funnel of visitors of a site: how many reached this step and all steps before it in a range of days, each step on the day of the previous one or later, and how many did so on one day. Each visitor counts once. Up to 8 steps, written as conditions (see report.visitors_where) that hold for the visitor on a day, on days on which the other conditions hold. The order within a day is not recorded. SELECT * FROM report.funnel_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''page:/'', ''page:/pricing'', ''event:signup'']);';
+COMMENT ON FUNCTION report.funnel_where(text, text, integer, integer, text[], text[]) IS 'Funnel of visitors of a site in a range of days. visitors: those who reached this step and all steps before it, each step on the day of the previous one or later. same_day: those who reached all these steps on one day. Each visitor counts once. Up to 8 steps, written as conditions (see report.visitors_where) that hold for the visitor on a day. Only days count on which the other conditions hold. The order within a day is not recorded. SELECT * FROM report.funnel_where(''demo'', ''example.com'', 20190601, 20190630, ARRAY[''page:/'', ''page:/pricing'', ''event:signup'']);';
 
 REVOKE ALL ON FUNCTION report.one_page_where(text, text, integer, integer, text[]), report.goals_where(text, text, integer, integer, text[], text, text, integer),
     report.funnel_where(text, text, integer, integer, text[], text[]) FROM PUBLIC;

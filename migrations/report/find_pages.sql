@@ -43,6 +43,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer, text) IS 'The n most visited pages, over all time, of those pages of a site whose path or title contains a part, in any case (titled: another part, only for titles), with their numbers in a range of days, and their uniques days_before days earlier (0 if days_before is 0). With compared_to, uniques_compared and uniques_before are of the days up to that one. Paths are as stored. SELECT * FROM report.find_pages(''demo'', ''example.com'', ''blog'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer, text) IS 'The n most visited pages (over all time) of a site whose path or title contains the text part, in upper or lower case (titled: another text for titles). For each: the numbers in a range of days, and the uniques days_before days earlier (0 if days_before is 0). With compared_to, uniques_compared and uniques_before are only for the days up to compared_to. Paths are as stored. SELECT * FROM report.find_pages(''demo'', ''example.com'', ''blog'', 20190601, 20190630).';
 
 REVOKE ALL ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer, text) FROM PUBLIC;

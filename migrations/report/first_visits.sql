@@ -1,5 +1,5 @@
--- rank is the number that the visitor was shown at the first visit, including the offset of that
--- time.
+-- rank is the number that the visitor saw at the first visit, which includes the offset (imported
+-- numbers) of that time.
 CREATE FUNCTION report.first_visits(app text, target text, n integer DEFAULT 5)
 RETURNS TABLE (rank bigint, first_day integer, is_round boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER -- an SQL function would be planned again for every page
@@ -45,6 +45,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.first_visits(text, text, integer) IS 'Days of the first visit of the latest n visitors of a page or site, and of the n latest with a round number: 1, 2, 5, 10, 20, 50 … Ranks include the offset of that day. first_day 0: the visitor was erased or forgotten. SELECT * FROM report.first_visits(''demo'', ''example.com'').';
+COMMENT ON FUNCTION report.first_visits(text, text, integer) IS 'Days of the first visit of the latest n visitors of a page or site, and of the n latest visitors with a round number: 1, 2, 5, 10, 20, 50 … Ranks include the offset of that day. first_day 0: the visitor was erased or forgotten. SELECT * FROM report.first_visits(''demo'', ''example.com'').';
 
 REVOKE ALL ON FUNCTION report.first_visits(text, text, integer) FROM PUBLIC;

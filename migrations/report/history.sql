@@ -11,7 +11,7 @@ JOIN history_days AS d    ON d.id = h.day
 JOIN history_imports AS i ON i.app_id = d.app_id AND i.id = d.import_id
 JOIN apps AS a            ON a.id = d.app_id;
 
-COMMENT ON VIEW   report.history              IS 'Imported numbers of other programs for each target on each day. To look up one target, name its site, too, which has the index.';
+COMMENT ON VIEW   report.history              IS 'Numbers imported from other programs, for each target on each day. A query for one target should also specify its site, which has the index.';
 COMMENT ON COLUMN report.history.app          IS 'App that counts the target now.';
 COMMENT ON COLUMN report.history.site         IS 'Site of the target.';
 COMMENT ON COLUMN report.history.target       IS 'The page or site.';

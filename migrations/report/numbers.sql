@@ -26,6 +26,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.numbers(text, text, integer, integer, integer) IS 'Numbers of a page or site in a range of days, with each visitor counted once in uniques. With days_before, a second row has the range that many days earlier. from_day 0 means the first counted day. uniques are null for deleted pages in a range in which addresses were hashed: SELECT * FROM report.numbers(''demo'', ''example.com'', 20190601, 20190630, 35).';
+COMMENT ON FUNCTION report.numbers(text, text, integer, integer, integer) IS 'Numbers of a page or site in a range of days. In uniques, each visitor is counted once. With days_before, a second row has the range that many days earlier. from_day 0 means the first counted day. uniques are null for pages (deleted) if addresses were hashed in the range. SELECT * FROM report.numbers(''demo'', ''example.com'', 20190601, 20190630, 35).';
 
 REVOKE ALL ON FUNCTION report.numbers(text, text, integer, integer, integer) FROM PUBLIC;

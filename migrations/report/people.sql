@@ -1,5 +1,5 @@
--- Looks up each step to the persons for all visitors together, so that the planner knows the number of rows to join. A row
--- of the present period takes precedence over a row of the previous period.
+-- Looks up the next step to the persons for all visitors together, so that the planner knows the number of rows to join. A
+-- row of the present period takes precedence over a row of the previous period.
 CREATE FUNCTION report.people(app text, target text, name text)
 RETURNS TABLE (value text, visitors bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -56,6 +56,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.people(text, text, text) IS 'Visitors of a page or site by a tag of the persons that they belong to now: each value with its number of visitors, as counted in uv, and in the last row, (none), the others, including erased and forgotten ones. Reads all visitors: a million takes seconds. SELECT * FROM report.people(''demo'', ''example.com'', ''age'').';
+COMMENT ON FUNCTION report.people(text, text, text) IS 'Visitors of a page or site by a tag of the persons to whom they belong now: each value with its number of visitors, as counted in uv. The last row, (none), has all other visitors, including erased and forgotten ones. Reads all visitors: a million takes seconds. SELECT * FROM report.people(''demo'', ''example.com'', ''age'').';
 
 REVOKE ALL ON FUNCTION report.people(text, text, text) FROM PUBLIC;

@@ -1,5 +1,5 @@
--- Does not use the view erased_ranks, through which a lookup by target would not use the key of
--- erased_visitors.
+-- Does not use the view erased_ranks, because a lookup by target through that view would not use
+-- the key of erased_visitors.
 CREATE VIEW report.ranks AS
 SELECT a.name AS app, p.uri AS target, v.rank, v.ip AS visitor, v.first_day, v.last_day
 FROM apps AS a
@@ -12,7 +12,7 @@ JOIN pages AS p           ON p.app_id = a.id
 JOIN erased_visitors AS e ON e.page_id = p.id
 CROSS JOIN LATERAL unpack_ranks(e.part, e.place, e.places) AS r (rank);
 
-COMMENT ON VIEW   report.ranks           IS 'Visitor number N of each target.';
+COMMENT ON VIEW   report.ranks           IS 'Visitors of each target with their ranks: rank N is the N-th visitor.';
 COMMENT ON COLUMN report.ranks.app       IS 'App that counts the target.';
 COMMENT ON COLUMN report.ranks.target    IS 'The page or site.';
 COMMENT ON COLUMN report.ranks.rank      IS 'The number as counted: 1, 2, 3 … The shown number also includes uv of the target''s offset, if it has one (see report.totals).';

@@ -1,4 +1,5 @@
--- The packed numbers are running sums, so that only two of them are read for a span of any length.
+-- The numbers in packed_returns are running sums. So only two of them are read for a span of any
+-- length.
 CREATE FUNCTION report.returned_after(app text, target text, from_day integer, to_day integer)
 RETURNS TABLE (from_days integer, to_days integer, visitors bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER -- an SQL function would be planned again for every page

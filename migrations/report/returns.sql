@@ -1,5 +1,5 @@
--- Does not use the view returns, through which a lookup by target would not use the keys of the
--- tables.
+-- Does not use the view returns, because a lookup by target through that view would not use the
+-- keys of the tables.
 CREATE VIEW report.returns AS
 SELECT a.name AS app, t.uri AS target, o.day_id, o.previous_day, o.visitors
 FROM open_returns AS o

@@ -36,6 +36,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.sites_between(text, integer, integer, integer, integer, integer) IS 'The n busiest sites of an app: visitors of today, numbers in a range of days, with each visitor counted once in uniques, uniques days_before days earlier (0 if days_before is 0), visitors of each of the last 30 days, and the first counted day. With compared_to, uniques_compared and uniques_before are of the days up to that one. SELECT * FROM report.sites_between(''demo'', 20190601, 20190630, 35).';
+COMMENT ON FUNCTION report.sites_between(text, integer, integer, integer, integer, integer) IS 'The n busiest sites of an app. For each: the visitors of today, numbers in a range of days (each visitor counted once in uniques), uniques days_before days earlier (0 if days_before is 0), visitors of each of the last 30 days, and the first counted day. With compared_to, uniques_compared and uniques_before are only for the days up to compared_to. SELECT * FROM report.sites_between(''demo'', 20190601, 20190630, 35).';
 
 REVOKE ALL ON FUNCTION report.sites_between(text, integer, integer, integer, integer, integer) FROM PUBLIC;

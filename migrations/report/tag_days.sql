@@ -13,4 +13,4 @@ COMMENT ON COLUMN report.tag_days.day       IS 'The day as a date.';
 COMMENT ON COLUMN report.tag_days.name      IS 'source, campaign, country, language, device, system, browser, hour, or one of the app''s own.';
 COMMENT ON COLUMN report.tag_days.value     IS 'Value of the tag of the visit with which the visitor was counted on that day. (other): all values that are not stored separately.';
 COMMENT ON COLUMN report.tag_days.pv        IS 'Visitors of the day.';
-COMMENT ON COLUMN report.tag_days.newcomers IS 'Visitors whose first visit ever had the tag. Over all days they add up to the visitors by their first visit.';
+COMMENT ON COLUMN report.tag_days.newcomers IS 'Visitors whose first visit ever had the tag. Their sum over all days is the number of visitors by their first visit.';

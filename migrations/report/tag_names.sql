@@ -1,5 +1,5 @@
--- Each step of the recursion is one index lookup, which skips the values of a name, because a name
--- may have a hundred thousand values.
+-- Each step of the recursion is one index lookup for the next name. It skips all values of a name,
+-- because there may be a hundred thousand.
 CREATE FUNCTION report.tag_names(app text)
 RETURNS TABLE (name text, has_values boolean)
 LANGUAGE sql STABLE SECURITY DEFINER

@@ -37,6 +37,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.tag_pages(text, text, text, integer, integer, integer, text) IS 'The first n pages of an app (or of one site) by visitors with a value of source or campaign in a range of days: the number of visitors whose first visit of the day to the page had it, and of newcomers. SELECT * FROM report.tag_pages(''demo'', ''source'', ''google'', 20190601, 20190630, 20).';
+COMMENT ON FUNCTION report.tag_pages(text, text, text, integer, integer, integer, text) IS 'The first n pages of an app (or of one site) in a range of days, by the number of visitors with a value of source or campaign. pv: visitors whose first visit of the day to the page had the value; newcomers: visitors whose first visit ever had it. SELECT * FROM report.tag_pages(''demo'', ''source'', ''google'', 20190601, 20190630, 20).';
 
 REVOKE ALL ON FUNCTION report.tag_pages(text, text, text, integer, integer, integer, text) FROM PUBLIC;

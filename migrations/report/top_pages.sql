@@ -51,6 +51,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot, and their uniques days_before days earlier (0 if days_before is 0). With compared_to, uniques_compared and uniques_before are of the days up to that one. title is null if unknown, and uniques are null for deleted pages in a range in which addresses were hashed: SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
+COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot, and their uniques days_before days earlier (0 if days_before is 0). With compared_to, uniques_compared and uniques_before are only for the days up to compared_to. title is null if unknown. uniques are null for pages (deleted) if addresses were hashed in the range. SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
 
 REVOKE ALL ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) FROM PUBLIC;

@@ -18,6 +18,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.totals(text, text) IS 'All-time totals of a page or site as shown, and the part that was counted here. The rest is from offsets, whose uv is also added to ranks: SELECT * FROM report.totals(''demo'', ''example.com'').';
+COMMENT ON FUNCTION report.totals(text, text) IS 'All-time totals of a page or site as shown, and the part of them that was counted here. The rest is from offsets (imported numbers). The offset of uv is also added to ranks. SELECT * FROM report.totals(''demo'', ''example.com'').';
 
 REVOKE ALL ON FUNCTION report.totals(text, text) FROM PUBLIC;

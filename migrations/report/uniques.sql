@@ -54,7 +54,7 @@ AS $$
                                      from_day, to_day) AS u
 $$;
 
-COMMENT ON FUNCTION report.uniques_under(text, text, integer, integer) IS 'Number of visitors of all pages whose uri starts with a prefix: SELECT * FROM report.uniques_under(''demo'', ''example.com/blog/'', 20190601, 20190630). For one site, or a prefix like example.com/, as for that site, otherwise as for several targets.';
+COMMENT ON FUNCTION report.uniques_under(text, text, integer, integer) IS 'Number of visitors of all pages whose uri starts with a prefix. If the prefix covers whole sites, like example.com/, the visitors of these sites are counted. For one site the number is exact, otherwise as for several targets. SELECT * FROM report.uniques_under(''demo'', ''example.com/blog/'', 20190601, 20190630).';
 
 REVOKE ALL ON FUNCTION report.uniques(text, text, integer, integer), report.uniques(text, text[], integer, integer),
     report.uniques_under(text, text, integer, integer) FROM PUBLIC;

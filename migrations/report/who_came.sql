@@ -1,5 +1,5 @@
 -- Reads day by day, because the key of visits finds the next visitor of a day, but not the next visitor of a range. Days
--- whose rows are not kept are skipped.
+-- whose rows are no longer kept are skipped.
 CREATE FUNCTION report.who_came(app text, target text, from_day integer, to_day integer, n integer DEFAULT 100, after_day integer DEFAULT NULL, after inet DEFAULT NULL)
 RETURNS TABLE (day_id integer, visitor inet, rank bigint, first_day integer, previous_day integer, last_day integer)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -10,7 +10,7 @@ AS $$
 DECLARE
     page   bigint;
     kept   integer; -- the first kept day
-    before bigint;  -- uv of the offset, which is added to ranks
+    before bigint;  -- uv of the offset (imported numbers), which is added to ranks
     day    integer;
     found  bigint := 0;
     more   bigint;
@@ -48,6 +48,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) IS 'The visitors of a page or site on each day of a range, the last day first, at most n in total, as long as rows are kept: the rank as shown, the first and last day, and the day before this one (0: none, or unknown). To continue, pass the last row as after_day and after. SELECT * FROM report.who_came(''demo'', ''example.com'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) IS 'The visitors of a page or site on each day of a range, the last day first, at most n rows, as long as rows are kept. For each: the rank as shown, the first and last day, and previous_day, the last earlier day of a visit (0: none, or unknown). To continue, pass the last row as after_day and after. SELECT * FROM report.who_came(''demo'', ''example.com'', 20190601, 20190630).';
 
 REVOKE ALL ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) FROM PUBLIC;

@@ -1,12 +1,13 @@
--- Accounts: the users who may sign in, their rights, sessions and links.
+-- Accounts of the users who may sign in, with their rights, sessions and links.
 
 -- name: AccountsAny :one
--- Whether there is any account, including invited ones.
+-- Returns whether any account exists. Accounts of invited users who have not signed in yet count,
+-- too.
 SELECT EXISTS (SELECT FROM accounts);
 
 -- name: AccountOfSession :one
--- The account of a session, and the apps that the account may view and change. No row if the session
--- has ended or expired. Updates the session's time of last use about once a minute.
+-- Returns the account of a session, and the apps that the account may view and change. No row if the
+-- session has ended or expired. Updates the session's time of last use at most once a minute.
 WITH used AS (
     UPDATE account_sessions AS s
     SET used_at = now()
@@ -22,7 +23,7 @@ WHERE s.hash = @hash
   AND s.created_at > @since;
 
 -- name: AccountNamed :one
--- The account with this name. @folded is the folded form of the name, which is used for comparisons.
+-- Returns the account with this name. @folded is the name in the form for comparisons.
 SELECT a.id, a.owner, coalesce(a.name, '') AS name, coalesce(a.language, '') AS language, coalesce(a.password, '') AS password,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id)::text[] AS looks,
        array(SELECT p.name FROM account_apps AS m JOIN apps AS p ON p.id = m.app_id WHERE m.account_id = a.id AND m.may_change)::text[] AS changes
@@ -30,8 +31,8 @@ FROM accounts AS a
 WHERE a.folded = @folded::text;
 
 -- name: AccountsList :many
--- All accounts, owners first, in order of name. used_at is the last use of the account's stored
--- sessions, or 1970 if there are none.
+-- Lists all accounts, owners first, in order of name. used_at is the last use of any session of the
+-- account, or 1970 if it has no session.
 SELECT a.id, a.owner, coalesce(a.name, '') AS name, (a.password IS NOT NULL)::boolean AS has_password,
        coalesce((SELECT max(s.used_at) FROM account_sessions AS s WHERE s.account_id = a.id), 'epoch')::timestamptz AS used_at,
        l.created_at AS link_at,
@@ -49,8 +50,8 @@ ON CONFLICT (folded) DO NOTHING
 RETURNING id;
 
 -- name: AccountAddNamed :exec
--- Adds an account without apps for a user signed in by a proxy, and records it in the log of changes.
--- Does nothing if there is no account yet, or if an account already has this name.
+-- Adds an account without apps for a user whom a proxy has signed in. Records this in the change
+-- history. Does nothing if there is no account yet, or if an account already has this name.
 WITH added AS (
     INSERT INTO accounts (name, folded)
     SELECT @name::text, @folded::text
@@ -63,8 +64,8 @@ SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
 FROM added AS a;
 
 -- name: AccountSetPassword :execrows
--- Sets the password of an account. Also sets the account's name if the account has none. No row if
--- the account does not exist, or if @was is not null and is not the account's password.
+-- Sets the hash of an account's password. Also sets the account's name if the account has none. No
+-- row if the account does not exist, or if @was is not null and is not the account's current hash.
 UPDATE accounts
 SET password = @password,
     name     = coalesce(name, @name),
@@ -79,15 +80,15 @@ SET language = nullif(@language::text, '')
 WHERE id = @id;
 
 -- name: AccountSetOwner :exec
--- Sets whether an account is an owner's or a member's account.
+-- Makes an account an owner, or removes this right from it.
 UPDATE accounts
 SET owner = @owner
 WHERE id = @id;
 
 -- name: AccountsLockOwners :many
--- Locks the owners until the transaction ends, and returns whether each can sign in, with a password
--- or through a proxy. An owner with a link but without a password has not opened the link yet, and
--- cannot sign in.
+-- Locks the owners' accounts until the transaction ends. Returns for each whether it can sign in,
+-- with a password or through a proxy. An owner with a link but without a password has not used the
+-- link yet, and cannot sign in.
 SELECT a.id,
        (a.name IS NOT NULL
         AND (a.password IS NOT NULL OR NOT EXISTS (SELECT FROM account_links AS l WHERE l.account_id = a.id)))::boolean AS signs_in
@@ -120,8 +121,8 @@ WHERE m.account_id = @account
   AND p.name = @app;
 
 -- name: SessionAdd :execrows
--- Adds the session of a browser to an account. No row if @password is no longer the account's
--- password. Also deletes the expired sessions of all accounts.
+-- Adds the session of a browser to an account. No row if @password is no longer the stored hash of
+-- the account's password. Also deletes the expired sessions of all accounts.
 WITH over AS (
     DELETE FROM account_sessions AS s
     WHERE s.created_at < @since
@@ -133,15 +134,15 @@ WHERE a.id = @account
   AND a.password = @password::text;
 
 -- name: PasswordOfSession :one
--- The account of a session, and the stored hash of the account's password. No row if the session has
--- ended.
+-- Returns the account of a session, and the stored hash of the account's password. No row if the
+-- session has ended.
 SELECT a.id, coalesce(a.password, '') AS password
 FROM account_sessions AS s
 JOIN accounts AS a ON a.id = s.account_id
 WHERE s.hash = @hash;
 
 -- name: SessionsOf :many
--- The sessions of an account that have not expired, the last used first.
+-- Lists the sessions of an account that have not expired, the last used first.
 SELECT id, created_at, used_at, browser
 FROM account_sessions
 WHERE account_id = @account
@@ -155,20 +156,20 @@ WHERE account_id = @account
   AND id = @id;
 
 -- name: SessionsEnd :exec
--- Ends all sessions of an account except the session @but (0: no exception).
+-- Ends all sessions of an account except the one with the id @but. If @but is 0, ends all of them.
 DELETE FROM account_sessions
 WHERE account_id = @account
   AND id <> @but;
 
 -- name: StartAdd :execrows
--- Adds a link that creates the first account. No row if there is an account.
+-- Adds a link that creates the first account. No row if an account already exists.
 INSERT INTO account_links (hash)
 SELECT @hash::bytea
 WHERE NOT EXISTS (SELECT FROM accounts);
 
 -- name: LinkSet :execrows
--- Adds the link with which an account sets its password, and replaces the previous one. No row if the
--- account does not exist.
+-- Adds a link with which a user chooses an account's password. It replaces the account's previous
+-- link. No row if the account does not exist.
 INSERT INTO account_links (hash, account_id)
 SELECT @hash::bytea, a.id
 FROM accounts AS a
@@ -182,8 +183,8 @@ DELETE FROM account_links
 WHERE account_id = @account::integer;
 
 -- name: LinkGet :one
--- The account that a valid link belongs to, and the account's name. The account is 0 for a link that
--- creates the first account.
+-- Returns the account that a valid link belongs to, and the account's name. For a link that creates
+-- the first account, account is 0.
 SELECT coalesce(l.account_id, 0)::integer AS account, coalesce(a.name, '') AS name
 FROM account_links AS l
 LEFT JOIN accounts AS a ON a.id = l.account_id
@@ -191,7 +192,7 @@ WHERE l.hash = @hash
   AND (l.account_id IS NULL AND NOT EXISTS (SELECT FROM accounts) OR l.created_at > @since AND l.account_id IS NOT NULL);
 
 -- name: LinkTake :one
--- Deletes a link of an account, because a link works only once. No row if the link is not valid.
+-- Uses up an account's link by deleting it: a link works only once. No row if the link is not valid.
 DELETE FROM account_links
 WHERE hash = @hash
   AND account_id IS NOT NULL
@@ -199,14 +200,14 @@ WHERE hash = @hash
 RETURNING account_id::integer;
 
 -- name: StartsTake :many
--- Deletes all links that create the first account, and returns their hashes. If two calls run at the
--- same time, the second one waits for the first, and gets no row.
+-- Deletes all links that create the first account, and returns their hashes. If two transactions do
+-- this at the same time, the second one waits for the first, and gets no row.
 DELETE FROM account_links
 WHERE account_id IS NULL
 RETURNING hash;
 
 -- name: AccountSaid :many
--- An account as it appears in the log of changes: its name and its rights. No row if the account does
+-- Returns an account's name and rights as texts for the change history. No row if the account does
 -- not exist.
 SELECT coalesce(a.name, '#' || a.id)::text AS name,
        CASE WHEN a.owner THEN 'everything'

@@ -2,24 +2,24 @@
 -- cannot deadlock.
 
 -- name: EraseTurn :exec
--- Waits for other erasures, and blocks later ones until this transaction ends. Every erasure also
--- updates this row later. Without this statement, an erasure would wait for the row while it already
--- holds locks on sites. This is a separate statement after EraseBegin, so that EraseBegin's settings
--- apply while it waits.
+-- Locks the row of erasures in epochs: waits for other erasures, and blocks later ones until this transaction ends.
+-- Every erasure updates this row at some point. Without this statement, it would wait for the row while it already
+-- holds locks on sites. This is a separate statement after EraseBegin, so that the settings of EraseBegin apply while
+-- it waits.
 SELECT value
 FROM epochs
 WHERE name = 'erasures'
 FOR UPDATE;
 
 -- name: AppDaysHold :exec
--- Blocks visits of past days to an app until the transaction ends. Only these visits can count on a
--- day before the last counted day of their site.
+-- Makes visits of past days (late visits) to an app wait until the transaction ends. In the meantime, no visit can
+-- count on a day before the last counted day of its site.
 SELECT hold_app_days(@app_id::integer);
 
 -- name: VisitorTargets :many
--- The targets of an app where a visitor was counted under any of these addresses. Each row has the
--- visitor's rank, first day and last day at the target. Looks up one target at a time by the key,
--- because a join would read the visitors of all apps.
+-- The pages and sites of an app where a visitor was counted under any of these addresses. Each row has the visitor's
+-- rank, first day and last day there. Looks up one page or site at a time by the key, because a join would read the
+-- visitors of all apps.
 SELECT p.uri, v.ip, v.rank, v.first_day, v.last_day
 FROM pages AS p
 CROSS JOIN LATERAL (
@@ -33,7 +33,7 @@ WHERE p.app_id = @app_id
 ORDER BY p.uri, v.ip;
 
 -- name: AppSites :many
--- The sites of an app, each with the number of its targets including itself.
+-- The sites of an app, each with the number of its pages plus one for the site itself.
 SELECT coalesce(p.site_id, p.id)::bigint AS id, count(*) AS targets
 FROM pages AS p
 WHERE p.app_id = @app_id
@@ -66,10 +66,10 @@ WHERE v.page_id = @site
   ));
 
 -- name: PersonIDs :many
--- Returns the given ids that have rows in people, and the ids that a row links with a given id, in
--- either direction. A row of the previous period is ignored if its id has a row in the present
--- period. The caller repeats the query with the returned ids until no id is new. Then it has all ids
--- of the persons. Reads all people of the app.
+-- Finds ids that belong to the same persons. The table people has links from ids to other ids. Returns the given ids
+-- that have rows in people, and the ids that a row links with a given id, in either direction. A row of the previous
+-- period is ignored if its id has a row in the present period. The caller repeats the query with the returned ids
+-- until no id is new. Then it has all ids of the persons. Reads all people of the app.
 SELECT DISTINCT unnest(ARRAY[p.id, coalesce(p.person, p.id)])::inet AS id
 FROM people AS p
 WHERE p.app_id = @app_id
@@ -77,20 +77,21 @@ WHERE p.app_id = @app_id
   AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id);
 
 -- name: PersonTags :many
--- The ids to which an id of an app leads, step by step. The last id is the person. Returns all
--- stored tags of each id, including tags that the app does not count.
+-- Follows the links from an id of a visitor to the person, with a row for each step. The id in the last row
+-- represents the person. Also returns all stored tags of the id where a step starts, including tags that the app does
+-- not count.
 SELECT f.hop::integer AS step, coalesce(f.person, f.id)::inet AS person,
        ARRAY(SELECT t.name || ' ' || t.value FROM tags AS t WHERE t.id = ANY (f.tag_ids) ORDER BY t.name)::text[] AS tags
 FROM find_people(ARRAY[@app_id::integer], ARRAY[@id::inet]) AS f
 ORDER BY step;
 
 -- name: VisitorErase :one
--- Removes a visitor's addresses from some sites and their pages. Returns the number of deleted rows
--- of visitors, which is one for each target and address.
+-- Removes a visitor's addresses from some sites and their pages. Returns the number of deleted rows of visitors:
+-- there is one for each address at each page or site.
 SELECT erase_visitor(@app_id, @sites::bigint[], @ips::inet[])::bigint AS targets;
 
 -- name: PeopleErase :exec
--- Deletes the rows of these ids in people, and the rows that lead to these ids.
+-- Deletes the rows of these ids in people, and the rows that link other ids to these ids.
 SELECT erase_people(@app_id, @ids::inet[]);
 
 -- name: PageHide :one
@@ -102,7 +103,7 @@ SELECT hide_page(@app_id, @site, @uri)::boolean AS hidden;
 SELECT merge_hidden_pages(@app_id);
 
 -- name: AppCountersTake :exec
--- Locks the counters of all targets of an app.
+-- Locks the counters of all pages and sites of an app.
 SELECT take_counters(@app_id);
 
 -- name: AppPeopleDelete :exec
@@ -136,7 +137,7 @@ DELETE FROM apps
 WHERE id = @id;
 
 -- name: DayKeysList :many
--- The keys of all days that still have one.
+-- The keys for hashing visitors, of all days whose key is not deleted yet.
 SELECT day_id, key
 FROM day_keys
 ORDER BY day_id;

@@ -17,16 +17,17 @@ FROM apps
 WHERE id = @id;
 
 -- name: AppLetGo :exec
--- Ends this command's hold of an app. @before is the end of an earlier hold by another command, which applies again
--- (null: instances count again immediately). Changes nothing if another command has held the app in the meantime.
+-- Ends the pause of counting for an app (held_until) that this command has set. @before is the end of an earlier
+-- pause by another command, which applies again (null: instances count again immediately). Changes nothing if another
+-- command has set a pause in the meantime.
 UPDATE apps
 SET held_until = sqlc.narg(before)
 WHERE id = @id
   AND held_until = sqlc.narg(held);
 
 -- name: AppHashed :exec
--- Ends the hold of an app whose hashes are stored. hashed_from is the first day whose sketches were made from
--- hashes. The sketches of earlier days were made from addresses.
+-- Ends the pause of counting for an app whose hashes are stored. hashed_from is the first day whose sketches (for
+-- estimating unique visitors) were made from hashes. The sketches of earlier days were made from addresses.
 UPDATE apps
 SET held_until  = NULL,
     hashed_from = @hashed_from
@@ -42,7 +43,8 @@ SELECT a.ip::inet AS ip
 FROM listed_addresses(@after::bigint, @most::integer) AS a (ip);
 
 -- name: HashesNote :exec
--- Stores the hashes of addresses for VisitorsHash. The arrays are the columns of one table.
+-- Stores the hashes of addresses for VisitorsHash. The arrays are the two columns of a table: each address and its
+-- hash.
 SELECT note_hashes(@ips::inet[], @hashes::inet[]);
 
 -- name: VisitorsHash :one

@@ -38,12 +38,12 @@ SELECT h.uri::text AS uri, h.day_id::integer AS day_id, coalesce(h.page_views, -
 FROM first_history(20) AS h;
 
 -- name: HistoryInTotals :one
--- Whether offsets of an app contain history. Reads only offsets, because the tables of history may be
--- read only after the app is locked.
+-- Whether offsets of an app contain history (imported numbers). Reads only offsets, because the tables of history may
+-- be read only after the app is locked.
 SELECT EXISTS (SELECT FROM offsets AS o WHERE o.app_id = @app_id AND o.history_hot > 0) AS is;
 
 -- name: HistoryToday :one
--- The current day of an app.
+-- The current day in the time zone of an app.
 SELECT today(tz) AS today
 FROM apps
 WHERE id = @app_id;

@@ -1,7 +1,7 @@
 -- Keys, and links that show an app or one of its sites, for operators.
 
 -- name: KeysList :many
--- The keys of an app, revoked ones included, oldest first.
+-- The keys of an app, including revoked keys, oldest first.
 SELECT name, scopes, created_at, used_at, revoked_at
 FROM keys
 WHERE app_id = @app_id
@@ -21,7 +21,7 @@ WHERE app_id = @app_id
   AND revoked_at IS NULL;
 
 -- name: SharesList :many
--- The links of an app, including revoked and expired ones, oldest first.
+-- The links that show an app or one of its sites, including revoked and expired links, oldest first.
 SELECT name, site, created_at, last_day, revoked_at
 FROM shares
 WHERE app_id = @app_id
@@ -41,7 +41,7 @@ WHERE app_id = @app_id
   AND revoked_at IS NULL;
 
 -- name: AdminKeysList :many
--- The keys for all apps, including revoked ones, oldest first.
+-- The keys for all apps, including revoked keys, oldest first.
 SELECT name, '{admin}'::text[] AS scopes, created_at, used_at, revoked_at
 FROM admin_keys
 ORDER BY id;
@@ -59,8 +59,8 @@ WHERE name = @name
   AND revoked_at IS NULL;
 
 -- name: AdminKeyUse :one
--- The name of a key for all apps. No row if it does not exist or is revoked. Updates the time of last
--- use once a minute.
+-- The name of a key for all apps. No row if the key does not exist or is revoked. Updates the time of last use at
+-- most once a minute.
 WITH used AS (
     UPDATE admin_keys AS u
     SET used_at = now()

@@ -15,6 +15,6 @@ GROUP BY s.server, s.day
 ORDER BY s.server, s.day;
 
 -- name: LinesForget :one
--- Forgets which lines of some hours were counted, for one server, or for all servers if server is null. Returns
--- the number of forgotten lines.
+-- Forgets which lines of access logs were counted in some hours, for one web server, or for all if server is null.
+-- Returns the number of forgotten lines.
 SELECT forget_lines(@app_id, sqlc.narg(server), @from_hour, @to_hour)::bigint AS forgotten;

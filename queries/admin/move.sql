@@ -8,7 +8,7 @@ SET moving_to = @cell
 WHERE id = @id;
 
 -- name: MoveTakeBack :exec
--- Cancels the move of an app, unless the app has left, or is moving to another cell.
+-- Cancels the move of an app, unless the app has already left this database, or is moving to another cell.
 UPDATE apps
 SET moving_to = NULL
 WHERE id = @id
@@ -16,7 +16,7 @@ WHERE id = @id
   AND moving_to = @cell;
 
 -- name: MoveBlocked :one
--- The reason why an app cannot move here; '' if it can.
+-- The reason why an app cannot move to this database; '' if it can.
 SELECT CASE
            WHEN EXISTS (SELECT FROM apps AS a WHERE a.name = @name AND a.cell IS NULL)
            THEN 'there is an app of that name'
@@ -38,16 +38,16 @@ SELECT ARRAY(SELECT w.id FROM webhooks AS w WHERE w.app_id = @app_id ORDER BY w.
        is_retention_paused(@app_id)                                                            AS importing;
 
 -- name: LogNumbers :many
--- New ids for a number of logs.
+-- Allocates @logs new ids for logs.
 SELECT nextval('logs_id_seq')::bigint AS id
 FROM generate_series(1, @logs::integer);
 
 -- name: MoveTables :many
 -- The tables in @names, which an export leaves out, and for each a COPY statement that reads the rows of an app.
--- numbered is true if the rows get new ids when they are written. Webhooks keep their ids, because their calls
--- are signed with these ids. Logs get new ids from LogNumbers, because other rows refer to the ids of logs. In
--- the positions of calls, the name of the key replaces the key's id. MoveCalls then replaces the name by the new
--- id.
+-- numbered is true if the rows get new ids when they are written. Webhooks keep their ids, because their calls are
+-- signed with these ids. Logs get new ids from LogNumbers, because other rows refer to the ids of logs. The table
+-- positions stores the id of a key for calls that send visits. The COPY statement replaces this id by the key's name,
+-- and MoveCalls then replaces the name by the new id.
 SELECT t.name::text AS name, t.columns::text[] AS columns, (t.number IS NOT NULL)::boolean AS numbered,
        format('COPY (SELECT %s FROM %I AS t WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)',
               (SELECT string_agg(CASE
@@ -76,7 +76,8 @@ FROM (
 ORDER BY t.place;
 
 -- name: MoveCalls :exec
--- Replaces the name of a key in the positions of calls by the key's id in this database.
+-- Replaces the name of a key by the key's id in this database. Rows of positions about calls that send visits contain
+-- this name after they are copied (see MoveTables).
 UPDATE positions AS p
 SET source = 'calls of key ' || k.id
 FROM keys AS k
@@ -93,8 +94,8 @@ SELECT begin_carry(@name, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY 
 SELECT end_carry(@name, (SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c.place) FROM unnest(@columns::text[]) WITH ORDINALITY AS c (name, place)));
 
 -- name: MoveStub :one
--- Renames the row that remains of an app that was in this database before, so that the app's name is free.
--- Accounts still have rights to this row. Returns the id of the row, or 0 if there is none.
+-- If the app was in this database before, a row with its name still exists, to which accounts have rights. Renames
+-- this row, so that the name is free. Returns the id of the row, or 0 if there is none.
 WITH stub AS (
     UPDATE apps
     SET name = 'moved-' || id
@@ -126,7 +127,8 @@ INSERT INTO positions (app_id, source, part)
 VALUES (@id, 'moved', @part::text);
 
 -- name: MovedHere :one
--- The app that arrived from another database, and up to which row its inbox in that database has been copied.
+-- The app that arrived from another database, with the number of the last row of its inbox there that has been
+-- copied.
 SELECT a.id, p.next
 FROM apps AS a
 JOIN positions AS p ON p.app_id = a.id
@@ -136,8 +138,8 @@ WHERE a.name = @name
   AND p.part = @part::text;
 
 -- name: MovedUpTo :execrows
--- Records up to which row the inbox in the other database has been copied. No row if another command has
--- recorded a later row in the meantime.
+-- Records the number of the last copied row of the app's inbox in the other database. No row is changed if another
+-- command has recorded a later row in the meantime.
 UPDATE positions
 SET next = @next
 WHERE app_id = @app_id
@@ -157,16 +159,16 @@ WHERE app_id = @app_id
   AND part = @part::text;
 
 -- name: WebhooksGoOn :exec
--- Makes new webhooks get ids greater than all existing ones.
+-- Makes new webhooks get ids greater than all existing ids of webhooks.
 SELECT setval('webhooks_id_seq', greatest((SELECT max(w.id) FROM webhooks AS w), nextval('webhooks_id_seq')));
 
 -- name: MoveDailyBeside :one
--- Whether an app in this database other than the app @id uses keys of days.
+-- Whether any app in this database, except the app @id, hashes visitors with a different key for each day.
 SELECT EXISTS (SELECT FROM apps AS a WHERE a.id <> @id AND a.cell IS NULL AND a.visitor = 'daily')::boolean AS beside;
 
 -- name: DayKeyPut :exec
--- Sets the key for hashing visitors of a day. The caller has checked that no other app in this database uses
--- keys of days (MoveDailyBeside).
+-- Sets the key for hashing visitors of a day. The caller has checked with MoveDailyBeside that no other app in this
+-- database uses such keys.
 INSERT INTO day_keys (day_id, key)
 VALUES (@day, @key)
 ON CONFLICT (day_id) DO UPDATE
@@ -179,7 +181,7 @@ SET cell = moving_to
 WHERE id = @id;
 
 -- name: WaitingLast :one
--- The last row of the inbox that waits for an app; 0: there is none.
+-- The number of the last row of the inbox that waits for an app; 0: there is none.
 SELECT coalesce(max(number), 0)::bigint AS number
 FROM inbox
 WHERE app_id = @app_id;
@@ -189,14 +191,13 @@ DELETE FROM inbox
 WHERE app_id = @app_id;
 
 -- name: MoveEnd :exec
--- Completes the move of an app to a cell: in this database, only the app's name and the rights of accounts
--- remain.
+-- Completes the move of an app to a cell. In this database, only the app's name and the rights of accounts remain.
 UPDATE apps
 SET moving_to = NULL,
     log_key   = NULL
 WHERE id = @id;
 
 -- name: MoveWaits :exec
--- Allows this transaction, started by EraseBegin, to be idle while the other database is read or written.
--- EraseBegin's network settings still detect a vanished client.
+-- Allows this transaction to be idle for any time while the other database is read or written. The transaction
+-- started with EraseBegin, whose network settings still detect a vanished client.
 SELECT set_config('idle_in_transaction_session_timeout', '0', true);

@@ -1,4 +1,4 @@
--- Notes: texts of users about days.
+-- Notes: short texts of users about a day, which charts show.
 
 -- name: NoteAdd :one
 -- Adds a note and returns its id. No row if the app has the maximum number of notes, or does not

@@ -1,7 +1,8 @@
--- Offsets, for operators.
+-- Offsets: numbers counted by another tool, which are added to the numbers counted here.
 
 -- name: OffsetsList :many
--- The offsets of an app, in order of uri, and the part of each that is from history. Removed offsets are left out.
+-- The offsets of an app, in order of uri, and the part of each offset that is from imported history. Removed offsets
+-- are left out.
 SELECT uri, hot, pv, uv, history_hot, history_pv, history_uv
 FROM offsets
 WHERE app_id = @app_id
@@ -9,10 +10,10 @@ WHERE app_id = @app_id
 ORDER BY uri USING ~<~;
 
 -- name: OffsetsPut :many
--- Sets the manual part of the given offsets, or removes it if by_hand is false. With of_history, also sets the part
--- from history for all targets. Returns how many offsets are new, changed and unchanged, and lists at most 20 of
--- them. New and changed ones are first, then sites before pages, then the largest changes. The arrays are the
--- columns of one table.
+-- Sets the part of the given offsets that is set by hand, or removes this part if by_hand is false. With of_history,
+-- also sets the part from imported history for all pages and sites. Returns how many offsets are new, changed and
+-- unchanged, and lists at most 20 of them. New and changed offsets are first, then sites before pages, then the
+-- largest changes. The arrays are the columns of one table, with a row for each offset.
 SELECT p.uri::text AS uri, p.was_hot::bigint AS was_hot, p.was_pv::bigint AS was_pv, p.was_uv::bigint AS was_uv,
        p.hot::bigint AS hot, p.pv::bigint AS pv, p.uv::bigint AS uv, p.is_new::boolean AS is_new,
        (p.is_new OR (p.was_hot, p.was_pv, p.was_uv) <> (p.hot, p.pv, p.uv))::boolean AS differs,
@@ -24,15 +25,15 @@ ORDER BY differs DESC, strpos(p.uri, '/') > 0, abs(p.hot - p.was_hot) DESC, p.ur
 LIMIT 20;
 
 -- name: OffsetDelete :exec
--- Deletes the offset of a target. Only called if the target has an offset, because every instance reads all offsets
+-- Deletes the offset of a page or site. Only called if there is an offset, because every instance reads all offsets
 -- again after a deletion.
 DELETE FROM offsets
 WHERE app_id = @app_id
   AND key = page_key(@uri);
 
 -- name: OffsetGet :one
--- The offset of a target. A removed offset is included if its row is kept for the numbers that were already
--- reported with it. No row if the target never had one.
+-- The offset of a page or site. The row of a removed offset is kept if visitors have already been shown ranks that
+-- include the offset. No row if there never was an offset.
 SELECT uri, hot, pv, uv, history_hot, history_pv, history_uv, (hot = 0 AND told <> '{}')::boolean AS removed
 FROM offsets
 WHERE app_id = @app_id

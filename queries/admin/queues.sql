@@ -1,8 +1,8 @@
 -- Queues of an app: how far they were counted, and their deletion with the app.
 
 -- name: QueuesList :many
--- How far each part of an app's queues was counted, and how many refused messages of this part are
--- stored.
+-- How far each part of an app's queues was counted, and how many of its messages were refused and are stored. A part
+-- is, for example, a partition of a Kafka topic.
 SELECT
     p.source,
     p.part,
@@ -18,7 +18,7 @@ WHERE p.app_id = @app_id
 ORDER BY p.source, length(p.part), p.part;
 
 -- name: QueuesHold :exec
--- Waits for running batches of an app's queues, and blocks later ones until the transaction ends.
+-- Waits for running batches of visits from an app's queues, and blocks later ones until the transaction ends.
 SELECT hold_queues(@app_id);
 
 -- name: RefusedDelete :exec

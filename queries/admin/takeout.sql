@@ -1,11 +1,13 @@
 -- Exporting an app, and loading it again: see functions/takeout.sql.
 
 -- name: TakeoutSecret :exec
--- Sets, for the transaction, the id of the secret with which addresses are hashed in the export.
+-- Passes the id of the secret with which addresses are hashed to the views of an export, in a setting of the
+-- transaction.
 SELECT set_config('footfall.takeout_secret', @id::text, true);
 
 -- name: TakeoutNews :exec
--- Sets, for the transaction, the sums by tag that are not in tag_days yet, as a JSON list of rows.
+-- Passes the sums by tag that are not in tag_days yet to the view takeout_tag_days, as a JSON list of rows in a
+-- setting of the transaction.
 SELECT set_config('footfall.takeout_news', @rows::text, true);
 
 -- name: TakeoutParts :many
@@ -39,7 +41,7 @@ WHERE p.app_id = @app_id
 ORDER BY d.day_id;
 
 -- name: TagNewsAll :many
--- The rows of committed batches that are not in tag_days yet, of all apps.
+-- The tags of recently counted visits of all apps, which are not in tag_days yet.
 SELECT verdicts, tags
 FROM tag_news;
 
@@ -60,9 +62,9 @@ SELECT close_day(@day::integer);
 SELECT begin_load();
 
 -- name: LoadCopy :one
--- The COPY statement for a file of an export with these columns. It writes to the temporary table
--- that begin_load() has created for the file. If there is no such table, it writes directly to the
--- final table. A file without a takeout_ view has the name and columns of its table.
+-- The COPY statement that writes a file of an export with these columns. It writes to the temporary table that
+-- begin_load() has created for the file. If there is no such table, it writes directly to the final table. A file
+-- without a takeout_ view, as during a move, has the name and columns of its table.
 SELECT CASE
            WHEN to_regclass('pg_temp.loaded_' || @name::text) IS NOT NULL
            THEN format('COPY %I (%s) FROM STDIN (FORMAT csv, HEADER)', 'loaded_' || @name::text, c.names)
@@ -83,12 +85,12 @@ FROM (
 ) AS c;
 
 -- name: LoadNumber :exec
--- Assigns ids of this database to the copied targets and tags.
+-- Assigns new ids to the copied pages, sites and tags.
 SELECT number_load();
 
 -- name: LoadedNumbers :many
--- The ids that targets or tags have in the files of an export, in order, and their ids in this
--- database. For targets, also the site's id in this database (0: the target is a site).
+-- The ids of pages and sites, or of tags, in the files of an export, in order, and their new ids in this database.
+-- For a page, site is the new id of its site (0: the row is a site).
 SELECT old::bigint AS old, new::bigint AS new, site::bigint AS site
 FROM loaded_numbers(@tags, @after, @portion);
 

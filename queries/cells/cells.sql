@@ -1,4 +1,4 @@
--- Cells: each is a database of a Citus cluster, with its tables on one of the nodes. See
+-- Cells: each is a database of a Citus cluster, with its tables on one of the nodes (servers). See
 -- migrations/cell/cell.sql. Most of these queries run on the coordinator.
 
 -- name: CellMake :exec
@@ -81,8 +81,8 @@ SELECT citus_add_node(@host::text, @port::integer);
 SELECT citus_update_node(@id::integer, @host::text, @port::integer, true, 5000);
 
 -- name: NodeForget :exec
--- Deletes Citus's records of leftovers of moves on a node. Runs before the node is removed. Otherwise
--- Citus could not clean up these leftovers, and they would block all moves.
+-- Deletes Citus's records of data that earlier moves have left on a node. Runs before the node is
+-- removed. Otherwise Citus could not clean up this data, and would block all moves.
 DELETE FROM pg_dist_cleanup
 WHERE node_group_id IN (
     SELECT groupid

@@ -1,19 +1,19 @@
--- Access logs: counted lines, and files that were read.
+-- Statements about access logs: the lines that were counted, and the files that were read.
 
 -- name: LogKeyMake :one
--- Returns the random key of an app's logs. Stores fresh if the app has no key yet.
+-- Returns the random key for hashing lines of an app's logs. If the app has no such key yet, stores and returns fresh.
 SELECT make_log_key(@app_id, @fresh)::bytea AS log_key;
 
 -- name: LogDayKeys :many
--- Returns the keys of days, for hashing log lines of apps whose visitor setting is daily.
+-- Returns the key of each day, for hashing log lines of apps with the setting --visitor daily.
 SELECT day_id, key
 FROM day_keys;
 
 -- name: CountedLinesGet :many
--- For each hour in all_hours, returns the version of each compared server: the number of lines that were ever counted.
--- Also returns the blocks of counted lines that the caller does not have yet, at most @most blocks for each hour and
--- server. hours, servers and versions are the columns of one table: the versions that the caller has. The compared
--- servers are @compared and the unnamed server, or all servers if @compared is ''.
+-- Returns counted lines for each hour in all_hours and each compared server. The compared servers are @compared and the
+-- unnamed server, or all servers if @compared is ''. The version of an hour and server is the number of the last line that
+-- was counted. hours, servers and versions are the columns of one table: the lines up to these versions are left out,
+-- because the caller has them. Returns at most @most blocks of lines for each hour and server, or one row without lines.
 SELECT h.hour, s.server, s.version, s.gone, coalesce(b.first, 0)::bigint AS first, coalesce(b.hashes, '')::bytea AS hashes
 FROM log_hours AS h
 CROSS JOIN LATERAL (
@@ -39,7 +39,7 @@ WHERE h.app_id = @app_id
 ORDER BY h.hour, s.server, b.first;
 
 -- name: ServersNamed :one
--- Reports whether an app has counted lines of a named server other than this one.
+-- Returns whether an app has counted lines of any named server except @server.
 SELECT EXISTS (
     SELECT
     FROM log_hours AS h
@@ -48,7 +48,7 @@ SELECT EXISTS (
 )::boolean AS named;
 
 -- name: ReadLogsGet :many
--- Returns how far files were counted, and the states of files that were counted to their end.
+-- Returns how far files were read and counted. state is not empty if the file was counted to its end.
 SELECT inode, state, place, sum, start, lines
 FROM read_logs
 WHERE app_id = @app_id
@@ -56,7 +56,8 @@ WHERE app_id = @app_id
   AND inode = ANY (@inodes::text[]);
 
 -- name: ReadLogsBegin :exec
--- Records that a run reads files. If `import forget` deletes these rows during the run, ReadLogsEnd changes nothing.
+-- Records that an import (run) has started to read files. If `import forget` deletes these rows during the import,
+-- ReadLogsEnd changes nothing.
 INSERT INTO read_logs (app_id, options, inode, run)
 SELECT @app_id, @options, i.inode, @run
 FROM (SELECT unnest(@inodes::text[]) AS inode) AS i
@@ -67,8 +68,8 @@ ON CONFLICT (app_id, options, inode) DO UPDATE
         read_at = now();
 
 -- name: ReadLogsEnd :exec
--- Records how far files were counted, and the states of files that were counted to their end. The arrays are the
--- columns of one table.
+-- Records how far an import has read and counted files. The arrays are the columns of one table. A state is '' if the file
+-- must be read again.
 UPDATE read_logs AS r
 SET state = f.state,
     place = f.place,
@@ -88,7 +89,7 @@ WHERE r.app_id = @app_id
 SELECT end_import(@app_id, @run);
 
 -- name: ClosedLogs :many
--- Returns the logs of an app that Footfall 0.2 counted.
+-- Returns the logs of an app that Footfall 0.2 has counted.
 SELECT l.server::text AS server, l.told::text AS told, l.counted::bigint AS counted, l.claimed::bigint AS claimed, l.counted_hash::bytea AS counted_hash,
        l.hash::bytea AS hash, l.keyed::boolean AS keyed, l.last_at::timestamptz AS last_at, l.tail::bytea AS tail, l.hours::integer[] AS hours
 FROM closed_logs(@app_id) AS l;

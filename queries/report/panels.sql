@@ -1,10 +1,10 @@
--- The dashboard's queries: a statement for each panel. Users can see each statement with its values, and
--- run it themselves. Days are numbers like 20190629. A range includes both ends. The compared days are
--- the first days of a range, up to compared_to. They are compared with the previous period.
+-- The dashboard's queries, with a statement for each panel. Users can see each statement with its values, and run it
+-- themselves. Days are numbers like 20190629. A range includes both ends. The compared days are the first days of a
+-- range, up to compared_to. They are compared with the previous period.
 
 -- name: PanelApps :many
--- The overview of apps: their sites, the visits of today and of the last 30 days, and the first counted
--- day.
+-- The overview of apps: the number of sites, the page views of today and of each of the last 30 days, and the first
+-- counted day.
 SELECT t.app::text              AS app,
        t.tz::text               AS tz,
        t.sites::bigint          AS sites,
@@ -14,8 +14,8 @@ SELECT t.app::text              AS app,
 FROM report.apps_today(@apps::text[]) AS t;
 
 -- name: PanelSites :many
--- The sites of an app in a date range. Each site also has its uniques in the compared days of the range
--- and in the previous period.
+-- The sites of an app in a date range. Each site also has its unique visitors (uniques) in the compared days of the
+-- range and in the previous period.
 SELECT s.site::text               AS site,
        s.today::bigint            AS today,
        s.uniques::bigint          AS uniques,
@@ -63,10 +63,10 @@ SELECT t.pv::bigint          AS pv,
 FROM report.totals(@app::text, @target::text) AS t;
 
 -- name: PanelChart :many
--- The numbers of a page or site by day, week or month, with the visitors of the previous period and the
--- notes about these days. Notes are those about the site and, if notes_of_all is true, those about the
--- whole app. The numbers are -1 for a period that ended before the site's first counted day. For all
--- sites of an app together, only hot is known.
+-- The numbers of a page or site by day, week or month, with the visitors of the previous period and the notes about
+-- these days. The notes include those about the site and, if notes_of_all is true, those about the whole app. The
+-- numbers are -1 for a period that ended before the site's first counted day. For all sites of an app together, only
+-- hot (page views) is available.
 SELECT c.first_day::integer      AS first_day,
        c.last_day::integer       AS last_day,
        coalesce(c.visitors, -1)::bigint     AS visitors,
@@ -84,9 +84,8 @@ SELECT c.first_day::integer      AS first_day,
 FROM report.periods(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer, @compared_from::integer, @compared_to::integer) AS c;
 
 -- name: PanelPages :many
--- The top pages of an app, or of one site, in a date range. Each page also has its uniques in the
--- compared days of the range and in the previous period. Pages with equal numbers are in order of
--- page_id.
+-- The top pages of an app, or of one site, in a date range. Each page also has its unique visitors (uniques) in the
+-- compared days of the range and in the previous period. Pages with equal numbers are in order of page_id.
 SELECT t.uri::text                AS uri,
        coalesce(t.uniques, -1)::bigint AS uniques,
        t.new_visitors::bigint     AS new_visitors,
@@ -120,7 +119,8 @@ SELECT r.from_days::integer AS from_days,
 FROM report.returned_after(@app::text, @target::text, @from_day::integer, @to_day::integer) AS r;
 
 -- name: PanelFirstVisits :many
--- The first visits of the latest visitors of a page or site, and of visitors with a round number.
+-- The first visits of the latest visitors of a page or site, and of its latest visitors with a round rank, such as
+-- 100.
 SELECT f.rank::bigint       AS rank,
        f.first_day::integer AS first_day,
        f.is_round::boolean  AS is_round
@@ -178,8 +178,9 @@ SELECT report.here(@app::text, @target::text)::bigint          AS visitors,
        (extract(epoch FROM here_lasts()) / 60)::integer AS minutes;
 
 -- name: PanelOnePage :many
--- How many visitors of a site saw only one page on a day, counting each visitor once a day. unknown
--- counts the visitors who only saw (other) or (deleted), each of which may be several pages.
+-- How many visitors of a site saw only one page on a day, counting each visitor once a day. unknown counts the
+-- visitors who only saw the page (other) or (deleted). These pages have the numbers of several pages, so the visitor
+-- may have seen more than one.
 SELECT o.visits::bigint   AS visits,
        o.one_page::bigint AS one_page,
        o.unknown::bigint  AS unknown
@@ -195,8 +196,8 @@ SELECT g.goal::text          AS goal,
 FROM report.goals_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[], nullif(@goal::text, ''), nullif(@split::text, ''), @n::integer) AS g;
 
 -- name: PanelFunnel :many
--- How many visitors of a site completed each step and all earlier ones by the end of a date range.
--- same_day is how many of them did this on one day.
+-- How many visitors of a site completed a step of a funnel and all earlier steps by the end of a date range. same_day
+-- is the number of visitors who completed them on a single day.
 SELECT f.place::integer   AS place,
        f.step::text       AS step,
        f.visitors::bigint AS visitors,

@@ -17,11 +17,11 @@ LIMIT @n;
 -- Pages without visits in the range are included. A page is listed if its path contains @part, in lower case, or its
 -- title contains @find.
 --
--- For the comparison, each page has its uniques in the range from before_from to before_to (before_to 0: no
--- comparison). It also has its uniques in the days of the date range up to compared_to (0: in the whole range). The
--- index contains only the first 200 characters of uris, which are in the same order as the whole uris. targets_sums
--- returns no uniques if the previous visits of some visitors are unknown. Then report.numbers computes the uniques,
--- because the service may not read the tables that this needs.
+-- For the comparison, each page has its unique visitors (uniques) in the range from before_from to before_to
+-- (before_to 0: no comparison). It also has its uniques in the days of the date range up to compared_to (0: in the
+-- whole range). The index only contains the first 200 characters of each uri, so the query also compares and sorts by
+-- these characters. targets_sums returns no uniques if the previous visits of some visitors are unknown. Then
+-- report.numbers computes the uniques, because the service has no right to read the tables that are needed for this.
 WITH listed AS MATERIALIZED (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -57,8 +57,8 @@ LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @compared_to::in
 ORDER BY p.uri USING ~<~;
 
 -- name: PagesVisited :one
--- How many pages top_pages would return for a site and a date range, at most n. The query looks for only one visited
--- day of each page, so that its time does not depend on the number of days.
+-- How many pages report.top_pages would return for a site and a date range, at most n. The query looks for only one
+-- day with visits to each page, so that its time does not depend on the number of days.
 SELECT count(*) AS pages
 FROM (
     SELECT p.id
@@ -89,7 +89,7 @@ SELECT n.name::text AS name, n.has_values::boolean AS has_values
 FROM report.tag_names(@app::text) AS n;
 
 -- name: DaysBetween :many
--- The numbers of a target, day by day. Days without visits are left out.
+-- The numbers of a page or site, day by day. Days without visits are left out.
 SELECT d.day_id AS day, d.pv, d.new_visitors, d.hot
 FROM days AS d
 WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
@@ -98,9 +98,9 @@ ORDER BY d.day_id
 LIMIT @n;
 
 -- name: FirstMinute :one
--- When the first visitors of a site came on a day, in minutes since midnight (-1: unknown). Only the hour of a visit
--- is stored. If the site was created in this hour of this day, the minute is that of its creation. Otherwise the
--- minute is 0.
+-- The time of the first visit to a site on a day, in minutes since midnight (-1: unknown). Only the hour of a visit
+-- is stored, so the result is a full hour. If the site was created in this hour of this day, the result is the minute
+-- of its creation.
 SELECT coalesce(60 * f.hour + CASE WHEN date_trunc('hour', s.made) = f.day + f.hour * interval '1 hour' THEN extract(minute FROM s.made) ELSE 0 END,
                 -1)::integer AS minute
 FROM (
@@ -121,7 +121,7 @@ CROSS JOIN LATERAL (
 ) AS f;
 
 -- name: VisitorsAreKept :one
--- Whether all rows of visits to a target on a day are kept, except those of erased visitors.
+-- Whether all rows of visits to a page or site on a day are kept, except those of erased visitors.
 SELECT NOT EXISTS (
     SELECT
     FROM pages AS p
@@ -133,9 +133,9 @@ SELECT NOT EXISTS (
 ) AS kept;
 
 -- name: VisitorOf :one
--- The visitor with the rank @rank at a target. If @stored is not null: the visitor at the target who is stored under
--- the first matching address of @stored. erased is true if the visitor with the rank was erased. No row if no
--- visitor had the rank, or if no address matches.
+-- The visitor with the rank @rank at a page or site. If @stored is not null, rank is ignored: the visitor there who
+-- is stored under the first matching address of @stored. erased is true if the visitor with the rank was erased. No
+-- row if no visitor had the rank, or if no address matches.
 SELECT r.rank::bigint                    AS rank,
        coalesce(r.visitor, '::')::inet   AS visitor,
        coalesce(r.first_day, 0)::integer AS first_day,
@@ -155,9 +155,9 @@ UNION ALL
  LIMIT 1);
 
 -- name: UniquesOf :one
--- The number of distinct visitors in a date range, and the accuracy of this number. Counts the visitors of one
--- target, of at least one of several targets, or of at least one page whose uri starts with a prefix. Several
--- targets need not all exist. No row if a single target does not exist. Fails if the app does not exist.
+-- The number of distinct visitors in a date range, and the accuracy of this number. Counts the visitors of one page
+-- or site, of several pages and sites, or of all pages whose uri starts with a prefix. Of several pages and sites,
+-- some may not exist. No row if a single one does not exist. Fails if the app does not exist.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques(@app::text, (@targets::text[])[1], @from_day::integer, @to_day::integer) AS u
 WHERE cardinality(@targets::text[]) = 1
@@ -210,8 +210,8 @@ ORDER BY h.site
 LIMIT @n;
 
 -- name: HistoryDays :many
--- The numbers that other tools have counted for a target on days on which its site was not counted here. -1 means
--- unknown.
+-- The numbers that other tools have counted for a page or site, on days on which the site was not counted here. -1
+-- means unknown.
 SELECT h.day_id                               AS day,
        coalesce(h.visitors, -1)::bigint       AS pv,
        coalesce(h.new_visitors, -1)::bigint   AS new_visitors,

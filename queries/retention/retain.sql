@@ -1,15 +1,15 @@
--- Deletion by retention. The functions that delete rows check themselves whether the rows may be
--- deleted.
+-- Queries of the daily task (retention), which deletes data that apps no longer keep. The functions that delete rows
+-- check themselves whether the rows may be deleted.
 
 -- name: RetentionDone :one
--- Returns whether retention has completed on this day or a later one.
+-- Returns whether the daily task has completed on this day or a later one.
 SELECT (value >= @day::integer)::boolean AS done
 FROM epochs
 WHERE name = 'retention';
 
 -- name: RetentionNote :exec
--- Records that retention has completed on a day. Fails if the day is more than one day after the
--- present day in the time zone where days begin last.
+-- Records that the daily task has completed on a day. Fails if the day is more than one day after the present day in
+-- the time zone where days begin last.
 SELECT note_retention(@day);
 
 -- name: RetentionApps :many
@@ -36,13 +36,13 @@ SELECT EXISTS (
 ) AS counted;
 
 -- name: DayClose :one
--- Computes the sketches and top lists of a day that has ended. Returns false if the day was already
--- closed.
+-- Computes the sketches (for estimating unique visitors) and the lists of top pages of a day that has ended. Returns
+-- false if the day was already closed.
 SELECT close_day(@day)::boolean AS closed;
 
 -- name: ReturnsPack :one
--- Packs some rows of open_returns of closed days, in order of target from @from_page on. Returns
--- the number of packed rows (0: none are left) and the last target.
+-- Packs some rows of open_returns, which have the numbers of returning visitors on closed days. Starts with the page
+-- or site @from_page, in order of id. Returns the number of packed rows (0: none are left) and the last page or site.
 SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
 FROM pack_returns(@from_page::bigint, @n::integer) AS p;
 
@@ -102,13 +102,13 @@ FROM visits_partitions() AS p
 WHERE p.day = @day::integer;
 
 -- name: DayDrop :one
--- Drops the partition of a closed day. Returns false if the partition does not exist, or if an app
--- keeps visits of the day. An app may have just counted some. Fails (FaultBusy) instead of waiting
--- for more than some seconds.
+-- Drops the partition of a closed day. Returns false if the partition does not exist, or if an app keeps visits of
+-- the day, for example because it has just counted a late visit. Fails (FaultBusy) instead of waiting for more than
+-- some seconds.
 SELECT drop_visits_day(@day)::boolean AS dropped;
 
 -- name: VisitsDelete :one
--- Deletes some visits of an app on a day that the app no longer keeps, by page from @from_page on.
+-- Deletes some visits of an app on a day that the app no longer keeps, in order of page from the id @from_page on.
 SELECT g.deleted::bigint AS deleted, g.last_page::bigint AS last_page
 FROM delete_unkept_visits(@app::integer, @day::integer, @from_page::bigint, @n::integer) AS g;
 
@@ -145,10 +145,11 @@ WHERE p.app_id = @app_id
   AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= @before);
 
 -- name: VisitorsForget :one
--- Deletes the listed visitors, except those who have visited again in the meantime. The arrays are
--- the columns of one table.
+-- Deletes the listed visitors, except those who have visited again in the meantime. The arrays are the columns of one
+-- table, with a row for each page or site and visitor.
 SELECT forget_visitors(@app, @before, @pages::bigint[], @ips::inet[])::bigint AS forgotten;
 
 -- name: LogLinesForget :one
--- Forgets counted log lines of days that their apps no longer keep. Returns the number of hours.
+-- Forgets that log lines of days were counted if their apps no longer keep these days. Returns the number of hours
+-- with such lines.
 SELECT forget_log_lines()::bigint AS forgotten;

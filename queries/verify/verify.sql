@@ -2,7 +2,7 @@
 -- (functions/verify_targets.sql).
 
 -- name: Prove :many
--- The results of the named checks. Each check ignores the arguments of the others.
+-- The results of the checks named in checks. Each check ignores the arguments of the others.
 SELECT t.measure::text AS measure, t.held::bigint AS held, t.behind::bigint AS behind, t.broken::bigint AS broken, t.offenders::bigint[] AS offenders
 FROM verify_targets(@low::bigint, @high::bigint, @whole::boolean, @listed::bigint[], @from_day::integer, @seed::bigint, @sampled::integer) AS t
 WHERE 'targets' = ANY (@checks::text[])
@@ -40,7 +40,7 @@ FROM apps AS a
 LEFT JOIN visits_kept AS k ON k.app_id = a.id;
 
 -- name: VerifyWeight :one
--- The approximate number of rows of the targets of an app, or of all apps if the name is empty.
+-- The approximate number of rows about the pages and sites of an app, or of all apps if the name is empty.
 SELECT coalesce(sum(1 + coalesce(c.pv, 0) + coalesce(c.uv, 0)), 0)::bigint AS weight
 FROM pages AS p
 JOIN apps AS a          ON a.id = p.app_id
@@ -48,11 +48,11 @@ LEFT JOIN counters AS c ON c.page_id = p.id
 WHERE @app::text IN ('', a.name);
 
 -- name: VerifyNext :one
--- Reads the next targets from the id @from_id on: as many as have about @size rows in total, but at least
--- one and at most @many. Returns how many targets these are, and the id of the last one (0: none is left).
--- Also returns the ids of the selected targets and sites: those in the sample, of the app with this name
--- or of all apps. Targets of an app that is being deleted are not selected, because the app's rows are
--- deleted step by step.
+-- Chooses the next targets (pages and sites) to check, from the id @from_id on. They have up to @size rows in total,
+-- but there is at least one target and at most @many. Returns how many targets these are, and the id of the last one
+-- (0: none is left). Also returns the ids of the targets that are selected for the check. They are in the sample, and
+-- belong to the app with this name (empty: any app). Targets of an app that is being deleted are not selected,
+-- because the app's rows are deleted step by step.
 WITH following AS MATERIALIZED (
     SELECT p.id, p.site_id, p.app_id
     FROM pages AS p
@@ -63,11 +63,11 @@ WITH following AS MATERIALIZED (
     SELECT f.id, f.site_id, k.is_asked, CASE WHEN k.is_asked THEN 1 + coalesce(c.pv, 0) + coalesce(c.uv, 0) ELSE 0 END AS weight
     FROM following AS f
     JOIN apps AS a ON a.id = f.app_id
-    LEFT JOIN LATERAL (SELECT n.pv, n.uv FROM counters AS n WHERE n.page_id = f.id OFFSET 0) AS c ON true -- look up one by one instead of reading all
+    LEFT JOIN LATERAL (SELECT n.pv, n.uv FROM counters AS n WHERE n.page_id = f.id OFFSET 0) AS c ON true -- look up by id, not in one scan
     CROSS JOIN LATERAL (
         SELECT a.deleted_at IS NULL
                    AND @app::text IN ('', a.name)
-                   AND (@sampled::integer > 1048575 -- sampled is out of 1,048,576
+                   AND (@sampled::integer > 1048575 -- 1,048,576 means that all sites are in the sample
                         OR (hashtextextended(a.name || ' ' || (SELECT s.uri FROM pages AS s WHERE s.id = coalesce(f.site_id, f.id)), @seed::bigint) & 1048575) < @sampled)
                AS is_asked
     ) AS k
@@ -94,7 +94,7 @@ SELECT coalesce((SELECT c.day_id
                  LIMIT 1), 0)::integer AS day;
 
 -- name: VerifyNames :many
--- The names of targets and apps. Negative numbers are negated ids of apps.
+-- The names of pages, sites and apps for some ids. A negative number is the negated id of an app.
 SELECT p.id, a.name AS app, p.uri
 FROM pages AS p
 JOIN apps AS a ON a.id = p.app_id
@@ -127,17 +127,17 @@ FROM (
 ) AS n;
 
 -- name: PeoplePeriod :one
--- The present period of people, 0 or 1. Only the table of this period is being written.
+-- The present period of the table people, 0 or 1. Instances only write to the partition of this period.
 SELECT people_period()::smallint AS period;
 
 -- name: VerifyTagsWaiting :many
--- The rows of committed batches that are not added to tag_days yet.
+-- The tags of recently counted visits, which are not added to tag_days yet.
 SELECT n.verdicts, n.tags
 FROM tag_news AS n;
 
 -- name: VerifyHoursWaiting :many
--- The numbers of visitors and newcomers that will be added to the hours of some days. The arrays are the
--- columns of one table: sums by tag that are not in tag_days yet.
+-- The numbers of visitors and new visitors that will be added to the hours of some days. The arrays are the columns
+-- of one table, which has the sums by tag that are not in tag_days yet.
 SELECT w.page_id::bigint AS page_id, w.day_id::integer AS day_id, sum(w.pv)::bigint AS pv, sum(w.newcomers)::bigint AS newcomers
 FROM (
     SELECT unnest(@pages::bigint[])     AS page_id,

@@ -1,4 +1,4 @@
-// Package bloom is a Bloom filter: for a key it returns "certainly new" or "maybe seen".
+// Package bloom is a Bloom filter: it reports for a key either "certainly new" or "maybe seen".
 //
 // # Guarantees
 //
@@ -12,14 +12,13 @@
 //
 // # Parameters
 //
-// A key sets 1 to 6 bits in each of several 64-bit words. There are four words per key, or seven if
-// the memory is tight or the error very small. Each word is one cache line to fetch, and all lines
-// are fetched concurrently, so they cost about as much as one line. The bits of a word depend on each
-// other, so the error is a little above that of a textbook filter, which spreads every bit. (For the
-// same error, the filter needs 2 % to 4 % more memory.) But the error has a closed form, from which
-// sizes are computed: see shape.wordPasses. Filter.Stats instead estimates the error from the memory
-// itself. From a sample of words it computes the mean probability that a new key finds its bits set
-// in a word. It raises this probability to the power of the number of words per key.
+// A key sets 1 to 6 bits in each of several 64-bit words. There are four words per key, or seven if the memory is
+// tight or the error very small. Each word is one cache line to fetch, and all lines are fetched concurrently, so
+// they cost about as much as one line. A textbook filter places every bit independently. This filter places several
+// bits in the same word, so it needs 2 % to 4 % more memory for the same error. But there is an exact formula for the
+// error, from which sizes are computed: see shape.wordPasses. Filter.Stats instead estimates the error from the
+// memory itself. From a sample of words it computes the mean probability that a new key finds its bits set in a word.
+// It raises this probability to the power of the number of words per key.
 //
 // # Growth
 //
@@ -63,19 +62,20 @@ type Config struct {
 const (
 	defaultKeys = 1 << 16
 	growth      = 2
-	firstShare  = 0.1 // the first slice's share of the error; with shareDecay, all shares add up to 1
+	firstShare  = 0.1 // the first slice's share of the error; all shares add up to 1, because of shareDecay
 	shareDecay  = 1 - firstShare
 	minError    = 1e-9
 	maxError    = 0.5
 )
 
-// Filter is a Bloom filter that grows within a bound. Its methods may be called concurrently.
+// Filter is a Bloom filter that grows up to Config.MaxBytes. Its methods may be called concurrently.
 type Filter struct {
 	config Config
 	chain  atomic.Pointer[chain]
-	grow   sync.Mutex // held while the chain is replaced; Has never takes this lock
+	grow   sync.Mutex // held while the chain is replaced; Has never uses this lock
 
-	// added counts the added keys, in so many counters that cores do not wait for each other.
+	// added counts the added keys. It consists of many counters, so that processor cores seldom wait for the same
+	// counter.
 	added [stripes]struct {
 		atomic.Uint64
 		_ [56]byte
@@ -89,7 +89,7 @@ const stripes = 64
 type chain struct {
 	slices    []*slice // oldest first; keys are added to the last slice
 	fullAt    uint64   // number of keys in the filter at which the last slice is full
-	checkMask uint64   // the total number of keys is checked when a stripe's count has none of these bits set
+	checkMask uint64   // when a counter in Filter.added has none of these bits set, the total number of keys is checked
 	bytes     int64
 	share     float64 // the share of the error that the last slice may use
 	saturated bool
@@ -145,8 +145,8 @@ func (f *Filter) Add(key Sum) (added bool) {
 	return true
 }
 
-// has checks the first n slices. It starts with the last of them, which is the largest and has most
-// of the keys.
+// has checks the first n slices. It starts with the last of these, which is the largest and contains most of the
+// keys.
 func (c *chain) has(key Sum, n int) bool {
 	for i := n - 1; i >= 0; i-- {
 		if c.slices[i].has(key) {
@@ -162,21 +162,19 @@ func (c *chain) with(s *slice, share float64, keys uint64) *chain {
 	return &chain{
 		slices: append(append([]*slice(nil), c.slices...), s),
 		fullAt: keys + s.plan.capacity,
-		// All stripes (counters in Filter.added) fill at about the same pace, so they all check the total
-		// at about the same time. With this mask, the total is checked at least 512 times until a large
-		// slice is full. The checks cost a fraction of a nanosecond per key, and the slice exceeds its
-		// capacity by at most 0.2 %.
+		// All counters in Filter.added grow at about the same pace, so they all trigger a check of the total at about
+		// the same time. With this checkMask, the total is checked at least 512 times until a large slice is full.
+		// The checks cost a fraction of a nanosecond per key, and the slice exceeds its capacity by at most 0.2 %.
 		checkMask: 1<<max(0, bits.Len64(s.plan.capacity>>15)-1) - 1,
 		bytes:     c.bytes + s.plan.bytes(),
 		share:     share,
 	}
 }
 
-// extend adds a slice to the full chain. If the memory does not allow another slice, the chain
-// becomes saturated. Other goroutines that find the last slice full wait for the lock. If they
-// continued while the goroutine with the lock was not scheduled, they could fill the slice until it
-// returns "maybe" for every key. The few keys that are still added to the full slice remain visible
-// in the full slice.
+// extend adds a slice to the full chain. If the memory does not allow another slice, the chain becomes saturated.
+// Other goroutines that find the last slice full wait for the lock grow. Otherwise they could add so many keys while
+// extend is interrupted that the slice would return "maybe" for every key. The few keys that are still added to the
+// full slice remain visible in it.
 func (f *Filter) extend(full *chain) {
 	f.grow.Lock()
 	defer f.grow.Unlock()

@@ -26,8 +26,8 @@ func (s shape) wordPasses(load float64) float64 {
 	return max(passes, 0) // for tiny loads, rounding errors may make the sum negative
 }
 
-// errorAt returns the probability that a new key is "maybe seen" if the filter has this many bits
-// of memory per key.
+// errorAt returns the probability that the filter reports a new key as "maybe seen" if it has this many bits of
+// memory per key.
 func (s shape) errorAt(bitsPerKey float64) float64 {
 	load := float64(s.words) * 64 / bitsPerKey
 	return math.Pow(s.wordPasses(load), float64(s.words))
@@ -47,8 +47,8 @@ func (s shape) bitsPerKey(errorRate float64) float64 {
 	return high
 }
 
-// fewWords and manyWords are the possible values of shape.words. Each has its own code, see
-// slice.add. maxBits is the maximum of shape.bits.
+// fewWords and manyWords are the possible values of shape.words. Slices have separate code for each (see slice.add).
+// maxBits is the maximum of shape.bits.
 const (
 	fewWords  = 4
 	manyWords = 7
@@ -77,8 +77,8 @@ type plan struct {
 
 func (p plan) bytes() int64 { return int64(p.words) * wordBytes }
 
-// headroom is the part of the allowed error for which a slice is planned. It is less than 1 because
-// a slice may get a few thousandths more keys than planned before it is found full.
+// headroom is the part of the allowed error for which a slice is planned. It is less than 1, because a slice may get
+// a few thousandths more keys than planned before the filter notices that it is full.
 const headroom = 0.97
 
 // planSlice plans a slice for this number of keys, or for fewer if maxBytes cannot hold them all.
@@ -109,7 +109,7 @@ func SizeFor(keys uint64, errorRate float64) int64 {
 	return planSlice(keys, errorRate, math.MaxInt64).bytes()
 }
 
-// choose returns the number of ways to choose k of n.
+// choose returns the number of ways to choose k of n items.
 func choose(n, k int) float64 {
 	c := 1.0
 	for i := range k {

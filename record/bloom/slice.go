@@ -29,8 +29,8 @@ func newSlice(p plan) (*slice, error) {
 	return s, nil
 }
 
-// Multipliers to derive places from a sum. They are odd and have about as many one bits as zero
-// bits.
+// Multipliers to derive the places of a key's words from its Sum. They are odd and have about as many one bits as
+// zero bits.
 const (
 	mix0 = 0xa0761d6478bd642f
 	mix1 = 0xe7037ed1a0b428db
@@ -44,16 +44,15 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// place splits a random number into a place below n and a rest, which is random enough for another
-// place.
+// place converts a random number to a place i below n. The rest is random enough to compute another place from it.
 func place(random, n uint64) (i, rest uint64) { return bits.Mul64(random, n) }
 
 // add sets the key's bits and reports whether any was missing.
 //
-// The code of add and has is written out for each word. With a loop, places and patterns would be
-// in memory rather than in registers, and a key would take 50 % more time. All words are loaded
-// before the first word is checked, so that the cache misses overlap. All words are written,
-// because finding out which words already have the bits costs more than writing them.
+// The code of add and has is written out for each word of the key. With a loop, places and patterns would be in
+// memory rather than in registers, and a key would take 50 % more time. All words are loaded before the first word is
+// checked, so that the cache misses overlap. If any bit is missing, all words are written: finding out which words
+// need it would cost more.
 func (s *slice) add(key Sum) bool {
 	if s.many {
 		return s.addMany(uint64(key))
@@ -136,8 +135,8 @@ func (s *slice) hasRest(key uint64) bool {
 	return t.of(more)&^w4|t.of(more>>16)&^w5|t.of(more>>32)&^w6 == 0
 }
 
-// sample estimates the share of bits that are set (fill), and the probability that has returns true
-// for a new key (wrong).
+// sample estimates two values: the share of bits that are set (fill), and the probability that has returns true for a
+// new key (wrong).
 func (s *slice) sample() (fill, wrong float64) {
 	const most = 8192
 	n := min(len(s.words), most)
@@ -158,8 +157,8 @@ func (s *slice) sample() (fill, wrong float64) {
 	return fill / float64(n), math.Pow(passes/float64(n), float64(s.plan.shape.words))
 }
 
-// patterns are words with a given number of bits set. 16 bits of a sum choose a word and one of its
-// 64 rotations, so there are 65,536 patterns. Choosing a pattern takes one load and one rotation.
+// patterns are words with the same number of set bits. 16 bits of a key's Sum choose a word and one of its 64
+// rotations, so there are 65,536 patterns. Choosing a pattern takes one load and one rotation.
 type patterns [1024]uint64
 
 func (p *patterns) of(random uint64) uint64 {

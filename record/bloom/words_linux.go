@@ -8,10 +8,10 @@ import (
 
 const hugePage = 2 << 20
 
-// allocate returns zeroed words. Words for at least one huge page are outside the Go heap. If a
-// filter of some gigabytes were in the heap, the garbage collector would not run before there is as
-// much garbage. These words use huge pages, because otherwise nearly every access would also miss
-// the TLB. If release is not nil, it must be called once, when the words are no longer used.
+// allocate returns zeroed words. If they fill at least one huge page, they are outside the Go heap. In the heap, a
+// filter of some gigabytes would delay the garbage collector until there is as much garbage. These words use huge
+// pages, because otherwise nearly every access would also miss the TLB. If release is not nil, it must be called
+// once, when the words are no longer used.
 func allocate(n uint64) (words []uint64, release func(), err error) {
 	size := int(n) * wordBytes
 	if size < hugePage {
@@ -24,8 +24,8 @@ func allocate(n uint64) (words []uint64, release func(), err error) {
 		return nil, nil, fmt.Errorf("mmap %d bytes: %w", size, err)
 	}
 	start := -uintptr(unsafe.Pointer(&mapping[0])) % hugePage
-	// Advise only whole huge pages. Otherwise the last huge page would exceed the size. An error
-	// only makes access slower.
+	// Request huge pages only for the part of the mapping that consists of whole huge pages. A last, partial huge
+	// page would exceed the size. If the request fails, access is only slower.
 	_ = syscall.Madvise(mapping[start:int(start)+size&^(hugePage-1)], syscall.MADV_HUGEPAGE)
 	words = unsafe.Slice((*uint64)(unsafe.Pointer(&mapping[start])), n)
 	return words, func() { _ = syscall.Munmap(mapping) }, nil

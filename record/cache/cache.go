@@ -9,9 +9,9 @@ import (
 // Cache is a map that is bounded in bytes. It is safe for concurrent use. It has several parts, and
 // the hash of a key selects its part, so that callers seldom wait for each other.
 //
-// Each part has two halves. When a key of the old half is looked up, it is copied to the young
-// half. When the young half is full, the old half is dropped, and the young half becomes the old
-// half. So keys that are looked up stay, and nothing has to be sorted by time.
+// Each part has a young and an old half. When a key of the old half is looked up, it is copied to the young half.
+// When the young half is full, the old half is dropped, and the young half becomes the old half. So recently used
+// keys stay in the cache, and nothing has to be sorted by time.
 type Cache[K comparable, V any] struct {
 	size  func(K) int // the size of a key and its value in bytes
 	seed  maphash.Seed

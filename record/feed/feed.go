@@ -1,8 +1,8 @@
-// Package feed counts the entries of a source. It counts each entry exactly once, even if the database
-// fails, processes are killed, or other instances read the same source.
+// Package feed counts the visits in a source, such as a queue or access logs. It counts each entry of the source
+// exactly once, even if the database fails, processes are killed, or other instances read the same source.
 //
-// A stored position shows how far a part of a source was counted. The transaction that counts entries
-// also moves the position. If the connection is lost during a commit, the feed reads the position again:
+// The database stores a position for each part of a source: how far the part was counted. The transaction that counts
+// entries also moves the position. If the connection is lost during a commit, the feed reads the position again:
 // entries before the position were counted.
 package feed
 
@@ -17,14 +17,14 @@ import (
 	"footfall/visit"
 )
 
-// Entry is an item of a part of a source. Of is the source's own data about the item.
+// Entry is one item of a source, such as a line of a log.
 type Entry[T any] struct {
-	Of       T
-	Position *record.Position // the position in the part to which the entry belongs
+	Of       T                // the source's own data about the item
+	Position *record.Position // the position in the part of the source that contains the entry
 	Next     int64            // the position after the entry
 	Line     db.LogLine       // for access logs: the line that is recorded as counted
 	Fate     Fate
-	Visit    record.Visit  // if Fate is Counts
+	Visit    record.Visit  // set if Fate is Counts
 	Refusal  *visit.Error  // the reason if Fate is Refused
 	Why      visit.Skipped // the reason if Fate is Skipped
 	ByOthers bool          // another reader of the same source has moved the position past the entry
@@ -32,11 +32,11 @@ type Entry[T any] struct {
 	settled bool
 }
 
-// Fate is the result of an entry.
+// Fate is what happens to an entry: first the plan, and after counting the result.
 type Fate int
 
-// The fates. The source sets the fate of each entry. Feed.Choose changes Counts to Before, or back. The
-// feed changes Counts to the final result.
+// The possible fates. The source sets the fate of each entry. Feed.Choose changes Counts to Before, or back. The feed
+// changes Counts to the final result.
 const (
 	Counts   Fate = iota // the entry is to be counted
 	Passes               // the entry has no visit, and only moves the position
@@ -50,24 +50,24 @@ const (
 // Source provides entries. One goroutine calls Read, and another one calls Keep, Unaccepted and Settled.
 // Both goroutines call Decide.
 type Source[T any] interface {
-	// Read waits until there are entries, and returns up to most of them, in order within each part. Some
-	// entries may be before their positions. If Read returns io.EOF, there are no further entries.
+	// Read waits until there are entries, and returns up to most of them, in order within each part. Some entries may
+	// already be before the position of their part. If Read returns io.EOF, there are no further entries.
 	Read(ctx context.Context, most int) ([]Entry[T], error)
 	// Decide returns a function that decides an entry's fate with the present settings of its app.
 	// The function may be called repeatedly for an entry.
 	Decide(ctx context.Context) (func(ctx context.Context, e *Entry[T]) error, error)
-	// Unaccepted is called if the tables will never accept a visit. If it returns an error, the feed
-	// stops with this error. If it returns nil, the entry is refused.
+	// Unaccepted is called if an entry's visit can never be stored in the tables. If Unaccepted returns an error, the
+	// feed stops with this error. If it returns nil, the entry is refused.
 	Unaccepted(e *Entry[T], err error) error
-	// Keep returns the refusals to store for an entry when its position moves past the entry. first means
-	// that the entry is the first one of its part in a chunk.
+	// Keep returns the refused messages to store when the position moves past an entry. first means that the entry is
+	// the first one of its part in a chunk.
 	Keep(e *Entry[T], first bool) []record.Refusal
 	// Settled is called with entries whose results are final, in order.
 	Settled(entries []*Entry[T])
 }
 
-// manyEntries limits the entries of a chunk, as a multiple of its visits. A source may have long
-// sequences of entries that do not count.
+// manyEntries limits the entries of a chunk, as a multiple of the chunk's visits. A source may have long sequences of
+// entries without a visit to count.
 const manyEntries = 8
 
 // Feed counts the entries of a source.
@@ -235,7 +235,7 @@ func (f *Feed[T]) choose(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// settle reports to the source the entries that their positions have passed. byOthers means that another
+// settle passes entries to Source.Settled once their positions have moved past them. byOthers means that another
 // reader has moved the positions, and has counted these entries if they were to be counted.
 func (f *Feed[T]) settle(entries []Entry[T], byOthers bool) {
 	f.settleIf(entries, byOthers, func(e *Entry[T]) bool { return e.Next <= e.Position.Next })
@@ -260,8 +260,8 @@ func (f *Feed[T]) settleIf(entries []Entry[T], byOthers bool, passed func(e *Ent
 	}
 }
 
-// recordOnce counts entries. If it returns nil, the caller must immediately retry entries that are
-// not settled.
+// recordOnce tries once to count entries. If it returns nil, some entries may not be settled yet. The caller must
+// immediately call recordOnce again with these.
 func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	steps, seen := make([]record.Step, len(entries)), map[*record.Position]bool{}
 	for i := range entries {
@@ -302,8 +302,8 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// processResults processes the results of entries. It returns the first entry that was neither counted, counted
-// before, nor passed, and its error.
+// processResults processes the results of entries. It returns the first entry that failed, and its error. An entry
+// that was counted before, or that has no visit, has not failed.
 func (f *Feed[T]) processResults(entries []Entry[T], results []record.Result) (failed *Entry[T], err error) {
 	for i, got := range results {
 		e := &entries[i]

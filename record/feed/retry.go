@@ -29,8 +29,8 @@ type Retry struct {
 	notices pause.Seldom[string]
 }
 
-// NewRetry returns a Retry that retries for at most patience, or for ever if patience is 0. notice
-// receives the reasons for waiting. again decides which errors are retried, like IsAway.
+// NewRetry returns a Retry that retries for at most patience, or for ever if patience is 0. notice receives the
+// reasons for waiting. again reports whether an error is retried (see IsAway).
 func NewRetry(notice func(text string, cause error), patience time.Duration, again func(error) bool) *Retry {
 	return &Retry{notice, patience, again, pause.Seldom[string]{Every: sameEvery}}
 }
@@ -50,13 +50,13 @@ func (r *Retry) Do(ctx context.Context, do func() error) error {
 
 func (r *Retry) isTemporary(err error) bool { return r != nil && r.again(err) }
 
-// IsAway reports whether an error means that a required server is unavailable.
+// IsAway reports whether an error means that the database or another server is unavailable.
 func IsAway(err error) bool {
 	verr, ok := errors.AsType[*visit.Error](err)
 	return ok && (verr.Kind == visit.Unavailable || verr.Kind == visit.Lost)
 }
 
-// waiting has the pauses between the attempts of one operation.
+// waiting computes the pauses between the attempts of one operation.
 type waiting struct {
 	*Retry
 	began time.Time
@@ -65,7 +65,8 @@ type waiting struct {
 
 func (r *Retry) begin() waiting { return waiting{r, time.Now(), shortestWait} }
 
-// wait waits before the next attempt. It returns an error if patience has run out or ctx has ended.
+// wait waits before the next attempt. It returns an error if the patience of the Retry has run out, or if ctx has
+// ended.
 func (w *waiting) wait(ctx context.Context, why error) error {
 	waited := time.Since(w.began)
 	if w.patience > 0 && waited > w.patience {

@@ -10,15 +10,15 @@ import (
 
 // Badge is a small image with a label and a number. The image needs no other files.
 type Badge struct {
-	Label   string // "": none
+	Label   string // text on the left; "": none
 	Message string
 }
 
-// BadgeColor is the message's background.
+// BadgeColor is the background color of a badge's message.
 const BadgeColor = "#007ec6"
 
-// Sizes in pixels, and colors. Only the colors for dark mode are in a style element, because programs other than
-// browsers may not support style elements.
+// Sizes of a badge in pixels, and its colors. Only the colors for dark mode are in a style element, because programs other
+// than browsers may not support style elements.
 const (
 	badgeHigh, badgeFont       = 20, 11
 	badgeLabel, badgeLabelDark = "#555", "#3d444d"
@@ -65,8 +65,8 @@ var verdana = [...]int{
 }
 
 const (
-	wideLetter  = 1000 // Chinese, Japanese and Korean
-	otherLetter = 700  // Cyrillic, Greek and others: rather too wide than too narrow
+	wideLetter  = 1000 // width of Chinese, Japanese and Korean characters
+	otherLetter = 700  // estimated width of Cyrillic, Greek and other characters, rather too wide than too narrow
 )
 
 func textWide(text string) float64 {

@@ -16,23 +16,23 @@ import (
 
 // Style describes the capabilities of a terminal or file.
 type Style struct {
-	Width int  // columns of the terminal: longer lines are cut; 0: not a terminal, nothing is cut
+	Width int  // number of columns of the terminal, to which long lines are cut; 0: not a terminal, nothing is cut
 	ASCII bool // only ASCII characters in bars
 }
 
 const (
 	barWidth  = 20
-	barNarrow = 8 // on narrow terminals
+	barNarrow = 8 // width of bars on narrow terminals
 )
 
 var (
-	eighths = []rune(" ▏▎▍▌▋▊▉█") // a column that is filled by 0 to 8 eighths, from the left
-	levels  = []rune("▁▂▃▄▅▆▇█")  // a line that is filled by 1 to 8 eighths, from the bottom
+	eighths = []rune(" ▏▎▍▌▋▊▉█") // bars that fill 0 to 8 eighths of a terminal column, from the left
+	levels  = []rune("▁▂▃▄▅▆▇█")  // bars that fill 1 to 8 eighths of the height of a terminal line, from the bottom
 
 	levelsASCII = []rune("_.:-=+*#")
 )
 
-// bar draws n as a bar. If n is most, the bar fills all columns. If n is greater than 0, the bar is visible.
+// bar draws n as a bar. If n equals most, the bar has the full width of columns. If n is greater than 0, the bar is visible.
 func (s Style) bar(n, most int64, columns int) string {
 	if n <= 0 || most <= 0 {
 		return ""
@@ -49,8 +49,7 @@ func (s Style) bar(n, most int64, columns int) string {
 	return bar
 }
 
-// Sparkline draws numbers as columns next to each other. The lowest column represents only the
-// number 0.
+// Sparkline draws numbers as columns next to each other, on one line of text. A column of the lowest height always means 0.
 func (s Style) Sparkline(numbers []int64) string {
 	steps := levels
 	if s.ASCII {
@@ -116,7 +115,7 @@ func Columns(text string) int {
 
 func runeColumns(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
-		return 0 // drawn over the previous character
+		return 0 // a combining mark, which is drawn over the previous character
 	}
 	switch width.LookupRune(r).Kind() {
 	case width.EastAsianWide, width.EastAsianFullwidth:
@@ -125,8 +124,8 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// cut removes the middle of a text with more than this number of columns. The start that remains shows the site, the
-// end shows the page.
+// cut removes the middle of a text that is wider than this number of columns. In a page's URI, the start that remains shows
+// the site, and the end shows the page.
 func (s Style) cut(text string, columns int) string {
 	if Columns(text) <= columns {
 		return text
@@ -153,7 +152,7 @@ func (s Style) cut(text string, columns int) string {
 	return strings.Join(parts[:head], "") + gap + strings.Join(parts[tail:], "")
 }
 
-// unbreakable matches units that cut keeps together: the escapes of a UTF-8 character, an escape written by Text, a
-// flag, or a single character, each with its combining marks.
+// unbreakable matches the units of a text that cut does not split. A unit is a percent-encoded character, an escape written by
+// Text, a flag emoji, or any other character, each with its combining marks.
 var unbreakable = regexp.MustCompile(`(?s)(?:%[CD][0-9A-F]%[89AB][0-9A-F]|%E[0-9A-F](?:%[89AB][0-9A-F]){2}|%F[0-7](?:%[89AB][0-9A-F]){3}|` +
 	`%[0-9A-F]{2}|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|\\[abfnrtv\\]|[\x{1F1E6}-\x{1F1FF}]{2}|.)[\pM\x{1F3FB}-\x{1F3FF}]*`)

@@ -6,40 +6,41 @@ import (
 	"strings"
 )
 
-// The functions in this file draw for a page. They only use classes and attributes, because the page's policy allows no
-// inline styles. Widths are percentages of the available space: a drawing fits any screen, and its text keeps its size.
+// The functions in this file draw for the pages of the dashboard. They only use classes and attributes, because the pages'
+// content security policy allows no inline styles. Widths are percentages of the available space: a drawing fits any screen,
+// and its text keeps its size.
 
-// Plot is a chart with a bar for each hour, day, week or month, and a line for the earlier period.
+// Plot is a chart with a bar for each hour, day, week or month, and a line for the numbers of an earlier period.
 type Plot struct {
 	Summary string // describes the chart in a sentence
 	Bars    []PlotBar
-	Number  func(int64) string // formats numbers of the axis; nil: Number
+	Number  func(int64) string // formats the numbers of the axis; nil: the function Number
 }
 
 // PlotBar is a bar: the visitors of a period, divided into new and returning visitors.
 type PlotBar struct {
-	Name          string // text below the bar (see names)
-	Label         string // full description
-	Link          string // target of the bar's link, or "". Not reachable by keyboard, so the page repeats it next to the plot
+	Name          string // text below the bar, which only some bars show (see names)
+	Label         string // full description of the bar, shown on hover
+	Link          string // URL of the bar's link, or "". The keyboard cannot reach it, so the page repeats the link next to the plot
 	Visitors, New int64
-	Compared      bool  // Before is set, and the line continues over this bar
-	Before        int64 // visitors of the corresponding earlier period
-	Beside        bool  // the period is outside the selected range
-	Noted         bool  // the period has a note
-	Told          int64 // visitors counted elsewhere, drawn on top in another color
+	Compared      bool  // Before is set, and the line of the earlier period continues over this bar
+	Before        int64 // number of visitors in the corresponding earlier period
+	Beside        bool  // the bar's period is outside the selected range
+	Noted         bool  // the bar's period has a note
+	Told          int64 // visitors counted by another tool, drawn on top in another color
 	None          bool  // no data: the bar is a gap
 }
 
-// Sizes in pixels.
+// Sizes of a plot in pixels.
 const (
 	plotHigh, plotTop, plotBottom = 240, 12, 26
 	plotRoom                      = plotHigh - plotTop - plotBottom
-	plotNames, plotTicks          = 8, 5 // maximum
-	plotNote                      = 5    // position of a note's mark
-	plotAxis                      = 48   // width of the axis
+	plotNames, plotTicks          = 8, 5 // maximum numbers of names below the bars and of steps on the axis
+	plotNote                      = 5    // vertical position of the mark that shows a note
+	plotAxis                      = 48   // width of the axis on the left
 )
 
-// HTML returns the chart: the axis, and next to it the plot, which fills the available width.
+// HTML returns the chart as HTML: the axis, and next to it the plot, which fills the available width.
 func (p Plot) HTML() string { return p.axis() + `<div class="plot-room">` + p.plot() + "</div>" }
 
 func (p Plot) axis() string {
@@ -62,7 +63,7 @@ func (p Plot) plot() string {
 	top := ticks[len(ticks)-1]
 	role := "img"
 	if slices.ContainsFunc(p.Bars, func(b PlotBar) bool { return b.Link != "" }) {
-		role = "group" // an image must not contain links
+		role = "group" // an element with the role img must not contain links
 	}
 	fmt.Fprintf(&out, `<svg class="plot" width="100%%" height="%d" role="%s" aria-label="%s">`, plotHigh, role, safe(p.Summary))
 	out.WriteString(`<defs><pattern id="hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
@@ -79,7 +80,7 @@ func (p Plot) plot() string {
 	return out.String() + "</svg>"
 }
 
-// ticks returns the numbers of the axis: round numbers, starting with 0. The last number is at least as high as every
+// ticks returns the numbers of the vertical axis: round numbers, starting with 0. The last number is at least as high as every
 // bar.
 func (p Plot) ticks() (ticks []int64) {
 	most := int64(1)
@@ -108,8 +109,8 @@ func (p Plot) at(i int) (x, step float64) {
 	return float64(i) * step, step
 }
 
-// bar draws new visitors, returning visitors above them, and visitors counted elsewhere on top. An invisible
-// rectangle over the full height shows the label on hover.
+// bar draws one bar: new visitors, returning visitors above them, and on top the visitors counted by another tool. An
+// invisible rectangle over the full height shows the label on hover.
 func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	x, step := p.at(i)
 	class := "bar"
@@ -120,7 +121,7 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 		class += " none"
 	}
 	wide, left := step*0.72, x+step*0.14
-	if wide > 6 { // a few bars must not become too wide
+	if wide > 6 { // in a plot of only a few bars, they must not become too wide
 		wide, left = 6, x+step/2-3
 	}
 	link, end := "", ""
@@ -184,7 +185,7 @@ func (p Plot) names(out *strings.Builder) {
 	}
 }
 
-// safe escapes a text, but keeps narrow spaces, which separate thousands in numbers.
+// safe escapes a text for HTML, but keeps narrow spaces, which separate thousands in numbers.
 func safe(text string) string {
 	parts := strings.Split(text, "\u202f")
 	for i, part := range parts {
@@ -196,8 +197,8 @@ func safe(text string) string {
 // Size of a sparkline in pixels.
 const sparkWide, sparkHigh = 120, 30
 
-// Spark draws numbers as a small line with a dot at its end. room is the number of values that fill the full width.
-// With fewer numbers, the left part stays empty.
+// Spark draws numbers as a small line with a dot at its end. room is the number of values that fill the full width. If there
+// are fewer numbers, the left part stays empty.
 func Spark(summary string, numbers []int64, room int) string {
 	most := mostOf(numbers)
 	var line strings.Builder

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Sizes of a picture, in its own units.
+// Sizes of an SVG picture, in the units of its viewBox.
 const (
 	svgWide, svgHigh  = 860, 320
 	svgLeft, svgRight = 64, 16
 	svgPlotTop        = svgHigh - plotHigh - 16
-	svgTitleLength    = 78 // columns; longer titles are cut
+	svgTitleLength    = 78 // maximum width of the title in characters; a longer title is cut
 )
 
-// A picture's colors are attributes, because programs other than browsers support nothing else. In browsers, a style
+// A picture's colors are attributes, because programs other than browsers may ignore style elements. In browsers, a style
 // element replaces these colors in dark mode.
 const (
 	paper, ink, faint = "#fff", "#24292f", "#d0d7de"
 	allFill, newFill  = "#9ec5fe", "#0a58ca"
 )
 
-// coloured adds colors to the parts of a plot. On the dashboard's pages, the style sheet does this instead.
+// coloured adds colors to the elements of a plot. On the dashboard's pages, the style sheet colors them instead.
 var coloured = strings.NewReplacer(
 	`class="room"`, `class="room" fill="none"`, `class="weave"`, `class="weave" fill="`+allFill+`"`,
 	`class="thread"`, `class="thread" fill="`+newFill+`"`, `class="new"`, `class="new" fill="`+newFill+`"`,

@@ -17,13 +17,13 @@ type Table struct {
 type Column struct {
 	Name  string
 	Bar   bool // a bar follows each number of the column
-	Gives bool // the column's texts may be cut on narrow terminals
+	Gives bool // texts of the column may be cut on narrow terminals
 }
 
 const (
 	gapWidth  = 2
-	leastWide = 16 // minimum width of a column whose texts are cut
-	mostWide  = 40 // maximum padded width of such a column without a terminal: a longer text shifts only its own line
+	leastWide = 16 // minimum width of a column whose texts may be cut
+	mostWide  = 40 // if the output is no terminal, a column whose texts may be cut is padded to at most this width
 )
 
 type cell struct {
@@ -106,8 +106,8 @@ func (t Table) widths(cells [][]cell) []int {
 	return widths
 }
 
-// narrow reduces the widths of columns that may be cut, the last column first, until lines fit into a terminal with
-// this number of columns (0: no terminal).
+// narrow reduces the widths of columns whose texts may be cut, the last column first. It stops when lines fit into a terminal
+// with this number of columns (0: no terminal).
 func (t Table) narrow(widths []int, bars, columns int) {
 	total := -gapWidth
 	for i, c := range t.Columns {

@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Countries holds the countries of a file. It is safe for concurrent use. A nil Countries has no
-// countries.
+// Countries is a table of address ranges and their countries, read from a file. It is safe for concurrent use. A nil
+// Countries contains no country.
 type Countries struct {
 	path  string
 	log   *slog.Logger
@@ -58,7 +58,7 @@ func (c *Countries) Of(address netip.Addr) string {
 	return c.table.Load().of(address)
 }
 
-// shared are the addresses for carrier-grade NAT.
+// shared are the addresses for carrier-grade NAT. They belong to no country.
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
 // About returns the file's description of itself: its vendor and licence, as far as it contains them.
@@ -90,7 +90,7 @@ func (c *Countries) Follow(ctx context.Context, every time.Duration) {
 	}
 }
 
-// stamps identifies the versions of the file of countries and of its IPv6 file.
+// stamps identifies the versions of the file of countries and of its IPv6 file, by size and time of change.
 type stamps [2]struct{ changed, size int64 }
 
 func stampsOf(path string) (s stamps) {
@@ -102,9 +102,9 @@ func stampsOf(path string) (s stamps) {
 	return s
 }
 
-// table is the content of a file: a sorted list of ranges of keys. Each range starts directly after
-// the end of the previous range. A key is an IPv4 address, or the first half of an IPv6 address, because
-// a visitor has at least a /64 network. The keys of IPv6 addresses follow those of IPv4 addresses.
+// table is the content of a file: a sorted list of ranges of keys. Each range starts directly after the end of the
+// previous range. A key is an IPv4 address, or the first half of an IPv6 address. The second half is not needed,
+// because a visitor has at least a /64 network. The keys of IPv6 addresses follow those of IPv4 addresses.
 type table struct {
 	from  []uint64  // the first key of each range
 	codes [][2]byte // the country of each range; zero if unknown
@@ -140,7 +140,7 @@ func (t *table) add(first, last netip.Addr, code string) error {
 		return nil
 	case from == 0:
 		from = math.MaxUint32 + 1
-	case from == t.last: // the previous range includes a part of this /64 network, and keeps all of it
+	case from == t.last: // the previous range already has a part of this /64 network, and gets all of it
 		if from == to {
 			return nil
 		}

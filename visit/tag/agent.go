@@ -3,6 +3,7 @@ package tag
 import "strings"
 
 // Agent describes a browser. ReadAgent reads only the User-Agent, so that its result can be cached by User-Agent.
+// Agent.With adds other headers.
 type Agent struct{ Browser, System, Device string }
 
 // The kinds of devices. Televisions, consoles, watches and cars are Other.
@@ -15,8 +16,9 @@ const (
 // rule gives a name to a User-Agent that contains one of the words. The first matching rule of a list applies.
 type rule struct{ name, words string }
 
-// browsers is ordered. Many User-Agents also name Safari, or the browser whose engine is used, so these rules come last.
-// Apps that show pages themselves are included: for many visits, the app is the only clue to the source of the visit.
+// browsers is searched in order. Many User-Agents also contain Safari, or the name of the browser whose engine is
+// used, so these rules come last. Apps that show pages themselves are included: for many visits, the app is the only
+// clue to the source of the visit.
 var browsers = []rule{
 	{Other, "electron qtwebengine oculusbrowser tesla playstation nintendo nintendobrowser kaios tv smarttv hbbtv web0s vivobrowser " +
 		"heytapbrowser" +
@@ -83,15 +85,15 @@ var devices = []rule{
 	{desktop, "macintosh mac x11 linux windows win98 win95"},
 }
 
-// safari is the last name in most browsers' User-Agents. The User-Agent of androidBrowser, which Android had before
-// Chrome, also ends with it.
+// safari is the last name in most browsers' User-Agents. It is also the last name in the User-Agent of
+// androidBrowser, which was the browser of Android before Chrome.
 const (
 	safari         = "Safari"
 	androidBrowser = "Android Browser"
 )
 
-// clue has the place of a word's rule in each of the lists of browsers, systems and devices. A larger number is an
-// earlier rule. 0 means that no rule has the word.
+// clue shows which rules contain a word. It has one number for each of the lists browsers, systems and devices. A
+// larger number means an earlier rule in the list. 0 means that no rule has the word.
 type clue [3]uint8
 
 var lists = [len(clue{})][]rule{browsers, systems, devices}
@@ -149,11 +151,11 @@ func ReadAgent(agent string) Agent {
 	return a
 }
 
-// Hints are the headers with which browsers based on Chrome's engine complete their User-Agent over
-// TLS: Sec-CH-UA, Sec-CH-UA-Mobile and Sec-CH-UA-Platform.
+// Hints are headers that browsers based on Chrome's engine send over TLS in addition to their User-Agent: Sec-CH-UA,
+// Sec-CH-UA-Mobile and Sec-CH-UA-Platform.
 type Hints struct{ Brands, Mobile, Platform string }
 
-// brands has the browsers whose User-Agent may be the same as Chrome's.
+// brands lists the browsers whose User-Agent may be the same as Chrome's, with their names in Sec-CH-UA.
 var brands = [...]struct{ brand, name string }{
 	{`"Brave"`, "Brave"},
 	{`"Microsoft Edge"`, "Edge"},
@@ -165,7 +167,7 @@ var brands = [...]struct{ brand, name string }{
 	{`"Android WebView"`, "WebView"},
 }
 
-// Named returns an agent for each possible browser on each system, and the empty agent.
+// Named returns an agent for each combination of a browser and a system in this package's lists, and the empty agent.
 func Named() []Agent {
 	agents := []Agent{{}}
 	for _, browser := range append([]rule{{name: androidBrowser}}, browsers...) {

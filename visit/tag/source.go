@@ -9,7 +9,7 @@ import (
 )
 
 // markNames are the query parameters in a page's address that describe where a visit came from. The last parameter
-// names the campaign. The other parameters name the source, and the first usable value counts.
+// contains the campaign. The other parameters contain the source, and the first usable value counts.
 var markNames = [...]string{"utm_source", "source", "ref", "utm_campaign"}
 
 // marks has the value of each query parameter in markNames, or "".
@@ -19,8 +19,8 @@ func (m *marks) sources() []string { return m[:len(m)-1] }
 
 func (m *marks) campaign() string { return m[len(m)-1] }
 
-// readMarks reads the marks in the query of a page's address. If a parameter is repeated, its first
-// value counts.
+// readMarks reads the parameters in markNames from the query of a page's address. If a parameter is repeated, its
+// first value counts.
 func readMarks(uri string) (m marks) {
 	uri, _, _ = strings.Cut(uri, "#")
 	_, query, _ := strings.Cut(uri, "?")
@@ -38,8 +38,8 @@ func readMarks(uri string) (m marks) {
 	return m
 }
 
-// sourceOf returns the source of a visit: the source that a mark in the page's address names, or else
-// the host of the referrer. A page of the same site is not a source.
+// sourceOf returns the source of a visit. This is the source that a query parameter of the page's address contains,
+// or else the host of the referrer. A page of the same site is not a source.
 func sourceOf(m *marks, referrer, site string) string {
 	for _, text := range m.sources() {
 		source := ""
@@ -61,7 +61,7 @@ func sourceOf(m *marks, referrer, site string) string {
 	return ""
 }
 
-// MarkedHost returns the host that the query of a page's address names as the source, or "".
+// MarkedHost returns the host in the query parameters that contain the source of a visit (markNames), or "".
 func MarkedHost(uri string) string {
 	marks := readMarks(uri)
 	for _, text := range marks.sources() {
@@ -99,7 +99,7 @@ func HostOf(address string) string {
 	return host
 }
 
-// bare returns a site without its port and www.
+// bare returns a site without its port and without the prefix www.
 func bare(site string) string {
 	if colon := strings.LastIndexByte(site, ':'); colon > strings.LastIndexByte(site, ']') {
 		site = site[:colon]
@@ -107,8 +107,8 @@ func bare(site string) string {
 	return strings.TrimPrefix(strings.TrimSuffix(site, "."), "www.")
 }
 
-// serviceOf returns the service that a source belongs to, or else the source. A host belongs to the
-// service with the longest matching domain.
+// serviceOf returns the name of the service that a source belongs to. If there is none, it returns the source
+// unchanged. A host belongs to the service with the longest matching domain.
 func serviceOf(source string) string {
 	if service := services[source]; service != "" {
 		return service
@@ -137,5 +137,5 @@ func isEnding(host string) bool {
 	return len(first) == 2 || first == "com" || first == "net" || first == "org"
 }
 
-// everywhere has the services with domains in many countries.
+// everywhere lists the services that have domains in many countries.
 var everywhere = map[string]bool{"google": true, "yandex": true, "yahoo": true, "bing": true, "ecosia": true}

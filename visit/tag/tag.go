@@ -23,7 +23,7 @@ import (
 // Tag is a name and a value.
 type Tag struct{ Name, Value string }
 
-// The names that every app has.
+// The built-in names, which every app has.
 const (
 	Source   = "source"   // the host or the service that the visitor comes from
 	Campaign = "campaign" // utm_campaign
@@ -38,15 +38,15 @@ const (
 // Names lists the built-in names. The first OfPages names also apply to pages.
 var Names = []string{Source, Campaign, Country, Language, Device, System, Browser, Hour}
 
-// OfPages is the number of names that apply to pages. All names apply to sites. With more names for pages, rows of
-// page tags would outnumber all other rows.
+// OfPages is the number of names that apply to pages. All names apply to sites. If all names applied to pages, too,
+// the rows of page tags would outnumber all other rows.
 const OfPages = 2
 
 // IsOfPages reports whether the name also applies to pages.
 func IsOfPages(name string) bool { return slices.Contains(Names[:OfPages], name) }
 
-// IsOpen reports whether callers can invent values for the name. Any client can invent sources and campaigns. Callers that may
-// send tags can invent values of the app's own tags.
+// IsOpen reports whether callers can make up values for the name. Any client can make up sources and campaigns.
+// Callers that are allowed to send tags can make up values of the app's own tags.
 func IsOpen(name string) bool { return !slices.Contains(Names[OfPages:], name) }
 
 // IsOwn reports whether the name is one of an app's own names.
@@ -58,7 +58,7 @@ const Other = "(other)"
 // none is shown in reports for visits without a value. It is not a value itself.
 const none = "(none)"
 
-// Limits.
+// Limits of tags.
 const (
 	MostBytes     = 100 // of a value
 	MostNames     = 20  // of the app's own names
@@ -66,7 +66,7 @@ const (
 	MostNewADay   = 500 // new values per day of the built-in open names, and as many of the app's own names; others count as Other
 )
 
-// Request has the properties of a visit in the caller's form.
+// Request has the properties of a visit as the caller sends them.
 type Request struct {
 	URI       string         // of the page
 	Site      string         // the page's site in canonical form, which is never a source
@@ -119,7 +119,7 @@ func (s *Set) add(name, value string) {
 	}
 }
 
-// Text formats a set for ParseSet. Names and values have no control characters.
+// Text formats a set for ParseSet. It separates names and values by control characters, because they contain none.
 func (s Set) Text() string {
 	var text strings.Builder
 	for _, t := range s {
@@ -139,9 +139,9 @@ func ParseSet(text string) (s Set) {
 	return s
 }
 
-// Value returns the value for a text: in lower case, without surrounding space. A text with control
-// or invisible characters, or that is not UTF-8, returns "". A text that is too long or may be an
-// e-mail address returns Other.
+// Value returns the stored value for a text: in lower case, without surrounding space. If the text has control or
+// invisible characters, or is not UTF-8, the result is "". If the text is too long or may be an e-mail address, the
+// result is Other.
 func Value(text string) string {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, misleads) {
 		return ""
@@ -155,7 +155,7 @@ func Value(text string) string {
 	return text
 }
 
-// joiners are invisible, and some scripts cannot be written without them.
+// joiners are invisible characters without which some scripts cannot be written.
 const joiners = "\u200c\u200d"
 
 // misleads reports whether a character is a control, or invisible and not in joiners. Such a
@@ -202,8 +202,8 @@ func CountryOf(code string) string {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// languages has the two-letter codes (ISO 639-1). It also has the three-letter codes of languages that browsers use
-// and that have no two-letter code.
+// languages lists two-letter codes (ISO 639-1). It also lists three-letter codes that browsers use for languages
+// without a two-letter code.
 const languages = " aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en " +
 	"eo es et eu" +
 	" fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr " +

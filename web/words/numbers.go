@@ -17,7 +17,7 @@ func (l *Language) Number(n int64) string {
 	return strings.ReplaceAll(draw.Number(n), ",", group)
 }
 
-// Percent formats a percentage with this many decimals.
+// Percent formats a percentage with the given number of decimals.
 func (l *Language) Percent(n float64, digits int) string {
 	return strings.Replace(l.texts["numbers.percent"], "{n}", l.decimal(strconv.FormatFloat(n, 'f', digits, 64)), 1)
 }
@@ -32,8 +32,8 @@ const (
 	shortMonths
 )
 
-// day formats one or two days with the text of a key. The placeholders {day}, {month} and so on are of the first day. The
-// placeholders {last-day}, {last-month} and so on are of the last day.
+// day formats a day, or the first and last day of a range, with the text of a key. The placeholders {day}, {month} and so on are
+// for the first day. The placeholders {last-day}, {last-month} and so on are for the last day.
 func (l *Language) day(key string, first, last int32) string {
 	var places []any
 	for i, day := range []int32{first, last} {

@@ -1,7 +1,7 @@
 package words
 
-// plurals has a function for each language that returns the plural category of a number, as in CLDR 48. whole is false for
-// numbers with a fraction.
+// plurals has a function for each language, which returns the plural category of a number in CLDR 48: one, many or other. whole
+// is false for numbers with a fraction.
 var plurals = map[string]func(n int64, whole bool) string{
 	"en": oneOrOther, "de": oneOrOther, "fr": french, "es": spanish, "zh": other, "ja": other, "ko": other,
 }
@@ -29,7 +29,7 @@ func spanish(n int64, whole bool) string {
 	return manyOrOther(n, whole)
 }
 
-// manyOrOther returns "many" for whole millions, which take “de” before a noun.
+// manyOrOther returns "many" for whole millions, which French and Spanish connect to a noun with “de”.
 func manyOrOther(n int64, whole bool) string {
 	if n != 0 && n%1_000_000 == 0 && whole {
 		return "many"

@@ -24,8 +24,8 @@ var files embed.FS
 
 // Language is a language of the pages.
 type Language struct {
-	Tag  string // for HTML
-	Name string // in the language itself
+	Tag  string // BCP 47 tag, such as zh-CN
+	Name string // name of the language in itself, such as Deutsch
 
 	texts  map[string]string
 	plural func(n int64, whole bool) string
@@ -51,7 +51,7 @@ var all = sync.OnceValue(func() (made []*Language) {
 func newLanguage(tag, file string) *Language {
 	texts, err := parse(file)
 	if err != nil {
-		panic(fmt.Sprintf("%s: %v", tag, err)) // tests find this
+		panic(fmt.Sprintf("%s: %v", tag, err)) // tests find such a file
 	}
 	base, _, _ := strings.Cut(tag, "-")
 	l := &Language{Tag: tag, Name: texts["language.name"], texts: texts, plural: plurals[base]}
@@ -97,15 +97,16 @@ func For(accepted string) *Language {
 	return all()[i]
 }
 
-const longest = 500 // bytes of the header to read
+const longest = 500 // bytes of the header Accept-Language that For reads
 
-// Say returns a text with values for its placeholders; places alternates names and values. Numbers are formatted for the
+// Say returns the text of a key. places has the name of each placeholder, followed by its value. Numbers are formatted for the
 // language. The first number selects the plural form.
 func (l *Language) Say(key string, places ...any) string {
 	return l.fill(l.text(key, places), places, func(s string) string { return s }, func(v any) string { return l.value(v) })
 }
 
-// HTML returns a text as HTML. Texts can contain `code`, *strong* and [link](place), where place is the name of the address.
+// HTML returns a text as HTML. Texts can contain `code`, *strong*, _emphasis_ and [link](place), where place is the placeholder
+// for the address.
 func (l *Language) HTML(key string, places ...any) template.HTML {
 	return template.HTML(l.fill(l.text(key, places), places, marked, func(v any) string { //nolint:gosec // both are escaped
 		switch v := v.(type) {
@@ -125,7 +126,7 @@ var (
 	link    = regexp.MustCompile(`\[([^\]]+)\]\((\w+)\)`)
 )
 
-var asHTML sync.Map // results of marked by text; only for texts from the files, whose number is limited
+var asHTML sync.Map // results of marked, by text; it has only texts from the files, so its size is limited
 
 func marked(text string) string {
 	if has, is := asHTML.Load(text); is {
@@ -188,7 +189,7 @@ func (l *Language) text(key string, places []any) string {
 	}
 	text, is := l.texts[key]
 	if !is {
-		panic("there is no text with the key " + key) // tests find this
+		panic("there is no text with the key " + key) // tests find such a key
 	}
 	return text
 }
@@ -206,7 +207,7 @@ func (l *Language) fill(text string, places []any, mark func(string) string, wri
 		if !open || !closed {
 			return out.String()
 		}
-		if strings.Contains(name, " ") { // not a placeholder
+		if strings.Contains(name, " ") { // the name of a placeholder has no spaces
 			out.WriteString("{" + name + "}")
 		}
 		for i := 0; i+1 < len(places); i += 2 {
@@ -218,7 +219,7 @@ func (l *Language) fill(text string, places []any, mark func(string) string, wri
 	}
 }
 
-// Country returns the name of a country code; "": unknown.
+// Country returns the name of the country with this code, or "" if it is unknown.
 func (l *Language) Country(code string) string {
 	if region, err := language.ParseRegion(code); err == nil {
 		return display.Regions(language.Make(l.Tag)).Name(region)
@@ -226,7 +227,7 @@ func (l *Language) Country(code string) string {
 	return ""
 }
 
-// Tongue returns the name of a language code; "": unknown.
+// Tongue returns the name of the language with this code, or "" if it is unknown.
 func (l *Language) Tongue(code string) string {
 	if base, err := language.ParseBase(code); err == nil {
 		return display.Languages(language.Make(l.Tag)).Name(base)
@@ -234,7 +235,7 @@ func (l *Language) Tongue(code string) string {
 	return ""
 }
 
-// elsewhere is the section for texts from other packages. Their placeholders are {1}, {2} and so on.
+// elsewhere is the section of the files for texts that other packages write. Their placeholders are {1}, {2} and so on.
 const elsewhere = "elsewhere."
 
 // keys maps the English texts of the section elsewhere to their keys.
@@ -261,8 +262,8 @@ func (l *Language) Of(text string, values ...any) string {
 
 var verb = regexp.MustCompile(`%(?:\[(\d)\])?([-+# 0-9.]*[a-z%])`)
 
-// placed converts a format of fmt.Sprintf to the form in the files, with {1} for its first value. It calls found for each
-// verb, with the verb and the number of its value.
+// placed converts a format of fmt.Sprintf to the form in the files, with {1} for its first value. It calls found, unless this is
+// nil, for each verb of the format, with the verb and the number of its value.
 func placed(format string, found func(verb string, value int)) string {
 	value := 0
 	return verb.ReplaceAllStringFunc(format, func(written string) string {
@@ -295,7 +296,7 @@ func (l *Language) Text(t visit.Text) string {
 	return l.Say(key, places...)
 }
 
-// typed formats a value, with the language's quotation marks if the format quotes it.
+// typed formats a value with a verb of fmt.Sprintf. If the verb adds quotation marks, typed replaces them with the language's.
 func (l *Language) typed(format string, value any) string {
 	if e, is := value.(*visit.Error); is {
 		return l.Text(e.Text)
@@ -307,8 +308,8 @@ func (l *Language) typed(format string, value any) string {
 	return text
 }
 
-// Error translates an error, each part on its own line. Parts that the files do not have stay English, and begin with the
-// field.
+// Error translates an error, with each of its parts on its own line. Parts that the files do not have stay English, and begin
+// with the name of the field.
 func (l *Language) Error(e *visit.Error) string {
 	var lines []string
 	for _, part := range e.All() {

@@ -4,8 +4,8 @@
 //	go run ./db/dbtest/withserver go test ./...
 //	go run ./db/dbtest/withserver -container go test ./...
 //
-// The server is the one that dbtest would start for a single package, or PostgreSQL 17 in a
-// container. If FOOTFALL_TEST_DATABASE_URL names a server, withserver uses that server.
+// The server is the one that dbtest would start for a single package or, with -container, PostgreSQL 17 in
+// a container. If FOOTFALL_TEST_DATABASE_URL is set, withserver starts no server.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"footfall/db/embedded/tempdir"
 )
 
-// patience is the time limit for a server. Only a broken server takes longer.
+// patience is the time limit for starting and stopping a server. Only a broken server takes longer.
 const patience = 2 * time.Minute
 
 func main() {
@@ -75,9 +75,9 @@ func run(container bool, command []string) (err error) {
 	return cmd.Run()
 }
 
-// startEmbedded starts the server in a folder that is always the same, so that its URL is constant:
-// go test caches results as long as the environment does not change. If another run uses that
-// folder, a new folder is created.
+// startEmbedded starts the server in a folder that is always the same, so that its URL is always the same.
+// The reason is that go test reuses results only while the environment does not change. If another run
+// uses that folder, a new folder is created.
 func startEmbedded(ctx context.Context) (url string, stop func() error, err error) {
 	dir, err := usualDir()
 	if err != nil {
@@ -99,7 +99,7 @@ func startEmbedded(ctx context.Context) (url string, stop func() error, err erro
 	}, nil
 }
 
-// usualDir returns a folder that is different for each working copy and each PostgreSQL.
+// usualDir returns a folder that is different for each working copy, user and PostgreSQL installation.
 func usualDir() (string, error) {
 	here, err := os.Getwd()
 	if err != nil {

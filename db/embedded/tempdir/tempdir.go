@@ -11,25 +11,25 @@ import (
 // time there.
 const memory = "/dev/shm"
 
-// room is the free space that memory must have, for all tests that run at the same time. In containers it often has
-// only 64 MB.
+// room is the free space that the folder memory must have, for all tests that run at the same time. In containers, this
+// file system often has only 64 MB.
 const room = 3 << 30
 
-// Make creates a folder that a server's user can enter, in memory if there is room there. The caller removes the
-// folder.
+// Make creates a folder that a server's user can enter. The folder is in the file system in memory if there is room.
+// The caller must remove the folder.
 func Make() (string, error) {
 	dir, err := os.MkdirTemp(parent(), "footfall-test-")
 	return enterable(dir, err)
 }
 
-// MakeNamed is Make for a folder with this name, which may already exist.
+// MakeNamed is like Make, but the folder has the given name and may already exist.
 func MakeNamed(name string) (string, error) {
 	dir := filepath.Join(parent(), name)
 	return enterable(dir, os.MkdirAll(dir, 0o755))
 }
 
-// parent returns the parent folder. It does not use os.TempDir, which may be private, or have too
-// long a path for a socket.
+// parent returns the parent folder for Make. It does not use os.TempDir, which may be private, or whose
+// path may be too long for a socket.
 func parent() string {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(memory, &stat) == nil && stat.Bavail*uint64(stat.Bsize) > room { //nolint:gosec // a size of blocks
