@@ -19,8 +19,8 @@ import (
 
 // Lifetimes of sessions and links.
 const (
-	SessionFor = 30 * 24 * time.Hour // lifetime of a browser's session
-	LinkFor    = 7 * 24 * time.Hour  // lifetime of a link for choosing a password
+	SessionLifetime = 30 * 24 * time.Hour // lifetime of a browser's session
+	LinkLifetime    = 7 * 24 * time.Hour  // lifetime of a link for choosing a password
 )
 
 // Account is a signed-in account. A nil *Account means that the browser is not signed in, and has no rights.
@@ -50,17 +50,17 @@ func (a *Account) IsOwner() bool { return a != nil && a.Owner }
 
 // Accounts manages the accounts of a database. It is safe for concurrent use.
 type Accounts struct {
-	db        *db.DB
-	hashSlots chan struct{}                          // limits concurrent hashing of passwords, because a hash takes much memory
-	reserved  chan struct{}                          // the separate limit for browsers that have signed in before (see ForDevice)
-	hash      func(password, salt []byte) (h []byte) // hashes a password: hashOfPassword, except in tests
-	author    string                                 // author in the change history, such as "shell"
-	deviceKey []byte                                 // signs the cookies that identify browsers that have signed in before
+	db          *db.DB
+	hashSlots   chan struct{}                          // limits concurrent hashing of passwords, because a hash takes much memory
+	deviceSlots chan struct{}                          // the separate limit for browsers that have signed in before (see ForDevice)
+	hash        func(password, salt []byte) (h []byte) // hashes a password: hashOfPassword, except in tests
+	author      string                                 // author in the change history, such as "shell"
+	deviceKey   []byte                                 // signs the cookies that identify browsers that have signed in before
 }
 
 // Open returns the accounts of a database.
 func Open(d *db.DB) *Accounts {
-	return &Accounts{db: d, hashSlots: make(chan struct{}, hashesAtOnce), reserved: make(chan struct{}, hashesAtOnce), hash: hashOfPassword,
+	return &Accounts{db: d, hashSlots: make(chan struct{}, hashesAtOnce), deviceSlots: make(chan struct{}, hashesAtOnce), hash: hashOfPassword,
 		author: "shell"}
 }
 
@@ -110,18 +110,18 @@ func hashOf(token string) []byte {
 // before the returned time.
 func expiryBound(long time.Duration) time.Time { return time.Now().Add(-long) }
 
-// Any reports whether an account exists.
-func (s *Accounts) Any(ctx context.Context) (bool, error) {
+// Exist reports whether an account exists.
+func (s *Accounts) Exist(ctx context.Context) (bool, error) {
 	return read(ctx, s, func(q *Queries) (bool, error) { return q.AccountsAny(ctx) })
 }
 
-// Of returns the account of the session with this token, or nil if the session does not exist or has expired.
-func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
+// FindBySession returns the account of the session with this token, or nil if the session does not exist or has expired.
+func (s *Accounts) FindBySession(ctx context.Context, session string) (*Account, error) {
 	if session == "" {
 		return nil, nil
 	}
 	row, err := read(ctx, s, func(q *Queries) (AccountOfSessionRow, error) {
-		return q.AccountOfSession(ctx, hashOf(session), expiryBound(SessionFor))
+		return q.AccountOfSession(ctx, hashOf(session), expiryBound(SessionLifetime))
 	})
 	if errors.Is(err, db.ErrNoRows) {
 		return nil, nil
@@ -130,9 +130,9 @@ func (s *Accounts) Of(ctx context.Context, session string) (*Account, error) {
 		looks: row.Looks, changes: row.Changes}, err
 }
 
-// Named returns the account with a name that a trusted proxy has sent. If no account has this name, Named adds an account that
-// may view no apps. But if the service has no account at all, Named adds none and returns nil.
-func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err error) {
+// FindOrAdd returns the account with a name that a trusted proxy has sent. If no account has this name, FindOrAdd adds an account that
+// may view no apps. But if the service has no account at all, FindOrAdd adds none and returns nil.
+func (s *Accounts) FindOrAdd(ctx context.Context, name string) (found *Account, err error) {
 	shown, folded, err := readName(name)
 	if err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func (s *Accounts) Named(ctx context.Context, name string) (found *Account, err 
 	return &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, Language: row.Language, looks: row.Looks, changes: row.Changes}, err
 }
 
-// errWrong is returned for both an unknown name and a wrong password.
-var errWrong = visit.Errorf(visit.Forbidden, "", "the name or the password is wrong")
+// errWrongSignIn is returned for both an unknown name and a wrong password.
+var errWrongSignIn = visit.Errorf(visit.Forbidden, "", "the name or the password is wrong")
 
 // SignIn creates a session if the name and the password are right. The duration of a call does not reveal whether the name
 // exists.
@@ -166,7 +166,7 @@ func (s *Accounts) SignIn(ctx context.Context, name, password, browser string) (
 	return read(ctx, s, func(q *Queries) (string, error) { return signIn(ctx, q, row.ID, row.Password, browser) })
 }
 
-// check returns the account of a name if the password is right, or errWrong.
+// check returns the account of a name if the password is right, or errWrongSignIn.
 func (s *Accounts) check(ctx context.Context, name, password string) (row AccountNamedRow, err error) {
 	if _, folded, err := readName(name); err == nil {
 		row, err = read(ctx, s, func(q *Queries) (AccountNamedRow, error) { return q.AccountNamed(ctx, folded) })
@@ -176,26 +176,26 @@ func (s *Accounts) check(ctx context.Context, name, password string) (row Accoun
 	}
 	right, err := s.checkPassword(ctx, row.Password, password)
 	if err == nil && !right {
-		err = errWrong
+		err = errWrongSignIn
 	}
 	return row, err
 }
 
 // IsFormerSession reports whether a session was created by Footfall 0.2.0, whose tokens are one byte shorter than those of
-// signIn. The cookies of these sessions have the same name over http and https. The last of these sessions expires SessionFor
+// signIn. The cookies of these sessions have the same name over http and https. The last of these sessions expires SessionLifetime
 // after the update from 0.2.0.
 func IsFormerSession(session string) bool {
 	return len(session) == base64.RawURLEncoding.EncodedLen(sha256.Size)
 }
 
 // signIn creates a session. password is the stored hash that the user's password matched. If the account now has another hash,
-// signIn returns errWrong.
+// signIn returns errWrongSignIn.
 func signIn(ctx context.Context, q *Queries, account int32, password, browser string) (session string, err error) {
 	session, hash := newTokenOf(sha256.Size + 1)
 	added, err := q.SessionAdd(ctx, SessionAddParams{Account: account, Password: password, Hash: hash, Browser: browser,
-		Since: expiryBound(SessionFor)})
+		Since: expiryBound(SessionLifetime)})
 	if err == nil && added == 0 {
-		return "", errWrong
+		return "", errWrongSignIn
 	}
 	return session, err
 }
@@ -208,7 +208,7 @@ var errNotYours = visit.Errorf(visit.Forbidden, "old", "this is not your passwor
 // the user's browser.
 func (s *Accounts) SetPassword(ctx context.Context, a *Account, old, new, browser string) (session string, err error) {
 	row, err := s.check(ctx, a.Name, old)
-	if errors.Is(err, errWrong) {
+	if errors.Is(err, errWrongSignIn) {
 		return "", errNotYours
 	} else if err != nil {
 		return "", err
@@ -253,7 +253,7 @@ type Session = SessionsOfRow
 // Sessions lists an account's sessions, the last used first.
 func (s *Accounts) Sessions(ctx context.Context, account int32) ([]Session, error) {
 	return read(ctx, s, func(q *Queries) ([]Session, error) {
-		return q.SessionsOf(ctx, account, expiryBound(SessionFor))
+		return q.SessionsOf(ctx, account, expiryBound(SessionLifetime))
 	})
 }
 
@@ -269,7 +269,7 @@ func (s *Accounts) SetLanguage(ctx context.Context, account int32, language stri
 	})
 }
 
-// EndSessions ends all sessions of an account, except the session whose ID is but (0: no exception).
-func (s *Accounts) EndSessions(ctx context.Context, account, but int32) error {
-	return s.inTx(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, account, but) })
+// EndSessions ends all sessions of an account, except the session whose ID is exceptID (0: no exception).
+func (s *Accounts) EndSessions(ctx context.Context, account, exceptID int32) error {
+	return s.inTx(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, account, exceptID) })
 }

@@ -48,7 +48,7 @@ func TestEachSignInIsTheSameWork(t *testing.T) {
 			require.NoError(t, err)
 			require.NotEmpty(t, session)
 		} else {
-			require.ErrorIs(t, err, errWrong, try[0])
+			require.ErrorIs(t, err, errWrongSignIn, try[0])
 		}
 		assert.EqualValues(t, 1, hashes.Load()-before, "%q", try)
 	}
@@ -155,7 +155,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Remove(ctx, olga.ID))
 	require.ErrorContains(t, s.Remove(ctx, ann), "the only owner")
-	jane, err := s.Named(ctx, "Jane") // by a proxy, without a password
+	jane, err := s.FindOrAdd(ctx, "Jane") // by a proxy, without a password
 	require.NoError(t, err)
 	require.NoError(t, s.Set(ctx, jane.ID, Rights{Owner: &owner}))
 	require.NoError(t, s.Remove(ctx, ann))
@@ -169,7 +169,7 @@ func TestTheLastOwnerStays(t *testing.T) {
 	require.NotNil(t, refused, err)
 	assert.Equal(t, visit.NotFound, refused.Kind)
 	for range 2 {
-		max, err := s.Named(ctx, "Max")
+		max, err := s.FindOrAdd(ctx, "Max")
 		require.NoError(t, err)
 		assert.False(t, max.IsOwner())
 	}
@@ -189,7 +189,7 @@ func TestPasswordEndsSessions(t *testing.T) {
 	ctx := t.Context()
 	other, err := s.SignIn(ctx, "olga", good, "another")
 	require.NoError(t, err)
-	a, err := s.Of(ctx, other)
+	a, err := s.FindBySession(ctx, other)
 	require.NoError(t, err)
 	all, err := s.Sessions(ctx, a.ID)
 	require.NoError(t, err)
@@ -219,17 +219,17 @@ func TestPasswordEndsSessions(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Follow(ctx, link, "", "six trombones!", "a thief's")
 	require.ErrorIs(t, err, errNoLink)
-	gone, err := s.Of(ctx, other)
+	gone, err := s.FindBySession(ctx, other)
 	require.NoError(t, err)
 	assert.Nil(t, gone)
-	a, err = s.Of(ctx, session)
+	a, err = s.FindBySession(ctx, session)
 	require.NoError(t, err)
 	require.True(t, a.IsOwner())
 	require.NoError(t, s.EndSessions(ctx, a.ID, a.Session))
-	a, err = s.Of(ctx, session)
+	a, err = s.FindBySession(ctx, session)
 	require.NoError(t, err)
 	require.NoError(t, s.EndSessions(ctx, a.ID, 0))
-	a, err = s.Of(ctx, session)
+	a, err = s.FindBySession(ctx, session)
 	require.NoError(t, err)
 	assert.Nil(t, a)
 	assert.False(t, a.MayLook("demo") || a.MayChange("demo") || a.IsOwner(), "nobody")

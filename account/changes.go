@@ -7,8 +7,8 @@ import (
 	"footfall/db"
 )
 
-// As returns a copy of s for changes by an account or a key. who is the author of these changes in the change history.
-func (s *Accounts) As(who string) *Accounts {
+// WithAuthor returns a copy of s for changes by an account or a key. who is the author of these changes in the change history.
+func (s *Accounts) WithAuthor(who string) *Accounts {
 	as := *s
 	as.author = who
 	return &as
@@ -46,9 +46,9 @@ func (s *Accounts) recordChange(ctx context.Context, q *Queries, id int32, chang
 	return db.New(q.db).Note(ctx, s.author, "", "account", side(name, was), side(now, is))
 }
 
-// note adds an entry about an account to the change history. got is the text of the entry, such as "another password"; if got is
+// note adds an entry about an account to the change history. entry is the text of the entry, such as "another password"; if entry is
 // "", the text is the account's rights. who is the author; if who is "", the author is the account itself.
-func note(ctx context.Context, q *Queries, who string, id int32, got string) error {
+func note(ctx context.Context, q *Queries, who string, id int32, entry string) error {
 	name, may, err := readNameAndRights(ctx, q, id)
 	if err != nil {
 		return err
@@ -56,5 +56,5 @@ func note(ctx context.Context, q *Queries, who string, id int32, got string) err
 	if who == "" {
 		who = "account " + name
 	}
-	return db.New(q.db).Note(ctx, who, "", "account", "", name+": "+cmp.Or(got, may))
+	return db.New(q.db).Note(ctx, who, "", "account", "", name+": "+cmp.Or(entry, may))
 }

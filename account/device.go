@@ -14,12 +14,12 @@ import (
 	"footfall/db"
 )
 
-// DeviceFor is the lifetime of a known browser's cookie. A known browser is one that has signed in to the account before.
+// DeviceLifetime is the lifetime of a known browser's cookie. A known browser is one that has signed in to the account before.
 // Password attempts of known browsers have their own limits. So attackers who guess passwords in other browsers do not lock out
 // the users of known browsers. The cookie does not replace the password.
-const DeviceFor = 365 * 24 * time.Hour
+const DeviceLifetime = 365 * 24 * time.Hour
 
-// SignDevices returns a copy of s that signs the cookies of known browsers (see DeviceFor) with key. All instances use the same
+// SignDevices returns a copy of s that signs the cookies of known browsers (see DeviceLifetime) with key. All instances use the same
 // key.
 func (s *Accounts) SignDevices(key []byte) *Accounts {
 	signing := *s
@@ -27,11 +27,11 @@ func (s *Accounts) SignDevices(key []byte) *Accounts {
 	return &signing
 }
 
-// ForDevice returns a copy of s for a known browser (see DeviceFor). The password checks of this copy do not wait for the checks
+// ForDevice returns a copy of s for a known browser (see DeviceLifetime). The password checks of this copy do not wait for the checks
 // of unknown browsers.
 func (s *Accounts) ForDevice() *Accounts {
 	known := *s
-	known.hashSlots = s.reserved
+	known.hashSlots = s.deviceSlots
 	return &known
 }
 
@@ -39,7 +39,7 @@ func (s *Accounts) ForDevice() *Accounts {
 func (s *Accounts) NewDevice(ctx context.Context, session string) (account int32, cookie string, err error) {
 	row, err := read(ctx, s, func(q *Queries) (PasswordOfSessionRow, error) { return q.PasswordOfSession(ctx, hashOf(session)) })
 	if errors.Is(err, db.ErrNoRows) {
-		err = errWrong // a change of the password has just ended the session
+		err = errWrongSignIn // a change of the password has just ended the session
 	}
 	if err != nil {
 		return 0, "", err
@@ -69,7 +69,7 @@ func (s *Accounts) Device(ctx context.Context, name string, cookieFor func(accou
 		return "", nil
 	}
 	since, _, _ := strings.Cut(cookie, ".")
-	if seconds, err := strconv.ParseInt(since, 10, 64); err != nil || time.Unix(seconds, 0).Before(expiryBound(DeviceFor)) {
+	if seconds, err := strconv.ParseInt(since, 10, 64); err != nil || time.Unix(seconds, 0).Before(expiryBound(DeviceLifetime)) {
 		return "", nil //nolint:nilerr // other values are not signed
 	}
 	return cookie[:at], nil

@@ -33,7 +33,7 @@ type Link struct {
 // Link returns the link with this token, or an error of the kind visit.NotFound.
 func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
 	row, err := read(ctx, s, func(q *Queries) (LinkGetRow, error) {
-		return q.LinkGet(ctx, hashOf(token), expiryBound(LinkFor))
+		return q.LinkGet(ctx, hashOf(token), expiryBound(LinkLifetime))
 	})
 	if errors.Is(err, db.ErrNoRows) {
 		err = errNoLink
@@ -64,10 +64,10 @@ func (s *Accounts) Follow(ctx context.Context, token, name, password, browser st
 	set.Password = &hashed
 	err = s.inTx(ctx, func(q *Queries) (err error) {
 		if link.First {
-			session, err = begin(ctx, q, hashOf(token), set, browser)
+			session, err = createFirstAccount(ctx, q, hashOf(token), set, browser)
 			return err
 		}
-		if set.ID, err = q.LinkTake(ctx, hashOf(token), expiryBound(LinkFor)); errors.Is(err, db.ErrNoRows) {
+		if set.ID, err = q.LinkTake(ctx, hashOf(token), expiryBound(LinkLifetime)); errors.Is(err, db.ErrNoRows) {
 			return errNoLink
 		} else if err != nil {
 			return err
@@ -76,17 +76,19 @@ func (s *Accounts) Follow(ctx context.Context, token, name, password, browser st
 		return err
 	})
 	if db.FaultOf(errors.Unwrap(err)) == db.FaultData { // violates the unique index on names: another account has this name
-		err = taken(name)
+		err = nameTakenError(name)
 	}
 	return session, err
 }
 
-func taken(name string) error {
+func nameTakenError(name string) error {
 	return visit.Errorf(visit.Invalid, "name", "%.100q already belongs to another account: choose another name", name)
 }
 
-// begin creates the first account, which is an owner. It also deletes all links that create a first account.
-func begin(ctx context.Context, q *Queries, hash []byte, p AccountSetPasswordParams, browser string) (session string, err error) {
+// createFirstAccount creates the first account, which is an owner. It also deletes all links that create a first account.
+func createFirstAccount(ctx context.Context, q *Queries, hash []byte, p AccountSetPasswordParams, browser string) (session string,
+	err error,
+) {
 	starts, err := q.StartsTake(ctx)
 	if err != nil {
 		return "", err

@@ -39,8 +39,8 @@ type Entry struct {
 	Apps      map[string]Right
 }
 
-// With returns the names of the apps for which the account has one of these rights.
-func (e *Entry) With(rights ...Right) []string {
+// AppsWith returns the names of the apps for which the account has one of these rights.
+func (e *Entry) AppsWith(rights ...Right) []string {
 	names := []string{}
 	for name, has := range e.Apps {
 		if slices.Contains(rights, has) {
@@ -60,7 +60,7 @@ func (s *Accounts) List(ctx context.Context) (all []Entry, err error) {
 			e.Used = &row.UsedAt
 		}
 		if row.LinkAt != nil {
-			until := row.LinkAt.Add(LinkFor)
+			until := row.LinkAt.Add(LinkLifetime)
 			e.LinkUntil = &until
 		}
 		for _, app := range row.Looks {
@@ -114,7 +114,7 @@ func (s *Accounts) Add(ctx context.Context, name string, r Rights) (id int32, to
 				"there is no account yet, and the first one is created in a browser: `footfall start-link` prints the address")
 		}
 		if id, err = q.AccountAdd(ctx, p); errors.Is(err, db.ErrNoRows) {
-			return taken(name)
+			return nameTakenError(name)
 		} else if err != nil {
 			return err
 		}
@@ -167,11 +167,11 @@ func setRights(ctx context.Context, q *Queries, id int32, r Rights) error {
 }
 
 // checkOwners returns an error if an account is an owner, and no other owner can sign in.
-func checkOwners(ctx context.Context, q *Queries, but int32) error {
+func checkOwners(ctx context.Context, q *Queries, id int32) error {
 	owners, err := q.AccountsLockOwners(ctx)
 	isOwner, others := false, false
 	for _, o := range owners {
-		isOwner, others = isOwner || o.ID == but, others || o.ID != but && o.SignsIn
+		isOwner, others = isOwner || o.ID == id, others || o.ID != id && o.SignsIn
 	}
 	if err == nil && isOwner && !others {
 		return visit.Errorf(visit.Invalid, "account",

@@ -31,7 +31,7 @@ func readName(typed string) (shown, folded string, err error) {
 		return "", "", visit.Errorf(visit.Invalid, "name", "it is longer than %d characters: write a shorter one", longestName)
 	case !strings.ContainsFunc(shown, unicode.IsLetter):
 		return "", "", visit.Errorf(visit.Invalid, "name", "it has no letter: write one with letters")
-	case mixed(shown):
+	case hasMixedScripts(shown):
 		return "", "", visit.Errorf(visit.Invalid, "name",
 			"its letters are of several scripts, so it could be mistaken for another name: use one script")
 	}
@@ -49,8 +49,8 @@ func Folded(typed string) string {
 // mixableScripts lists the scripts that a name may mix with each other, and with letters of one other script.
 var mixableScripts = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo}
 
-// mixed reports whether a text has letters of several scripts that a name may not mix.
-func mixed(text string) bool {
+// hasMixedScripts reports whether a text has letters of several scripts that a name may not mix.
+func hasMixedScripts(text string) bool {
 	first := ""
 	for _, r := range text {
 		if !unicode.IsLetter(r) || unicode.In(r, mixableScripts...) || unicode.In(r, unicode.Common, unicode.Inherited) {

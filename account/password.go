@@ -48,9 +48,9 @@ func encode(salt, hash []byte) string {
 		base.EncodeToString(salt), base.EncodeToString(hash))
 }
 
-// hashed calls f, which hashes a password. Hashing takes much memory, so s.hashSlots limits the number of concurrent calls.
+// limitHashing calls f, which hashes a password. Hashing takes much memory, so s.hashSlots limits the number of concurrent calls.
 // Further calls wait, and fail after waitForPlace.
-func (s *Accounts) hashed(ctx context.Context, f func() []byte) ([]byte, error) {
+func (s *Accounts) limitHashing(ctx context.Context, f func() []byte) ([]byte, error) {
 	wait, cancel := context.WithTimeout(ctx, waitForPlace)
 	defer cancel()
 	select {
@@ -81,7 +81,7 @@ func (s *Accounts) checkPassword(ctx context.Context, stored, password string) (
 	if err != nil || saltErr != nil || hashErr != nil || version != argon2.Version || len(want) == 0 {
 		return false, fmt.Errorf("a stored password cannot be read: %.30q", stored)
 	}
-	got, err := s.hashed(ctx, func() []byte {
+	got, err := s.limitHashing(ctx, func() []byte {
 		if memory == hashMemory && passes == hashPasses && lanes == hashLanes && len(want) == hashBytes {
 			return s.hash([]byte(typed), salt)
 		}
@@ -101,7 +101,7 @@ func (s *Accounts) newPassword(ctx context.Context, name, password string) (stor
 		return "", visit.Errorf(visit.Invalid, "password", "it is longer than %d bytes: write a shorter one", longestPassword)
 	case err != nil:
 		return "", visit.Errorf(visit.Invalid, "password", "it has characters that cannot be typed: remove them")
-	case common()[strings.ToLower(typed)]:
+	case commonPasswords()[strings.ToLower(typed)]:
 		return "", visit.Errorf(visit.Invalid, "password",
 			"it is one of the 10,000 most common passwords, which attackers try first: choose another password")
 	case strings.EqualFold(typed, strings.TrimSpace(name)):
@@ -109,12 +109,12 @@ func (s *Accounts) newPassword(ctx context.Context, name, password string) (stor
 	}
 	salt := make([]byte, saltBytes)
 	_, _ = rand.Read(salt) // returns no error: a failure ends the process
-	hash, err := s.hashed(ctx, func() []byte { return s.hash([]byte(typed), salt) })
+	hash, err := s.limitHashing(ctx, func() []byte { return s.hash([]byte(typed), salt) })
 	return encode(salt, hash), err
 }
 
-// common returns the most common passwords, in lower case. It leaves out passwords that are shorter than the minimum length.
-var common = sync.OnceValue(func() map[string]bool {
+// commonPasswords returns the most common passwords, in lower case. It leaves out passwords that are shorter than the minimum length.
+var commonPasswords = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, password := range frequency.FrequencyLists["passwords"][:mostCommon] {
 		if len(password) >= leastPassword {

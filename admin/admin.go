@@ -396,7 +396,7 @@ func wrap(doing string, err error) error {
 		return nil
 	case errors.As(err, &verr):
 		return verr
-	case db.IsNoText(err):
+	case db.IsInvalidText(err):
 		return visit.Errorf(visit.Invalid, "", "this is not text: remove whatever is not UTF-8, and U+0000")
 	case db.IsDenied(err):
 		return visit.Errorf(visit.Forbidden, "", "this service's database role may only count visits: "+

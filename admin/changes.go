@@ -14,22 +14,22 @@ import (
 // Shell is the author of changes on the command line.
 const Shell = "shell"
 
-// As returns an Admin that records its changes under the author who, which is the name of an account or a key.
-func (a *Admin) As(who string) *Admin {
+// WithAuthor returns an Admin that records its changes under the author who, which is the name of an account or a key.
+func (a *Admin) WithAuthor(who string) *Admin {
 	as := *a
 	as.author = who
 	return &as
 }
 
-// Unless returns an Admin that refuses to add a site to an existing app if listed returns true for the site.
-func (a *Admin) Unless(listed Listed) *Admin {
+// WithListedCheck returns an Admin that refuses to add a site to an existing app if listed returns true for the site.
+func (a *Admin) WithListedCheck(listed Listed) *Admin {
 	bound := *a
 	bound.listed = listed
 	return &bound
 }
 
-// Who returns the author under which this Admin records its changes.
-func (a *Admin) Who() string { return a.author }
+// Author returns the author under which this Admin records its changes.
+func (a *Admin) Author() string { return a.author }
 
 // note adds an entry to the change history, in the transaction of the change.
 func (q queries) note(ctx context.Context, app, what, was, is string) error {

@@ -23,7 +23,7 @@ func TestChangesAreNoted(t *testing.T) {
 
 	longest := "account " + strings.Repeat("𠀀", 100)
 	days, read := 60, "count"
-	require.NoError(t, a.As(longest).SetApp(ctx, "shop", app.Settings{RetainDays: &days, PublicCounts: &read,
+	require.NoError(t, a.WithAuthor(longest).SetApp(ctx, "shop", app.Settings{RetainDays: &days, PublicCounts: &read,
 		Ignore: []string{"192.0.2.7", "from:spam.example"}}))
 	require.NoError(t, a.SetApp(ctx, "shop", app.Settings{RetainDays: &days}), "which is as it was")
 	none := -1

@@ -39,8 +39,8 @@ func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Vis
 // transaction.
 const searchedAtOnce = 5000
 
-// Erased has the number of pages and sites from which a visitor was erased, and the number of erased ids.
-type Erased struct {
+// ErasureResult has the number of pages and sites from which a visitor was erased, and the number of erased ids.
+type ErasureResult struct {
 	Targets int64
 	IDs     int // number of erased ids of the person
 }
@@ -52,7 +52,7 @@ type Erased struct {
 // its page and its site. The visitor is erased site by site, and the ids of a person are deleted last. So after an error, a
 // second call finds the remaining sites by the same ids. EraseVisitor also deletes the app's rejected messages from queues,
 // because it is not recorded which visitors they are about.
-func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased Erased, err error) {
+func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased ErasureResult, err error) {
 	err = a.RunErasing(ctx, app, func(ctx context.Context, a *Admin) error {
 		_, err := a.CountAccepted(ctx, app)
 		for linked := true; linked && err == nil; {
@@ -65,7 +65,7 @@ func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased E
 
 // erasePerson erases a visitor. linked is true if another id was linked to the person in the meantime. The caller then calls
 // erasePerson again to erase this id, too.
-func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Erased) (linked bool, err error) {
+func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *ErasureResult) (linked bool, err error) {
 	var of Visitor
 	err = a.withVisitor(ctx, app, visitor, func(_ queries, _ *db.App, v Visitor) error { of = v; return nil })
 	if err != nil {

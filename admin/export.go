@@ -24,17 +24,17 @@ import (
 
 // Manifest describes an export. It is the last file in the zip.
 type Manifest struct {
-	Format     int       `json:"format"`
-	App        string    `json:"app"`
-	ExportedAt time.Time `json:"exported_at"`
-	Visitors   bool      `json:"visitors"` // whether the export contains the visitors
-	Kept       []int32   `json:"kept"`     // days that have visit rows
-	Closed     []int32   `json:"closed"`   // closed days: days that have ended, with their final sums
-	Files      []Taken   `json:"files"`
+	Format     int            `json:"format"`
+	App        string         `json:"app"`
+	ExportedAt time.Time      `json:"exported_at"`
+	Visitors   bool           `json:"visitors"` // whether the export contains the visitors
+	Kept       []int32        `json:"kept"`     // days that have visit rows
+	Closed     []int32        `json:"closed"`   // closed days: days that have ended, with their final sums
+	Files      []ExportedFile `json:"files"`
 }
 
-// Taken is a file of an export.
-type Taken struct {
+// ExportedFile is a file of an export.
+type ExportedFile struct {
 	Name   string `json:"name"`
 	Rows   int64  `json:"rows"`
 	SHA256 string `json:"sha256"`
@@ -163,7 +163,7 @@ func (e *export) write(ctx context.Context, part TakeoutPartsRow) error {
 	if err := errors.Join(err, out.Flush()); err != nil {
 		return err
 	}
-	e.Files = append(e.Files, Taken{part.Name, rows, hex.EncodeToString(sum.Sum(nil))})
+	e.Files = append(e.Files, ExportedFile{part.Name, rows, hex.EncodeToString(sum.Sum(nil))})
 	return nil
 }
 

@@ -21,25 +21,25 @@ type History struct {
 	Files       []string // file names
 	AreParts    bool     // lines with the same page and day are parts of one number, so their visits and visitors are added up, too
 	Offsets     bool     // the imported days are also added to the offsets of their pages and sites
-	Try         bool
+	DryRun      bool
 }
 
 // Unknown represents a number that the source does not contain.
 const Unknown = -1
 
-// Told is a line of an import: the numbers for a page or a site on a day, or one page view.
-type Told struct {
+// HistoryLine is a line of an import: the numbers for a page or a site on a day, or one page view.
+type HistoryLine struct {
 	Host, Page                       string // Host "": the site of the import; Page: a path or a URI, or "" for the whole site
 	Day                              int32
 	PageViews, Visits, Visitors, New int64 // each may be Unknown
 	ByVisit, ByVisitor               int64 // hashes that identify the visit and the visitor of a page view; 0: unknown
 }
 
-// HistoryDone is the result of an import.
-type HistoryDone struct {
+// HistoryResult is the result of an import.
+type HistoryResult struct {
 	HistoryPutRow
 	First   []HistoryFirstRow
-	Offsets *OffsetsDone    // how many offsets were changed; nil: no offset contains history
+	Offsets *OffsetCounts   // how many offsets were changed; nil: no offset contains history
 	Totals  []OffsetsPutRow // the first changed offsets, with their numbers
 }
 
@@ -62,12 +62,12 @@ const (
 )
 
 // ImportHistory imports all lines that the function read adds. If read or another step fails, it imports nothing. It replaces
-// the days that a site already has from the same source. It fails if a site has any of the days from another source. If h.Try
+// the days that a site already has from the same source. It fails if a site has any of the days from another source. If h.DryRun
 // is true, it changes nothing.
-func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *HistoryTo) error) (done HistoryDone, err error) {
+func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *HistoryTo) error) (done HistoryResult, err error) {
 	var totals bool
 	err = a.inLongTx(ctx, h.App, func(q queries, row *db.App) error {
-		done = HistoryDone{}
+		done = HistoryResult{}
 		to, err := newHistoryTo(ctx, q, row, h.Site)
 		if err != nil {
 			return err
@@ -101,14 +101,14 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 			return err
 		}
 		if totals {
-			done.Offsets = &OffsetsDone{}
+			done.Offsets = &OffsetCounts{}
 			*done.Offsets, done.Totals, err = q.putOffsets(ctx, h.App, OffsetsPutParams{AppID: row.ID, OfHistory: true})
 			if err != nil {
 				return err
 			}
 		}
-		if h.Try {
-			return errTried
+		if h.DryRun {
+			return errDryRun
 		}
 		if done.ImportID == 0 {
 			return nil
@@ -116,7 +116,7 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 		return q.note(ctx, h.App, "history", "", fmt.Sprintf("%s, %s added, %s replaced", strings.Join(h.Files, ", "), days(done.Added),
 			days(done.Replaced)))
 	})
-	if errors.Is(err, errTried) {
+	if errors.Is(err, errDryRun) {
 		return done, nil
 	}
 	if totals {
@@ -186,7 +186,7 @@ func (q queries) lockForHistory(ctx context.Context, row *db.App, wanted bool) (
 func (to *HistoryTo) Day(at time.Time) int32 { return visit.DayOf(at, to.zone) }
 
 // Add adds a line to the import. It returns a *visit.Error if the line is invalid. After any other error, the import must end.
-func (to *HistoryTo) Add(ctx context.Context, t *Told) error {
+func (to *HistoryTo) Add(ctx context.Context, t *HistoryLine) error {
 	const firstDay = 19910101 // before the first web page
 	switch {
 	case t.Day < firstDay:
@@ -290,11 +290,11 @@ func (a *Admin) RemoveHistory(ctx context.Context, app string, numbers ...int32)
 
 // TakeBackHistory removes imports by their IDs, also from the offsets that contain them. done.Replaced is the number of days in
 // the removed imports. If try is true, it changes nothing.
-func (a *Admin) TakeBackHistory(ctx context.Context, app string, try bool, numbers []int32) (done HistoryDone, err error) {
+func (a *Admin) TakeBackHistory(ctx context.Context, app string, try bool, numbers []int32) (done HistoryResult, err error) {
 	slices.Sort(numbers)
 	var totals bool
 	err = a.inLongTx(ctx, app, func(q queries, row *db.App) (err error) {
-		done = HistoryDone{}
+		done = HistoryResult{}
 		if row, totals, err = q.lockForHistory(ctx, row, false); err != nil {
 			return err
 		}
@@ -311,15 +311,15 @@ func (a *Admin) TakeBackHistory(ctx context.Context, app string, try bool, numbe
 			}
 		}
 		if totals {
-			done.Offsets = &OffsetsDone{}
+			done.Offsets = &OffsetCounts{}
 			*done.Offsets, done.Totals, err = q.putOffsets(ctx, app, OffsetsPutParams{AppID: row.ID, OfHistory: true})
 		}
 		if err == nil && try {
-			err = errTried
+			err = errDryRun
 		}
 		return err
 	})
-	if errors.Is(err, errTried) {
+	if errors.Is(err, errDryRun) {
 		return done, nil
 	}
 	if totals {

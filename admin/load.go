@@ -145,10 +145,10 @@ func load(ctx context.Context, q queries, m *Manifest, files map[string]*zip.Fil
 	if err != nil {
 		return err
 	}
-	place := func(file Taken) int {
+	place := func(file ExportedFile) int {
 		return slices.IndexFunc(parts, func(p TakeoutPartsRow) bool { return p.Name == file.Name })
 	}
-	slices.SortFunc(m.Files, func(a, b Taken) int { return cmp.Compare(place(a), place(b)) })
+	slices.SortFunc(m.Files, func(a, b ExportedFile) int { return cmp.Compare(place(a), place(b)) })
 	l := loader{q: q, untrusted: true}
 	for _, file := range m.Files {
 		at := place(file)
@@ -184,7 +184,7 @@ type loader struct {
 }
 
 // file copies the rows of a file in the zip. It returns an error if the file does not match the manifest.
-func (l *loader) file(ctx context.Context, part TakeoutPartsRow, was Taken, packed *zip.File) error {
+func (l *loader) file(ctx context.Context, part TakeoutPartsRow, was ExportedFile, packed *zip.File) error {
 	if packed == nil {
 		return visit.Errorf(visit.Invalid, "", "%s.csv is missing", was.Name)
 	}
@@ -241,7 +241,7 @@ func (l *loader) part(ctx context.Context, part TakeoutPartsRow, from io.Reader)
 	// Allocate the lists at once. There may be many pages and sites, and growing the lists would need several times the
 	// memory.
 	if part.Name == "targets" && err == nil {
-		l.targets = idMap{old: make([]int64, 0, rows), is: make([]int64, 0, rows), sites: make([]int64, 0, rows)}
+		l.targets = idMap{old: make([]int64, 0, rows), newIDs: make([]int64, 0, rows), sites: make([]int64, 0, rows)}
 	}
 	return rows, err
 }
@@ -265,7 +265,7 @@ func (l *loader) number(ctx context.Context) error {
 				return err
 			}
 			for _, row := range rows {
-				n.old, n.is, n.sites = append(n.old, row.Old), append(n.is, row.New), append(n.sites, row.Site)
+				n.old, n.newIDs, n.sites = append(n.old, row.Old), append(n.newIDs, row.New), append(n.sites, row.Site)
 				portion.After = row.Old
 			}
 			if len(rows) < portionOfNumbers {
@@ -325,8 +325,8 @@ func checkTarget(to, field []byte) ([]byte, error) {
 // idMap maps the IDs in old, which are sorted, to the new IDs at the same places in is. For pages and sites, the list sites
 // has the new ID of each page's site, or 0 for a site.
 type idMap struct {
-	old, is, sites []int64
-	last           int // index in old of the ID that was looked up last
+	old, newIDs, sites []int64
+	last               int // index in old of the ID that was looked up last
 }
 
 func (n *idMap) rewrite(to, field []byte) ([]byte, error) {
@@ -341,7 +341,7 @@ func (n *idMap) rewrite(to, field []byte) ([]byte, error) {
 		}
 		n.last = at
 	}
-	return strconv.AppendInt(to, n.is[n.last], 10), nil
+	return strconv.AppendInt(to, n.newIDs[n.last], 10), nil
 }
 
 // rewriteSet replaces the IDs in a set like {1,2} by the new IDs. An empty field stays empty.

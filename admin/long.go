@@ -33,8 +33,8 @@ type room struct {
 // NewSlots returns slots whose work is cancelled when ctx ends.
 func NewSlots(ctx context.Context) *Slots { return &Slots{until: ctx} }
 
-// Sharing returns an Admin that uses the slots s, so that all Admins with these slots share the limits.
-func (a *Admin) Sharing(s *Slots) *Admin {
+// WithSlots returns an Admin that uses the slots s, so that all Admins with these slots share the limits.
+func (a *Admin) WithSlots(s *Slots) *Admin {
 	shares := *a
 	shares.slots = s
 	return &shares

@@ -51,8 +51,8 @@ func TestSlots(t *testing.T) {
 	open := app.AccessOpen
 	elsewhere := desk.Database(t, desk.Options{Real: true, Apps: map[string]app.Settings{"demo": {Access: &open}}})
 	slots := admin.NewSlots(t.Context())
-	a := here.Admin.Sharing(slots)
-	other := desk.Idle(t, elsewhere, desk.Options{Real: true}).Admin.Sharing(slots)
+	a := here.Admin.WithSlots(slots)
+	other := desk.Idle(t, elsewhere, desk.Options{Real: true}).Admin.WithSlots(slots)
 
 	demo := begin(t, a.RunErasing, "demo")
 	assert.True(t, isRefused(t, a.RunLong, "demo"), "one per app")
@@ -78,7 +78,7 @@ func TestSlots(t *testing.T) {
 // When the process stops, long work is cancelled, and no new one starts.
 func TestSlotsEnd(t *testing.T) {
 	until, stop := context.WithCancel(t.Context())
-	a := newCommands(t).Admin.Sharing(admin.NewSlots(until))
+	a := newCommands(t).Admin.WithSlots(admin.NewSlots(until))
 	ended, has := make(chan error, 2), make(chan struct{})
 	go func() {
 		ended <- a.RunLong(context.Background(), "demo", func(ctx context.Context, _ *admin.Admin) error {

@@ -12,13 +12,13 @@ import (
 	"footfall/visit"
 )
 
-// Moving moves an app from the database of From to the database of To. A cell is a database with all data of some apps: Cell
+// AppMove moves an app from the database of From to the database of To. A cell is a database with all data of some apps: Cell
 // is the cell of To.
-type Moving struct {
+type AppMove struct {
 	Name, Cell string
 	From, To   *Admin
-	Lead       func(ctx context.Context) error // makes the app's name lead to the cell, after the app has arrived there
-	At         func(step string)               // optional; called before each step
+	PointName  func(ctx context.Context) error // makes the app's name lead to the cell, after the app has arrived there
+	OnStep     func(step string)               // optional; called before each step
 
 	Refused time.Duration // result: how long no visits were counted for the app; 0: this call did not stop counting
 	began   time.Time
@@ -41,14 +41,14 @@ func (q queries) requireArrived(ctx context.Context, row *db.App) error {
 }
 
 // errOvertaken returns the error if another command is moving the same app, and has already taken a later step.
-func (m *Moving) errOvertaken() error {
+func (m *AppMove) errOvertaken() error {
 	return visit.Errorf(visit.Unavailable, "app", "another command is moving app %s: wait until it has ended, and run this one again",
 		m.Name)
 }
 
 // lock locks the app in From, and returns an error if the app is no longer there. If begun is true, it also returns an error
 // unless the app is marked as moving.
-func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) error {
+func (m *AppMove) lock(ctx context.Context, q queries, row *db.App, begun bool) error {
 	now, err := q.AppLock(ctx, m.Name)
 	switch {
 	case err != nil:
@@ -67,7 +67,7 @@ func (m *Moving) lock(ctx context.Context, q queries, row *db.App, begun bool) e
 // is atomic. After an error, MoveApp can be called again, and continues after the last completed step. If two commands move
 // the same app, one of them fails, at the latest at a step that the other command has completed. If an error occurs before the
 // app has arrived in To, the app stays in From.
-func (m *Moving) MoveApp(ctx context.Context) error {
+func (m *AppMove) MoveApp(ctx context.Context) error {
 	return wrap("move app "+m.Name, m.From.RunLong(ctx, m.Name, func(ctx context.Context, from *Admin) error {
 		return m.To.RunLong(ctx, m.Name, func(ctx context.Context, to *Admin) error {
 			inSlots := *m
@@ -78,7 +78,7 @@ func (m *Moving) MoveApp(ctx context.Context) error {
 	}))
 }
 
-func (m *Moving) move(ctx context.Context) error {
+func (m *AppMove) move(ctx context.Context) error {
 	row, err := m.row(ctx)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (m *Moving) move(ctx context.Context) error {
 		if *row.Cell != m.Cell {
 			return app.InCell(m.Name, *row.Cell)
 		}
-		return m.Lead(ctx)
+		return m.PointName(ctx)
 	}
 	if row.MovingTo != nil && *row.MovingTo != m.Cell {
 		return errMoving(row)
@@ -108,7 +108,7 @@ func (m *Moving) move(ctx context.Context) error {
 		}
 	}
 	m.reportStep("lead")
-	if err := m.Lead(ctx); err != nil {
+	if err := m.PointName(ctx); err != nil {
 		return err
 	}
 	if err := m.From.db.WaitForInstances(ctx, instancesWithin); err != nil && !IsBehind(err) {
@@ -125,14 +125,14 @@ func (m *Moving) move(ctx context.Context) error {
 	return nil
 }
 
-func (m *Moving) reportStep(step string) {
-	if m.At != nil {
-		m.At(step)
+func (m *AppMove) reportStep(step string) {
+	if m.OnStep != nil {
+		m.OnStep(step)
 	}
 }
 
 // row returns the app's row in From.
-func (m *Moving) row(ctx context.Context) (*db.App, error) {
+func (m *AppMove) row(ctx context.Context) (*db.App, error) {
 	apps, err := m.From.db.Apps(ctx)
 	at := slices.IndexFunc(apps, func(row db.App) bool { return row.Name == m.Name })
 	switch {
@@ -146,22 +146,22 @@ func (m *Moving) row(ctx context.Context) (*db.App, error) {
 	return &apps[at], nil
 }
 
-// mark returns a text that identifies the app in From. The database of To stores this text with the app, because other apps
+// identifyApp returns a text that identifies the app in From. The database of To stores this text with the app, because other apps
 // may have had the same name.
-func mark(row *db.App) string { return fmt.Sprint(row.ID, " ", row.CreatedAt.UnixMicro()) }
+func identifyApp(row *db.App) string { return fmt.Sprint(row.ID, " ", row.CreatedAt.UnixMicro()) }
 
 // findArrived returns the app in To. It returns ErrNoRows if the app has not arrived, or if the record of its move is already
 // deleted.
-func (m *Moving) findArrived(ctx context.Context, row *db.App) (at MovedHereRow, err error) {
+func (m *AppMove) findArrived(ctx context.Context, row *db.App) (at MovedHereRow, err error) {
 	err = m.To.db.Read(ctx, func(q *db.Queries) (err error) {
-		at, err = New(q.Tx()).MovedHere(ctx, m.Name, mark(row))
+		at, err = New(q.Tx()).MovedHere(ctx, m.Name, identifyApp(row))
 		return err
 	})
 	return at, err
 }
 
 // bring copies the app to To, unless it is already there. After that, only the visits in the inbox of From are left to move.
-func (m *Moving) bring(ctx context.Context, row *db.App) error {
+func (m *AppMove) bring(ctx context.Context, row *db.App) error {
 	if row.MovingTo != nil {
 		if _, err := m.findArrived(ctx, row); !errors.Is(err, db.ErrNoRows) {
 			return err
@@ -209,7 +209,7 @@ func (m *Moving) bring(ctx context.Context, row *db.App) error {
 }
 
 // check returns an error if the app cannot move now, or if the cell cannot store its data.
-func (m *Moving) check(ctx context.Context, row *db.App) error {
+func (m *AppMove) check(ctx context.Context, row *db.App) error {
 	var numbers MoveNumbersRow
 	err := m.From.db.Read(ctx, func(q *db.Queries) (err error) { numbers, err = New(q.Tx()).MoveNumbers(ctx, row.ID); return err })
 	if err != nil {
@@ -234,7 +234,7 @@ func (m *Moving) check(ctx context.Context, row *db.App) error {
 }
 
 // copy copies all data of the app in one transaction, while nothing is counted for the app.
-func (m *Moving) copy(ctx context.Context, row *db.App) error {
+func (m *AppMove) copy(ctx context.Context, row *db.App) error {
 	// Wait for transactions that write or erase people (linked ids of visitors) of the app. Later transactions find that the
 	// app is moving.
 	err := m.From.inTx(ctx, func(q queries) error { return errors.Join(q.EraseBegin(ctx), q.PeopleLock(ctx, row.ID)) })
@@ -282,7 +282,7 @@ func (m *Moving) copy(ctx context.Context, row *db.App) error {
 // carryWaiting copies the app's visits from the inbox of From to the inbox of To. No more visits of the app are added to the
 // inbox of From. The transaction that writes the visits to To also stores the number of the last copied row there. If another
 // command has changed this number in the meantime, carryWaiting fails. So each row is copied only once.
-func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
+func (m *AppMove) carryWaiting(ctx context.Context, row *db.App) error {
 	come, err := m.findArrived(ctx, row)
 	// The record of the move is deleted. So another command has completed the move, unless From still has data.
 	if errors.Is(err, db.ErrNoRows) {
@@ -317,7 +317,7 @@ func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 			if err := l.carry(ctx, from.Tx(), waiting[0]); err != nil {
 				return err
 			}
-			carried, err := q.MovedUpTo(ctx, MovedUpToParams{AppID: come.ID, Part: mark(row), Was: come.Next, Next: last})
+			carried, err := q.MovedUpTo(ctx, MovedUpToParams{AppID: come.ID, Part: identifyApp(row), Was: come.Next, Next: last})
 			if err == nil && carried == 0 {
 				err = m.errOvertaken()
 			}
@@ -332,7 +332,7 @@ func (m *Moving) carryWaiting(ctx context.Context, row *db.App) error {
 }
 
 // clear deletes the app's data in From, except the app's row in apps.
-func (m *Moving) clear(ctx context.Context, row *db.App) error {
+func (m *AppMove) clear(ctx context.Context, row *db.App) error {
 	m.reportStep("clear")
 	ofApp := func(f func(q queries) error) error {
 		return m.From.inTx(ctx, func(q queries) error {
@@ -353,20 +353,20 @@ func (m *Moving) clear(ctx context.Context, row *db.App) error {
 }
 
 // forget deletes the record of the move in To.
-func (m *Moving) forget(ctx context.Context, row *db.App) error {
+func (m *AppMove) forget(ctx context.Context, row *db.App) error {
 	m.reportStep("forget")
 	come, err := m.findArrived(ctx, row)
 	if err != nil {
 		return replaceNoRows(err, nil)
 	}
 	return m.To.waitForChange(ctx, "move", m.To.inTx(ctx, func(q queries) error {
-		return q.MovedForget(ctx, come.ID, mark(row))
+		return q.MovedForget(ctx, come.ID, identifyApp(row))
 	}))
 }
 
 // end is the last step of a move: it clears moving_to in the app's row in From. If a move is interrupted before that, the next
 // command for this move recognizes the database From by moving_to.
-func (m *Moving) end(ctx context.Context, row *db.App) error {
+func (m *AppMove) end(ctx context.Context, row *db.App) error {
 	m.reportStep("end")
 	return m.From.inTx(ctx, func(q queries) error { return q.MoveEnd(ctx, row.ID) })
 }

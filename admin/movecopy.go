@@ -17,7 +17,7 @@ var unexportedTables = []string{"keys", "shares", "webhooks", "page_tallies", "v
 	"log_lines", "log_hours", "counted_lines", "read_logs"}
 
 // put copies the app's data. It reads in the transaction of from, and writes in the transaction of q.
-func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
+func (m *AppMove) put(ctx context.Context, from, q queries, row *db.App) error {
 	if err := errors.Join(q.EraseBegin(ctx), q.MoveWaits(ctx), q.LoadBegin(ctx)); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 		return err
 	}
 	l.app = come.ID
-	if err := l.private(ctx, from, row.ID); err != nil {
+	if err := l.copyUnexported(ctx, from, row.ID); err != nil {
 		return err
 	}
 	if row.Visitor == app.ByDay {
@@ -70,7 +70,7 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	}
 	for _, step := range []func() error{
 		func() error {
-			return q.MoveNoted(ctx, MoveNotedParams{ID: come.ID, Part: mark(row), LogKey: row.LogKey})
+			return q.MoveNoted(ctx, MoveNotedParams{ID: come.ID, Part: identifyApp(row), LogKey: row.LogKey})
 		},
 		func() error { return q.MoveStubRights(ctx, come.ID, stub) },
 		func() error { return q.MoveStubDelete(ctx, stub) },
@@ -84,14 +84,14 @@ func (m *Moving) put(ctx context.Context, from, q queries, row *db.App) error {
 	return nil
 }
 
-// private copies the app's rows in the tables that exports leave out.
-func (l *loader) private(ctx context.Context, from queries, id int32) error {
+// copyUnexported copies the app's rows in the tables that exports leave out.
+func (l *loader) copyUnexported(ctx context.Context, from queries, id int32) error {
 	had, err := from.MoveNumbers(ctx, id)
 	if err != nil {
 		return err
 	}
 	l.logs.old = had.Logs
-	if l.logs.is, err = l.q.LogNumbers(ctx, int32(len(had.Logs))); err != nil { //nolint:gosec // number of files
+	if l.logs.newIDs, err = l.q.LogNumbers(ctx, int32(len(had.Logs))); err != nil { //nolint:gosec // number of files
 		return err
 	}
 	tables, err := from.MoveTables(ctx, id, unexportedTables)

@@ -23,19 +23,19 @@ type Offset struct {
 	Fault string // syntax error; "": none
 }
 
-// OffsetsDone has the numbers of offsets that were added, changed, or already the same.
-type OffsetsDone struct {
+// OffsetCounts has the numbers of offsets that were added, changed, or already the same.
+type OffsetCounts struct {
 	Added, Changed, Same int64
 }
 
 // mostFaults is the maximum number of errors that checkOffsets returns.
 const mostFaults = 100
 
-// errTried rolls back a dry run.
-var errTried = errors.New("tried")
+// errDryRun rolls back a dry run.
+var errDryRun = errors.New("tried")
 
 // SetOffsets is like PutOffsets, but does not return the changed offsets.
-func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try bool) (OffsetsDone, error) {
+func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try bool) (OffsetCounts, error) {
 	done, _, err := a.PutOffsets(ctx, app, list, try)
 	return done, err
 }
@@ -45,7 +45,7 @@ func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try b
 // contains the faults of all offsets. first contains at most 20 of the changed offsets. If try is true, PutOffsets changes
 // nothing.
 func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try bool) (
-	done OffsetsDone, first []OffsetsPutRow, err error,
+	done OffsetCounts, first []OffsetsPutRow, err error,
 ) {
 	err = a.withApp(ctx, app, func(q queries, row *db.App) error {
 		p, err := checkOffsets(row, list)
@@ -53,11 +53,11 @@ func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try b
 			return err
 		}
 		if done, first, err = q.putOffsets(ctx, app, p); err == nil && try {
-			return errTried
+			return errDryRun
 		}
 		return err
 	})
-	if errors.Is(err, errTried) {
+	if errors.Is(err, errDryRun) {
 		return done, first, nil
 	}
 	return done, first, a.waitForChange(ctx, "set offsets of app "+app, err)
@@ -66,13 +66,13 @@ func (a *Admin) PutOffsets(ctx context.Context, app string, list []Offset, try b
 // putOffsets stores checked offsets or, if p.OfHistory is true, the parts of offsets that are from imports. It adds an entry
 // to the change history. For a single offset, the entry contains the offset's numbers. Otherwise it shows how many offsets
 // were added and changed.
-func (q queries) putOffsets(ctx context.Context, app string, p OffsetsPutParams) (done OffsetsDone, first []OffsetsPutRow, err error) {
+func (q queries) putOffsets(ctx context.Context, app string, p OffsetsPutParams) (done OffsetCounts, first []OffsetsPutRow, err error) {
 	first, err = q.OffsetsPut(ctx, p)
 	if db.Violates(err, "offsets_hot_is_exact") {
 		err = visit.Errorf(visit.Invalid, "hot", "together with imported days it would be more than %d", int64(mostOffset))
 	}
 	if len(first) > 0 {
-		done = OffsetsDone{first[0].Added, first[0].Changed, first[0].Same}
+		done = OffsetCounts{first[0].Added, first[0].Changed, first[0].Same}
 	}
 	first = slices.DeleteFunc(first, func(o OffsetsPutRow) bool { return !o.Differs })
 	if err != nil || len(first) == 0 {

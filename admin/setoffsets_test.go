@@ -52,8 +52,8 @@ func TestOffsetsAreChecked(t *testing.T) {
 	well := []admin.Offset{{URI: "shop.example/a", Hot: 3}, {URI: "shop.example/b", Hot: 3}}
 	for _, set := range []struct {
 		try  bool
-		want admin.OffsetsDone
-	}{{true, admin.OffsetsDone{Added: 2}}, {false, admin.OffsetsDone{Added: 2}}, {false, admin.OffsetsDone{Same: 2}}} {
+		want admin.OffsetCounts
+	}{{true, admin.OffsetCounts{Added: 2}}, {false, admin.OffsetCounts{Added: 2}}, {false, admin.OffsetCounts{Same: 2}}} {
 		done, err := c.Admin.SetOffsets(ctx, "shop", well, set.try)
 		require.NoError(t, err)
 		require.Equal(t, set.want, done)
@@ -61,7 +61,7 @@ func TestOffsetsAreChecked(t *testing.T) {
 	well[1].UV, well[1].PV = 1, 1
 	done, err := c.Admin.SetOffsets(ctx, "shop", well, true)
 	require.NoError(t, err)
-	require.Equal(t, admin.OffsetsDone{Changed: 1, Same: 1}, done)
+	require.Equal(t, admin.OffsetCounts{Changed: 1, Same: 1}, done)
 	require.Zero(t, c.One(t, `SELECT sum(uv) FROM offsets`))
 
 	many := make([]admin.Offset, 250)

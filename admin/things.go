@@ -12,9 +12,9 @@ import (
 	"footfall/webhook"
 )
 
-// Thing describes one kind of object that belongs to an app, such as keys. Pages and the API use its fields and functions to
+// ObjectKind describes one kind of object that belongs to an app, such as keys. Pages and the API use its fields and functions to
 // list, add and remove these objects.
-type Thing struct {
+type ObjectKind struct {
 	Name, One string  // the plural, which is also used in URLs, and the singular
 	Fields    []Field // the inputs for adding an object
 	Columns   []string
@@ -22,7 +22,7 @@ type Thing struct {
 	Lost string
 
 	List   func(ctx context.Context, a *Admin, app string) ([][]any, error) // the first column identifies a row
-	Add    func(ctx context.Context, a *Admin, app string, g Given) (Made, error)
+	Add    func(ctx context.Context, a *Admin, app string, g InputValues) (AddedObject, error)
 	Remove func(ctx context.Context, a *Admin, app, id string) error
 }
 
@@ -35,13 +35,13 @@ type Field struct {
 	Optional bool
 }
 
-// Given has the input values for a new object, by field name.
-type Given map[string][]string
+// InputValues has the input values for a new object, by field name.
+type InputValues map[string][]string
 
-func (g Given) one(name string) string { return strings.Join(g[name], "\n") }
+func (g InputValues) one(name string) string { return strings.Join(g[name], "\n") }
 
 // number parses a number. It returns usual if the field is empty.
-func (g Given) number(name string, usual int64) (int64, error) {
+func (g InputValues) number(name string, usual int64) (int64, error) {
 	if g.one(name) == "" {
 		return usual, nil
 	}
@@ -52,11 +52,11 @@ func (g Given) number(name string, usual int64) (int64, error) {
 	return n, nil
 }
 
-// Made is an added object, including secrets that are shown only once.
-type Made map[string]any
+// AddedObject is an added object, including secrets that are shown only once.
+type AddedObject map[string]any
 
-// Things lists all kinds of objects that belong to an app.
-var Things = []Thing{
+// ObjectKinds lists all kinds of objects that belong to an app.
+var ObjectKinds = []ObjectKind{
 	{
 		Name: "hosts", One: "host", Columns: []string{"host"}, Fields: []Field{{Name: "site", Help: "app site add <host>"}},
 		List: func(ctx context.Context, a *Admin, app string) (rows [][]any, err error) {
@@ -66,9 +66,9 @@ var Things = []Thing{
 			}
 			return rows, err
 		},
-		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
+		Add: func(ctx context.Context, a *Admin, app string, g InputValues) (AddedObject, error) {
 			hosts, err := a.AddSites(ctx, app, g["site"])
-			return Made{"hosts": hosts}, err
+			return AddedObject{"hosts": hosts}, err
 		},
 		Remove: func(ctx context.Context, a *Admin, app, id string) error {
 			_, err := a.RemoveSites(ctx, app, []string{id})
@@ -80,13 +80,13 @@ var Things = []Thing{
 		Lost:   "Programs that use this key will be refused.",
 		Fields: []Field{{Name: "scope", Help: "app key add --scope", Choices: strings.Split(scopeNames(), ", ")}},
 		List:   listOf((*Admin).Keys, func(k KeysListRow) []any { return []any{k.Name, k.Scopes, k.CreatedAt, k.UsedAt, k.RevokedAt} }),
-		Add: func(ctx context.Context, a *Admin, of string, g Given) (Made, error) {
+		Add: func(ctx context.Context, a *Admin, of string, g InputValues) (AddedObject, error) {
 			var scopes []app.Scope
 			for _, scope := range g["scope"] {
 				scopes = append(scopes, app.Scope(scope))
 			}
 			key, err := a.AddKey(ctx, of, scopes)
-			return Made{"key": app.KeyName(key), "secret": key}, err
+			return AddedObject{"key": app.KeyName(key), "secret": key}, err
 		},
 		Remove: func(ctx context.Context, a *Admin, app, id string) error { return a.RevokeKey(ctx, app, id) },
 	},
@@ -98,10 +98,10 @@ var Things = []Thing{
 		List: listOf((*Admin).Shares, func(s SharesListRow) []any {
 			return []any{s.Name, s.Site, s.CreatedAt, visit.DayText(s.LastDay), s.RevokedAt}
 		}),
-		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
+		Add: func(ctx context.Context, a *Admin, app string, g InputValues) (AddedObject, error) {
 			token, until, err := a.AddShare(ctx, app, g.one("site"), g.one("until"))
 			name, _, _ := strings.Cut(token, "_")
-			return Made{"link": name, "until": visit.DayText(until), "secret": token}, err
+			return AddedObject{"link": name, "until": visit.DayText(until), "secret": token}, err
 		},
 		Remove: func(ctx context.Context, a *Admin, app, id string) error { return a.RevokeShare(ctx, app, id) },
 	},
@@ -110,9 +110,9 @@ var Things = []Thing{
 		Fields: []Field{{Name: "day", Help: "app note add <day>"}, {Name: "text", Help: "app note add <text>"},
 			{Name: "site", Help: "app note add --site", Optional: true}},
 		List: listOf((*Admin).Notes, func(n NotesListRow) []any { return []any{n.ID, visit.DayText(n.DayID), n.Site, n.Text} }),
-		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
+		Add: func(ctx context.Context, a *Admin, app string, g InputValues) (AddedObject, error) {
 			n, err := a.AddNote(ctx, app, g.one("day"), g.one("text"), g.one("site"))
-			return Made{"number": n.ID, "day": visit.DayText(n.DayID)}, err
+			return AddedObject{"number": n.ID, "day": visit.DayText(n.DayID)}, err
 		},
 		Remove: byNumber((*Admin).RemoveNote),
 	},
@@ -126,9 +126,9 @@ var Things = []Thing{
 		List: listOf((*Admin).Webhooks, func(w WebhooksListRow) []any {
 			return []any{w.ID, w.Uri, w.Url, w.Private, w.Waiting, waits(w), w.Answers}
 		}),
-		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
+		Add: func(ctx context.Context, a *Admin, app string, g InputValues) (AddedObject, error) {
 			id, target, key, err := a.AddWebhook(ctx, app, g.one("site"), g.one("uri"), g.one("url"), g.one("private") == "true")
-			return Made{"number": id, "target": target, "secret": webhook.KeyText(key)}, err
+			return AddedObject{"number": id, "target": target, "secret": webhook.KeyText(key)}, err
 		},
 		Remove: byNumber((*Admin).RemoveWebhook),
 	},
@@ -137,7 +137,7 @@ var Things = []Thing{
 		Fields: []Field{{Name: "uri", Help: "offset <uri>"}, {Name: "hot", Help: "offset set --hot"},
 			{Name: "pv", Help: "offset set --pv", Optional: true}, {Name: "uv", Help: "offset set --uv", Optional: true}},
 		List: listOf((*Admin).Offsets, func(o Offset) []any { return []any{o.URI, o.Hot, o.PV, o.UV} }),
-		Add: func(ctx context.Context, a *Admin, app string, g Given) (Made, error) {
+		Add: func(ctx context.Context, a *Admin, app string, g InputValues) (AddedObject, error) {
 			hot, wrong := g.number("hot", 0)
 			uv, err := g.number("uv", 0)
 			wrong = cmp.Or(wrong, err)
@@ -146,7 +146,7 @@ var Things = []Thing{
 				return nil, wrong
 			}
 			done, err := a.SetOffsets(ctx, app, []Offset{{URI: g.one("uri"), Hot: hot, PV: pv, UV: uv}}, false)
-			return Made{"added": done.Added, "changed": done.Changed}, err
+			return AddedObject{"added": done.Added, "changed": done.Changed}, err
 		},
 		Remove: func(ctx context.Context, a *Admin, app, id string) error {
 			_, err := a.RemoveOffset(ctx, app, id)
@@ -155,11 +155,11 @@ var Things = []Thing{
 	},
 }
 
-// ThingNamed returns the kind of object with this name, or nil.
-func ThingNamed(name string) *Thing {
-	for i := range Things {
-		if Things[i].Name == name {
-			return &Things[i]
+// FindObjectKind returns the kind of object with this name, or nil.
+func FindObjectKind(name string) *ObjectKind {
+	for i := range ObjectKinds {
+		if ObjectKinds[i].Name == name {
+			return &ObjectKinds[i]
 		}
 	}
 	return nil
@@ -198,7 +198,7 @@ func byNumber[T any](remove func(*Admin, context.Context, string, int32) (T, err
 
 // Check returns an error if a required field is missing, a field is unknown, or a boolean field has another value than true or
 // false.
-func (t *Thing) Check(g Given) error {
+func (t *ObjectKind) Check(g InputValues) error {
 	for name := range g {
 		if !slices.ContainsFunc(t.Fields, func(f Field) bool { return f.Name == name }) {
 			return visit.Errorf(visit.Invalid, name, "a %s has no such field: leave it out", t.One)

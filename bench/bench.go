@@ -97,8 +97,8 @@ func Short(v float64) string {
 	return Grouped(v)
 }
 
-// OrNone formats a number with write. It returns "-" for 0, which means that the number was not measured.
-func OrNone(v float64, write func(float64) string) string {
+// FormatOrDash formats a number with write. It returns "-" for 0, which means that the number was not measured.
+func FormatOrDash(v float64, write func(float64) string) string {
 	if v == 0 {
 		return "-"
 	}

@@ -42,7 +42,7 @@ func TestFiguresAsText(t *testing.T) {
 		{Grouped(0), "0"}, {Grouped(999.4), "999"}, {Grouped(999.6), "1,000"}, {Grouped(1234567), "1,234,567"}, {Grouped(-1000), "-1,000"},
 		{Grouped(-0.1), "0"},
 		{Short(0.123), "0.12"}, {Short(12.34), "12.3"}, {Short(1234), "1,234"},
-		{OrNone(0, Short), "-"}, {OrNone(2.34, Short), "2.34"},
+		{FormatOrDash(0, Short), "-"}, {FormatOrDash(2.34, Short), "2.34"},
 		{Table{{"of", "n"}, {"ähre", "1,234"}}.String(), "  of        n\n  ähre  1,234\n"},
 	} {
 		assert.Equal(t, c[1], c[0])

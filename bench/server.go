@@ -126,8 +126,8 @@ func nameOf(address string) string {
 	return path[strings.LastIndex(path, "/")+1:]
 }
 
-// Ask opens a new connection to a database with Footfall's tables, and calls f.
-func Ask(ctx context.Context, address string, f func(q *tables.Queries) error) error {
+// WithQueries opens a new connection to a database with Footfall's tables, and calls f.
+func WithQueries(ctx context.Context, address string, f func(q *tables.Queries) error) error {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
@@ -142,8 +142,8 @@ func Ask(ctx context.Context, address string, f func(q *tables.Queries) error) e
 	return f(tables.New(conn))
 }
 
-// Migrated opens a database, and creates or updates Footfall's schema in it.
-func Migrated(ctx context.Context, address string) (*db.DB, error) {
+// OpenMigrated opens a database, and creates or updates Footfall's schema in it.
+func OpenMigrated(ctx context.Context, address string) (*db.DB, error) {
 	d, err := db.Open(ctx, address, db.Options{})
 	if err != nil {
 		return nil, err
@@ -256,8 +256,8 @@ func Fetch(ctx context.Context, address string) (string, error) {
 	return string(text), nil
 }
 
-// Shows waits until a metric of the process has the given value.
-func (p *Process) Shows(metric string, value float64) error {
+// WaitForMetric waits until a metric of the process has the given value.
+func (p *Process) WaitForMetric(metric string, value float64) error {
 	return WaitUntil(p.lives, fmt.Sprintf("%s is %v", metric, value), func() (bool, error) {
 		figures, err := p.Figures(p.lives)
 		if _, there := figures[metric]; err == nil && !there {

@@ -402,7 +402,7 @@ func TestSkipped(t *testing.T) {
 		assert.Equal(t, c.why, a.Skipped, name)
 		if c.why != "" {
 			assert.Equal(t, before, in.Table(t, `SELECT * FROM counters ORDER BY page_id`), name)
-			counts, err := in.Counts(t.Context(), counter.Request{App: c.r.App, Anybody: true, Peer: c.r.Peer, URI: c.r.URI})
+			counts, err := in.Counts(t.Context(), counter.Request{App: c.r.App, HasNoVisitor: true, Peer: c.r.Peer, URI: c.r.URI})
 			assert.NoError(t, err)
 			assert.Equal(t, counts.Site.Hot, a.Site.Hot, name)
 		}
@@ -433,7 +433,7 @@ func TestRequestLimit(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	in.shop(t, app.Settings{MaxRequests: ptr("5")})
 	many := func(pages int) error {
-		fresh := counter.Request{App: "shop", Anybody: true, Peer: netip.MustParseAddr("192.0.2.77")}
+		fresh := counter.Request{App: "shop", HasNoVisitor: true, Peer: netip.MustParseAddr("192.0.2.77")}
 		_, _, err := in.CountsForPages(t.Context(), fresh, slices.Repeat([]string{"http://shop.example/"}, pages))
 		return err
 	}
@@ -445,7 +445,7 @@ func TestRequestLimit(t *testing.T) {
 	key, err := in.Admin.AddKey(t.Context(), "shop", []app.Scope{app.ScopeRead})
 	require.NoError(t, err)
 	ask := func() error {
-		_, err := in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
+		_, err := in.Counts(t.Context(), counter.Request{App: "shop", HasNoVisitor: true, Peer: peer, URI: "http://shop.example/", Key: key})
 		return err
 	}
 	for range 5 {

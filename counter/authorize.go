@@ -25,9 +25,9 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 	if err := checkOrigin(a, &r); err != nil {
 		return nil, err
 	}
-	counting := &Counting{counter: c, app: a, calls: callsOfAnybody, counted: r.Counted, keyless: key == nil}
+	counting := &Counting{counter: c, app: a, callSource: callsOfAnybody, onlyCounted: r.OnlyCounted, keyless: key == nil}
 	if key != nil {
-		counting.calls = fmt.Sprintf("calls of key %d", key.ID)
+		counting.callSource = fmt.Sprintf("calls of key %d", key.ID)
 	}
 	if r.Peer.IsValid() {
 		err = c.checkRate(a, subject{address: r.Peer})
@@ -202,11 +202,11 @@ func (r *Reading) Visitors(ctx context.Context, ip, id string) ([]netip.Addr, er
 			r.App).Because(r.app.Fault)
 	}
 	w := subject{day: r.Today}
-	ask := Request{IP: ip, Visitor: id, Anybody: r.app.Mode == app.ByBrowser}
+	ask := Request{IP: ip, Visitor: id, HasNoVisitor: r.app.Mode == app.ByBrowser}
 	if err := r.counter.identifyVisitor(ctx, r.app, &ask, &w); err != nil {
 		return nil, err
 	}
-	if ask.Anybody {
+	if ask.HasNoVisitor {
 		return r.app.VisitorsByAddress(r.counter.secret, w.address, nil)
 	}
 	return []netip.Addr{w.visitor}, nil

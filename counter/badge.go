@@ -18,7 +18,7 @@ func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (answer v
 		return answer, err
 	}
 	target, answer, err := c.badge(ctx, a, r, counting)
-	return r.shown(a, target, answer), err
+	return r.addOffsets(a, target, answer), err
 }
 
 func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting bool) (target visit.Target, answer visit.Answer, err error) {
@@ -30,7 +30,8 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 		return target, answer, r.ParseErr
 	}
 	now := c.clock()
-	w := subject{day: visit.DayOf(now, a.Zone), at: now, address: r.Peer, visitor: app.BadgeVisitor, fromBadge: true, untrusted: !a.IsOpen()}
+	w := subject{day: visit.DayOf(now, a.Zone), visitTime: now, address: r.Peer, visitor: app.BadgeVisitor,
+		fromBadge: true, untrusted: !a.IsOpen()}
 	if w.target, err = r.target(a); err != nil {
 		return target, answer, err
 	}

@@ -35,8 +35,8 @@ type Request struct {
 	App string
 	URI string
 
-	Event   string // the event that the request is about; "": the request is about a page
-	OtherOf string // a site: if URI is empty, the request is about its page (other), which sums pages beyond the limit
+	Event         string // the event that the request is about; "": the request is about a page
+	OtherPageSite string // a site: if URI is empty, the request is about its page (other), which sums pages beyond the limit
 
 	Key string // the caller's key; "": none
 
@@ -44,36 +44,36 @@ type Request struct {
 
 	// IP and Visitor identify the visitor: by address or, if the app identifies visitors by id, by id. If both are empty,
 	// the visitor's address is Peer.
-	IP, Visitor string
-	ID          string       // the caller's id of the visit: a visit that is sent again with the same id counts once; "": none
-	At          string       // the visit's time; "": now
-	Title       string       // the page's title; "": not sent
-	Referrer    string       // the page that linked to the visited page; "": none, or unknown
-	Language    string       // the visitor's language or header Accept-Language, sent by the caller; "": not sent
-	Country     string       // the visitor's country, sent by the caller; "": not sent
-	Tags        tag.Set      // the app's own tags, sent by the caller
-	Browser     string       // the visitor's User-Agent, sent by the caller; "": not sent
-	Later       bool         // put the visit into the inbox, to be counted later
-	Asserts     bool         // IP or Visitor was sent, even if it is empty or invalid
-	Peer        netip.Addr   // the address that sent the request
-	Anybody     bool         // the query is not about a visitor
-	Counted     bool         // return only numbers counted by Footfall, without offsets (imported numbers)
-	Numbers     bool         // refuse the visit if its numbers are hidden from the caller
-	With        ExtraNumbers // the current numbers to include in the answer
+	IP, Visitor  string
+	ID           string       // the caller's id of the visit: a visit that is sent again with the same id counts once; "": none
+	At           string       // the visit's time; "": now
+	Title        string       // the page's title; "": not sent
+	Referrer     string       // the page that linked to the visited page; "": none, or unknown
+	Language     string       // the visitor's language or header Accept-Language, sent by the caller; "": not sent
+	Country      string       // the visitor's country, sent by the caller; "": not sent
+	Tags         tag.Set      // the app's own tags, sent by the caller
+	Browser      string       // the visitor's User-Agent, sent by the caller; "": not sent
+	CountLater   bool         // put the visit into the inbox, to be counted later
+	HasVisitor   bool         // IP or Visitor was sent, even if it is empty or invalid
+	Peer         netip.Addr   // the address that sent the request
+	HasNoVisitor bool         // the query is not about a visitor
+	OnlyCounted  bool         // return only numbers counted by Footfall, without offsets (imported numbers)
+	NeedsNumbers bool         // refuse the visit if its numbers are hidden from the caller
+	Extra        ExtraNumbers // the current numbers to include in the answer
 
 	ParseErr error // why a field above is invalid; reported only after the app and the key were checked
 
-	Origin     string // header Origin of the page that sends the request, set by the browser; "": none
-	Agent      string // the request's header User-Agent
-	Hints      tag.Hints
-	Languages  string // the request's header Accept-Language
-	Located    string // the country of Peer according to a trusted proxy; "": unknown
-	Prefetch   bool   // the browser prefetches the page
-	DoNotTrack bool   // the browser asks not to be tracked
+	Origin      string // header Origin of the page that sends the request, set by the browser; "": none
+	Agent       string // the request's header User-Agent
+	Hints       tag.Hints
+	Languages   string // the request's header Accept-Language
+	PeerCountry string // the country of Peer according to a trusted proxy; "": unknown
+	Prefetch    bool   // the browser prefetches the page
+	DoNotTrack  bool   // the browser asks not to be tracked
 }
 
 // asserts reports whether the request specifies a visitor or a time.
-func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
+func (r *Request) asserts() bool { return r.HasVisitor || r.IP != "" || r.Visitor != "" || r.At != "" }
 
 // isOfPage reports whether the request has a title, and was sent by a page of this site according to its header Origin. The
 // app must also list the site.
@@ -84,8 +84,8 @@ func (r *Request) isOfPage(a *app.App, site string) bool {
 // target returns the page or event that the request is about.
 func (r *Request) target(a *app.App) (visit.Target, error) {
 	switch {
-	case r.OtherOf != "" && r.URI == "":
-		return visit.Target{Site: r.OtherOf, Page: r.OtherOf + visit.OtherPage}, nil
+	case r.OtherPageSite != "" && r.URI == "":
+		return visit.Target{Site: r.OtherPageSite, Page: r.OtherPageSite + visit.OtherPage}, nil
 	case r.Event == "":
 		return a.Target(r.URI)
 	case r.URI != "":
@@ -94,13 +94,13 @@ func (r *Request) target(a *app.App) (visit.Target, error) {
 	return visit.EventTarget(r.Event)
 }
 
-// shown adds the app's offsets (imported numbers) to an answer about the target t, unless the caller wants only counted
+// addOffsets adds the app's offsets (imported numbers) to an answer about the target t, unless the caller wants only counted
 // numbers.
-func (r *Request) shown(a *app.App, t visit.Target, answer visit.Answer) visit.Answer {
-	if r.Counted {
+func (r *Request) addOffsets(a *app.App, t visit.Target, answer visit.Answer) visit.Answer {
+	if r.OnlyCounted {
 		return answer
 	}
-	return a.Shown(t, answer)
+	return a.AddOffsets(t, answer)
 }
 
 // Counter counts visits and answers queries. It is safe for concurrent use.
@@ -147,7 +147,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	c := &Counter{
 		db: d, apps: apps, recorder: recorder, overflow: o.Overflow, secret: o.Secret, clock: o.Clock, log: o.Log, metrics: newMetrics(o.Metrics),
 		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: rates, bots: newBots(), countries: o.Countries,
-		loaded: scriptLoads{at: map[string]time.Time{}},
+		loaded: scriptLoads{lastLoads: map[string]time.Time{}},
 	}
 	c.inbox = inbox.Open(d, recorder, inbox.Options{Log: o.Log, Metrics: o.Metrics, Limit: o.InboxLimit})
 	upkeep, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -185,8 +185,8 @@ func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) e
 // Register returns the current register of apps.
 func (c *Counter) Register(ctx context.Context) (*app.Register, error) { return c.apps.Current(ctx) }
 
-// Held returns the register of apps in memory, or nil while this instance does not watch the database for changes.
-func (c *Counter) Held() *app.Register { return c.apps.Register() }
+// CachedRegister returns the register of apps in memory, or nil while this instance does not watch the database for changes.
+func (c *Counter) CachedRegister() *app.Register { return c.apps.Register() }
 
 // AllowsOrigin reports whether scripts in pages of an origin may read responses about an app (CORS). If name is "", it is
 // enough that any app counts the origin's site.

@@ -201,11 +201,11 @@ func TestCountsCountNothing(t *testing.T) {
 		require.NoError(t, err)
 		return row(a)
 	}
-	require.Equal(t, "0 0 0 0 | 0 0 0 0", ask(counter.Request{Anybody: true}), "never counted")
+	require.Equal(t, "0 0 0 0 | 0 0 0 0", ask(counter.Request{HasNoVisitor: true}), "never counted")
 	in.Count(t, "192.0.2.1", "http://a/x")
 	in.Count(t, "192.0.2.2", "http://a/x")
 	for range 2 {
-		require.Equal(t, "2 2 0 2 | 2 2 0 2", ask(counter.Request{Anybody: true}))
+		require.Equal(t, "2 2 0 2 | 2 2 0 2", ask(counter.Request{HasNoVisitor: true}))
 		require.Equal(t, "2 2 2 2 | 2 2 2 2", ask(counter.Request{IP: "192.0.2.2"}))
 		require.Equal(t, "2 2 0 2 | 2 2 0 2", ask(counter.Request{IP: "192.0.2.3"}), "never came")
 	}

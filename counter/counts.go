@@ -22,20 +22,20 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	if err := checkExtraNumbers(a, &r, &w); err != nil {
 		return visit.Answer{}, err
 	}
-	behind, err := c.readBacklog(ctx, a)
+	backlog, err := c.readBacklog(ctx, a)
 	if err != nil {
 		return visit.Answer{}, err
 	}
 	var answer visit.Answer
-	if r.With == (ExtraNumbers{}) {
+	if r.Extra == (ExtraNumbers{}) {
 		answer, err = c.read(ctx, a, w.target, r.queriedVisitor(&w))
-	} else if answers, failed := c.readCurrent(ctx, a, []visit.Target{w.target}, r.queriedVisitor(&w), w.day, r.With); failed == nil {
+	} else if answers, failed := c.readCurrent(ctx, a, []visit.Target{w.target}, r.queriedVisitor(&w), w.day, r.Extra); failed == nil {
 		answer = answers[0]
 	} else {
 		err = failed
 	}
-	answer.Behind, answer.PageOnly = behind, w.keyless && r.Event != ""
-	return r.shown(a, w.target, answer), err
+	answer.Behind, answer.PageOnly = backlog, w.keyless && r.Event != ""
+	return r.addOffsets(a, w.target, answer), err
 }
 
 // errNumbersNeedKey returns the error for a caller without a key if the numbers are not public.
@@ -75,7 +75,7 @@ type PageResult struct {
 // pagesPerRequest is how many pages in one call of CountsForPages use up as much of the rate limit as one request.
 const pagesPerRequest = 25
 
-// CountsForPages returns the numbers of many pages, like Counts. behind is the number of the app's visits in the inbox.
+// CountsForPages returns the numbers of many pages, like Counts. backlog is the number of the app's visits in the inbox.
 func (c *Counter) CountsForPages(ctx context.Context, r Request, uris []string) (counted []PageResult, behind int64, err error) {
 	a, w, err := c.admitCaller(ctx, &r, app.ScopeRead)
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Counter) CountsForPages(ctx context.Context, r Request, uris []string) 
 		targets[i] = t
 		queried, valid = append(queried, t.Site, t.Page), append(valid, i)
 	}
-	if r.With != (ExtraNumbers{}) {
+	if r.Extra != (ExtraNumbers{}) {
 		return c.fillCurrentNumbers(ctx, a, &r, &w, counted, targets, valid, behind)
 	}
 	numbers, err := c.readAll(ctx, a, queried, r.queriedVisitor(&w))
@@ -121,7 +121,7 @@ func (c *Counter) CountsForPages(ctx context.Context, r Request, uris []string) 
 			continue
 		}
 		counted[i].Site, counted[i].Page = numbers[t.Site], numbers[t.Page]
-		counted[i].Answer = r.shown(a, t, counted[i].Answer)
+		counted[i].Answer = r.addOffsets(a, t, counted[i].Answer)
 	}
 	return counted, behind, nil
 }
@@ -129,25 +129,25 @@ func (c *Counter) CountsForPages(ctx context.Context, r Request, uris []string) 
 // fillCurrentNumbers reads totals and current numbers of the valid pages into counted, the results of CountsForPages.
 // places are the indexes of the valid pages in targets.
 func (c *Counter) fillCurrentNumbers(
-	ctx context.Context, a *app.App, r *Request, w *subject, counted []PageResult, targets []visit.Target, places []int, behind int64,
+	ctx context.Context, a *app.App, r *Request, w *subject, counted []PageResult, targets []visit.Target, places []int, backlog int64,
 ) ([]PageResult, int64, error) {
 	good := make([]visit.Target, len(places))
 	for i, place := range places {
 		good[i] = targets[place]
 	}
-	answers, err := c.readCurrent(ctx, a, good, r.queriedVisitor(w), w.day, r.With)
+	answers, err := c.readCurrent(ctx, a, good, r.queriedVisitor(w), w.day, r.Extra)
 	if err != nil {
 		return nil, 0, err
 	}
 	for i, place := range places {
-		counted[place].Answer = r.shown(a, good[i], answers[i])
+		counted[place].Answer = r.addOffsets(a, good[i], answers[i])
 	}
-	return counted, behind, nil
+	return counted, backlog, nil
 }
 
 // queriedVisitor returns the visitor that a query is about, or nil if it is about no visitor.
 func (r *Request) queriedVisitor(w *subject) *netip.Addr {
-	if r.Anybody {
+	if r.HasNoVisitor {
 		return nil
 	}
 	return &w.visitor
@@ -165,7 +165,7 @@ func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visito
 	var rows []db.CountsGetRow
 	if err := c.readInTime(ctx, func(q *db.Queries) error {
 		if visitor != nil {
-			persons, err := personsOf(ctx, q, a, *visitor)
+			persons, err := findPersons(ctx, q, a, *visitor)
 			if err != nil {
 				return err
 			}
@@ -184,9 +184,9 @@ func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visito
 	return numbers, nil
 }
 
-// personsOf returns the persons to whom visitors of an app are linked. A linked visitor is counted as its person. A visitor
+// findPersons returns the persons to whom visitors of an app are linked. A linked visitor is counted as its person. A visitor
 // without a link is returned unchanged.
-func personsOf(ctx context.Context, q *db.Queries, a *app.App, visitors ...netip.Addr) ([]netip.Addr, error) {
+func findPersons(ctx context.Context, q *db.Queries, a *app.App, visitors ...netip.Addr) ([]netip.Addr, error) {
 	if a.Mode != app.ByID {
 		return visitors, nil
 	}

@@ -32,10 +32,10 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 		v.Title, v.SeenFrom = visit.Title(r.Title), netip.AddrFrom16(rateKeyOf(a.ID, w.address).from)
 	}
 	if r.asserts() { // the request's headers describe the caller, not the visitor
-		r.Agent, r.Hints, r.Languages, r.Located = r.Browser, tag.Hints{}, "", ""
+		r.Agent, r.Hints, r.Languages, r.PeerCountry = r.Browser, tag.Hints{}, "", ""
 	}
 	v.Tags = c.tags(a, r, w)
-	if r.Later {
+	if r.CountLater {
 		return c.accept(v)
 	}
 	answer, err := c.recorder.Record(v)
@@ -98,7 +98,7 @@ func (c *Counter) newVisit(a *app.App, w *subject, id string) record.Visit {
 // count.
 func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
 	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages),
-		Country: cmp.Or(tag.CountryOf(r.Country), tag.CountryOf(r.Located)), At: w.at, Zone: a.Zone, Own: r.Tags}
+		Country: cmp.Or(tag.CountryOf(r.Country), tag.CountryOf(r.PeerCountry)), At: w.visitTime, Zone: a.Zone, Own: r.Tags}
 	agent, hints, address := r.Agent, r.Hints, w.address
 	return func() tag.Set {
 		if len(a.Tags) == 1 {

@@ -52,14 +52,14 @@ func (k *dayKeys) get(ctx context.Context, app, day int32, past bool) ([]byte, e
 	return key, nil
 }
 
-func (k *dayKeys) cachedKey(generation uint64, of appDay) []byte {
+func (k *dayKeys) cachedKey(generation uint64, entry appDay) []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.generation != generation {
 		k.generation = generation
 		clear(k.keys)
 	}
-	return k.keys[of]
+	return k.keys[entry]
 }
 
 func (k *dayKeys) read(ctx context.Context, day int32, past bool) ([]byte, error) {
@@ -85,9 +85,9 @@ func (k *dayKeys) store(ctx context.Context, from int32, days ...int32) error {
 		return fmt.Errorf("delete the keys of past days: %w", err)
 	}
 	k.mu.Lock()
-	for of := range k.keys {
-		if of.day < from {
-			delete(k.keys, of)
+	for entry := range k.keys {
+		if entry.day < from {
+			delete(k.keys, entry)
 		}
 	}
 	k.mu.Unlock()

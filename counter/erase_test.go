@@ -289,7 +289,7 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	app, err := in.demo(t.Context())
 	require.NoError(t, err)
 	intern := func(page string) (site, id int64) {
-		ids, _, err := in.DB.Intern(t.Context(), db.Interning{App: app.ID, By: app.CountsBy(),
+		ids, _, err := in.DB.Intern(t.Context(), db.Interning{App: app.ID, Settings: app.CountsBy(),
 			Pages: []string{"a.example/" + page}, Sites: []string{"a.example"}})
 		require.NoError(t, err)
 		return ids["a.example"], ids["a.example/"+page]
@@ -499,7 +499,7 @@ func TestAppChangesDuringFirstVisit(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	demo, err := in.demo(t.Context())
 	require.NoError(t, err)
-	ask := db.Interning{App: demo.ID, By: demo.CountsBy(), Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
+	ask := db.Interning{App: demo.ID, Settings: demo.CountsBy(), Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
 	for _, change := range []app.Settings{{TZ: ptr("Europe/Berlin")}, {Visitor: ptr("hashed"), TZ: ptr("UTC")},
 		{Visitor: ptr("address"), IPv6Prefix: ptr(56)}} {
 		require.NoError(t, in.Admin.SetApp(t.Context(), "demo", change))
@@ -508,11 +508,11 @@ func TestAppChangesDuringFirstVisit(t *testing.T) {
 		require.Equal(t, db.FaultData, db.FaultOf(err), "nothing was counted")
 		require.Empty(t, in.Table(t, `SELECT uri FROM pages`))
 	}
-	ask.By.Ipv6Prefix = 56
+	ask.Settings.Ipv6Prefix = 56
 	ids, _, err := in.DB.Intern(t.Context(), ask)
 	require.NoError(t, err)
 	require.Len(t, ids, 2)
-	ask.By.Ipv6Prefix = 64
+	ask.Settings.Ipv6Prefix = 64
 	_, _, err = in.DB.Intern(t.Context(), ask)
 	require.ErrorIs(t, err, db.ErrAppChanged, "the page is there, by the new way")
 }
@@ -525,7 +525,7 @@ func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
 	app, err := in.demo(t.Context())
 	require.NoError(t, err)
 	ask := func(most int64, paths ...string) (int, bool) {
-		i := db.Interning{App: app.ID, By: app.CountsBy(), Day: 20260629, MaxToday: most}
+		i := db.Interning{App: app.ID, Settings: app.CountsBy(), Day: 20260629, MaxToday: most}
 		for _, path := range paths {
 			i.Pages, i.Sites = append(i.Pages, "a.example"+path), append(i.Sites, "a.example")
 		}

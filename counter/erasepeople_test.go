@@ -75,7 +75,7 @@ func (in *instance) links(id, is string) (done chan error) {
 	return begin(func() error {
 		p, err := in.AuthorizePuttingPeople(context.Background(), counter.Request{App: "demo"})
 		if err == nil {
-			_, err = p.Put(context.Background(), []app.Link{{ID: id, Is: is}}, nil)
+			_, err = p.Put(context.Background(), []app.Link{{ID: id, PersonID: is}}, nil)
 		}
 		return err
 	})
@@ -124,7 +124,7 @@ func TestShowAndErasePeople(t *testing.T) {
 
 			erased, err := in.Admin.EraseVisitor(t.Context(), "demo", id)
 			require.NoError(t, err)
-			assert.Equal(t, admin.Erased{Targets: 8, IDs: 4}, erased)
+			assert.Equal(t, admin.ErasureResult{Targets: 8, IDs: 4}, erased)
 			assert.Equal(t, append([]string{"new"}, stayed...), in.of(t, everybody...))
 			in.verified(t)
 			erased, err = in.Admin.EraseVisitor(t.Context(), "demo", id)
@@ -142,7 +142,7 @@ func TestShowAndErasePeople(t *testing.T) {
 			assert.Len(t, shown.Targets, 2)
 			erased, err = in.Admin.EraseVisitor(t.Context(), "demo", "new")
 			require.NoError(t, err)
-			assert.Equal(t, admin.Erased{Targets: 2}, erased)
+			assert.Equal(t, admin.ErasureResult{Targets: 2}, erased)
 		})
 	}
 }
@@ -387,7 +387,7 @@ func TestErasePeopleDuringEverything(t *testing.T) {
 			case 1:
 				err = <-in.looksUp(id)
 			default:
-				_, err = in.Visit(ctx, counter.Request{App: "demo", Visitor: id, URI: fmt.Sprint(page, i%5), Later: client == 2,
+				_, err = in.Visit(ctx, counter.Request{App: "demo", Visitor: id, URI: fmt.Sprint(page, i%5), CountLater: client == 2,
 					Tags: tag.Set{{Name: "plan", Value: id[3:]}}})
 			}
 			assert.NoError(t, err)

@@ -284,7 +284,7 @@ func (w way) newCutInstance(t *testing.T) (*instance, *cutter) {
 	t.Helper()
 	direct := w.newInstance(t, counter.Options{})
 	c, through := newCutter(t, direct.URL)
-	o := desk.Options{By: through}
+	o := desk.Options{ConnectURL: through}
 	o.Filter, o.FilterMemory, o.Memory = w.filter, w.filterMemory, w.memory
 	in := &instance{desk.On(t, direct.URL, o)}
 	in.Count(t, "192.0.2.1", "http://a/")

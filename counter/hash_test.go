@@ -184,7 +184,7 @@ func TestHashingAfterDeadlock(t *testing.T) {
 
 // process returns the commands of another process: its long work takes no slot from others.
 func (in *instance) process() *admin.Admin {
-	return in.Admin.Sharing(admin.NewSlots(context.Background()))
+	return in.Admin.WithSlots(admin.NewSlots(context.Background()))
 }
 
 // erasing makes other commands wait for their turn to erase, until the returned function is called.
@@ -259,7 +259,7 @@ func TestHashingDuringCounting(t *testing.T) {
 		clients.Go(func() {
 			at := []*instance{in, other}[client%2]
 			for n := 0; !ended.Load() || n < 20; n++ {
-				r := counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", n%6), URI: "http://a.example/0", Later: client == 6}
+				r := counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", n%6), URI: "http://a.example/0", CountLater: client == 6}
 				if client == 7 {
 					r.App = "other"
 				}

@@ -29,7 +29,7 @@ import (
 // later sends a visit of demo to the inbox, which must accept it.
 func (in *instance) later(t *testing.T, r counter.Request) {
 	t.Helper()
-	r.App, r.Later = "demo", true
+	r.App, r.CountLater = "demo", true
 	answer, err := in.Visit(context.Background(), r)
 	require.NoError(t, err)
 	require.True(t, answer.Later)
@@ -57,7 +57,7 @@ func TestInboxCountsWhatWasAccepted(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	ask := counter.Request{App: "demo", URI: "http://a.example/0", Anybody: true}
+	ask := counter.Request{App: "demo", URI: "http://a.example/0", HasNoVisitor: true}
 	a, err := in.Counts(t.Context(), ask)
 	require.NoError(t, err)
 	assert.Equal(t, visit.Answer{Behind: 200}, a)
@@ -113,14 +113,14 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 		visits := counter.Request{App: "daily", IP: "192.0.2.1", URI: page}
 		live, err := in.Visit(t.Context(), visits)
 		require.NoError(t, err)
-		visits.Later = true
+		visits.CountLater = true
 		end := in.keepWaiting(t)
 		_, err = in.Visit(t.Context(), visits)
 		require.NoError(t, err)
 		in.Clock.Set(in.Clock.Now().AddDate(0, 0, 1)) // then another key hashes
 		end()
 		in.Drained(t)
-		again, err := in.Counts(t.Context(), counter.Request{App: "daily", URI: page, Anybody: true})
+		again, err := in.Counts(t.Context(), counter.Request{App: "daily", URI: page, HasNoVisitor: true})
 		require.NoError(t, err)
 		live.Site.Hot, live.Page.Hot, live.Site.Rank, live.Page.Rank = 2, 2, 0, 0
 		assert.Equal(t, live, again)
@@ -155,7 +155,7 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 				1, visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC))
 		}))
 		// Afterwards a visit of such a day is refused, but one of today is accepted.
-		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.3", URI: page, At: "2026-06-28T12:00:00Z", Later: true})
+		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.3", URI: page, At: "2026-06-28T12:00:00Z", CountLater: true})
 		require.ErrorContains(t, err, "at: ")
 	})
 }
@@ -204,7 +204,7 @@ func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 	t.Run("an app", func(t *testing.T) {
 		while(t, func() error { return in.Admin.DeleteApp(context.Background(), "demo") })
 		assert.Zero(t, in.One(t, `SELECT count(*) FROM pages`))
-		_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.7", URI: page, Later: true})
+		_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.7", URI: page, CountLater: true})
 		require.ErrorContains(t, err, "there is no app")
 	})
 }
@@ -309,7 +309,7 @@ func TestInboxWithALongHeldApp(t *testing.T) {
 	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'held'`)
 	require.NoError(t, err)
 	later := func(app string) error {
-		_, err := in.Visit(t.Context(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/", Later: true})
+		_, err := in.Visit(t.Context(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/", CountLater: true})
 		return err
 	}
 	accepted := 0
@@ -358,7 +358,7 @@ func TestInboxKeepsTags(t *testing.T) {
 	in.Exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
 	send := func(r counter.Request) {
 		for _, r.App = range []string{"once", "later"} {
-			r.Later = r.App == "later"
+			r.CountLater = r.App == "later"
 			_, err := in.Visit(t.Context(), r)
 			require.NoError(t, err)
 		}
@@ -439,7 +439,7 @@ func TestInboxWithLockedRowsOfAnApp(t *testing.T) {
 	require.NoError(t, in.Admin.AddApp(t.Context(), "locked", app.Settings{Access: &open}))
 	visits := func(later bool) {
 		for _, r := range []counter.Request{{App: "locked", URI: "http://locked.example/"}, {App: "demo", URI: "http://a.example/"}} {
-			r.IP, r.Later = "192.0.2.1", later
+			r.IP, r.CountLater = "192.0.2.1", later
 			require.Eventually(t, func() bool {
 				_, err := in.Visit(context.Background(), r)
 				if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Unavailable {
@@ -493,13 +493,13 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	require.NoError(t, err)
 	var accepted [2]atomic.Int64
 	stop := dbtest.Crowd(t, 4, func(client, i int) {
-		r := counter.Request{App: apps[i%2], IP: fmt.Sprintf("10.0.%d.%d", client, i%250), URI: "http://a.example/", Later: true}
+		r := counter.Request{App: apps[i%2], IP: fmt.Sprintf("10.0.%d.%d", client, i%250), URI: "http://a.example/", CountLater: true}
 		if _, err := in.Visit(context.Background(), r); assert.NoError(t, err) {
 			accepted[i%2].Add(1)
 		}
 	})
 	for range 3 {
-		_, err := in.Visit(t.Context(), counter.Request{App: "locked", IP: "192.0.2.8", URI: "http://a.example/", Later: true})
+		_, err := in.Visit(t.Context(), counter.Request{App: "locked", IP: "192.0.2.8", URI: "http://a.example/", CountLater: true})
 		require.NoError(t, err)
 		in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
 		accepted[0].Add(1)
@@ -526,7 +526,7 @@ func TestInboxIsBounded(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{InboxLimit: 10})
 	end := in.keepWaiting(t)
-	full := counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", Later: true}
+	full := counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", CountLater: true}
 	accepted := func() bool { _, err := in.Visit(t.Context(), full); return err == nil }
 	for range 10 { // a visit written while the tables are read may count twice until the next reading
 		require.Eventually(t, accepted, dbtest.Patience, dbtest.Tick)
@@ -596,7 +596,7 @@ func TestInboxIsCountedByOne(t *testing.T) {
 	defer end()
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	number := in.One(t, `SELECT number FROM inbox`)
-	v := record.Visit{App: 1, CountsBy: db.CountsBy{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64},
+	v := record.Visit{App: 1, CountsBy: db.CountingSettings{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64},
 		Target: visit.Target{Site: "a.example", Page: "a.example/"}, Visitor: peer, Day: 20260629, When: record.Past}
 	for read, wants := range []error{record.ErrMoved, nil, record.ErrMoved} {
 		r, err := record.Open(t.Context(), in.DB, record.Options{})

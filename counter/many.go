@@ -28,11 +28,11 @@ type Item struct {
 // Counting is the permission to count visits of an app for any visitors. Visit must be called by one goroutine at a
 // time.
 type Counting struct {
-	counter *Counter
-	app     *app.App
-	calls   string // the source (db.Position.Source) of calls with the caller's key, or callsOfAnybody
-	counted bool   // return only counted numbers, without offsets
-	keyless bool   // the caller has no key and sees only public numbers
+	counter     *Counter
+	app         *app.App
+	callSource  string // the source (db.Position.Source) of calls with the caller's key, or callsOfAnybody
+	onlyCounted bool   // return only counted numbers, without offsets
+	keyless     bool   // the caller has no key and sees only public numbers
 
 	firstDay int32 // first day for which the app accepts visits; 0: not read yet
 }
@@ -64,12 +64,12 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	if w.tooOld != nil {
 		return c.newVisit(a, &w, item.ID), "", w.tooOld
 	}
-	looked := w
-	looked.trustAgent(&r)
+	botSubject := w
+	botSubject.trustAgent(&r)
 	if item.Bots {
 		r.Agent = ""
 	}
-	if why := c.skips(a, &r, looked); why != "" {
+	if why := c.skips(a, &r, botSubject); why != "" {
 		return record.Visit{}, why, nil
 	}
 	r.Agent = item.Agent
@@ -78,19 +78,19 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	return v, "", nil
 }
 
-// Known returns which of the ids belong to visits that were counted before.
-func (g *Counting) Known(ctx context.Context, ids []string) (map[string]bool, error) {
-	return g.counter.countedIDs(ctx, g.app, ids...)
+// FindCounted returns which of the ids belong to visits that were counted before.
+func (g *Counting) FindCounted(ctx context.Context, ids []string) (map[string]bool, error) {
+	return g.counter.findCountedIDs(ctx, g.app, ids...)
 }
 
-// Shown adapts the recorder's answer to a visit for the caller. It marks numbers that the caller may not see. It adds the
+// AdaptAnswer adapts the recorder's answer to a visit for the caller. It marks numbers that the caller may not see. It adds the
 // app's offsets (imported numbers), unless the caller requested only counted numbers.
-func (g *Counting) Shown(v *record.Visit, answer visit.Answer) visit.Answer {
+func (g *Counting) AdaptAnswer(v *record.Visit, answer visit.Answer) visit.Answer {
 	answer.Untold = g.keyless && (!g.app.HasPublicCounts() || v.Target.Site == visit.EventSite)
-	if g.counted {
+	if g.onlyCounted {
 		return answer
 	}
-	return g.app.Shown(v.Target, answer)
+	return g.app.AddOffsets(v.Target, answer)
 }
 
 // OpenCall returns how far a call has been counted. name is the call's Idempotency-Key, content the hash of its body. For
@@ -98,12 +98,12 @@ func (g *Counting) Shown(v *record.Visit, answer visit.Answer) visit.Answer {
 // caller's visits by sending the same name first. If a call without a name is sent again, its visits are counted again.
 func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte, items int) (*record.Position, error) {
 	if name == "" {
-		return record.OfItems(items), nil
+		return record.NewCallPosition(items), nil
 	}
-	if g.calls == callsOfAnybody {
+	if g.callSource == callsOfAnybody {
 		name += " " + hex.EncodeToString(content[:])
 	}
-	return g.counter.recorder.OpenCall(ctx, db.Position{App: g.app.ID, Source: g.calls, Part: name}, content, items)
+	return g.counter.recorder.OpenCall(ctx, db.Position{App: g.app.ID, Source: g.callSource, Part: name}, content, items)
 }
 
 // Numbers returns the current numbers of visits, like Counts.
@@ -116,7 +116,7 @@ func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.
 	}
 	var rows []db.CountsOfVisitsRow
 	if err := g.counter.readInTime(ctx, func(q *db.Queries) (err error) {
-		if ask.Ips, err = personsOf(ctx, q, g.app, ask.Ips...); err != nil {
+		if ask.Ips, err = findPersons(ctx, q, g.app, ask.Ips...); err != nil {
 			return err
 		}
 		rows, err = q.CountsOfVisits(ctx, ask)
@@ -134,7 +134,7 @@ func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.
 		}
 	}
 	for i := range answers {
-		answers[i] = g.Shown(&visits[i], answers[i])
+		answers[i] = g.AdaptAnswer(&visits[i], answers[i])
 	}
 	return answers, nil
 }

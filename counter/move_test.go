@@ -27,13 +27,13 @@ import (
 // moves moves the app demo. killed is a step at which the command stops as if it were killed: its open transactions
 // end, and nothing else happens.
 func moves(ctx context.Context, from, to *instance, cell, killed string, led *atomic.Int64) (err error) {
-	m := &admin.Moving{Name: "demo", Cell: cell, From: from.process(), To: to.process(),
-		Lead: func(ctx context.Context) error { // names may be recorded where the app comes from
+	m := &admin.AppMove{Name: "demo", Cell: cell, From: from.process(), To: to.process(),
+		PointName: func(ctx context.Context) error { // names may be recorded where the app comes from
 			led.Add(1)
 			_, err := from.Admin.ClaimName(ctx, "demo", cell)
 			return err
 		},
-		At: func(step string) {
+		OnStep: func(step string) {
 			if step == killed {
 				runtime.Goexit()
 			}
@@ -164,11 +164,11 @@ func TestMovesThatAreKilled(t *testing.T) {
 		clients.Go(func() {
 			for n := 0; !over.Load(); n++ {
 				r := stranger("192.0.2."+string(rune('0'+n%10)), "/"+string(rune('a'+n%7))+[]string{"later", ""}[client])
-				r.App, r.Later = "demo", client == 0
+				r.App, r.CountLater = "demo", client == 0
 				place := int(at.Load())
 				if _, err := places[place].Visit(context.Background(), r); err == nil {
 					accepted.Add(1)
-					if r.Later {
+					if r.CountLater {
 						later.Add(1)
 					}
 				} else if text := err.Error(); strings.Contains(text, "is in the cell") || strings.Contains(text, "there is no app") {
@@ -227,8 +227,9 @@ func TestMovesThatAreKilled(t *testing.T) {
 // stopsAt starts to move the app, and stops at a step, if the move reaches it, until goOn is called.
 func stopsAt(from, to *instance, cell, step string) (goOn func() error) {
 	reached, on, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	m := &admin.Moving{Name: "demo", Cell: cell, From: from.process(), To: to.process(), Lead: func(context.Context) error { return nil },
-		At: func(at string) {
+	m := &admin.AppMove{Name: "demo", Cell: cell, From: from.process(), To: to.process(),
+		PointName: func(context.Context) error { return nil },
+		OnStep: func(at string) {
 			if at == step {
 				close(reached)
 				<-on
@@ -264,7 +265,7 @@ func TestMovesAtOnce(t *testing.T) {
 			if later && !c.third { // typed before the visit, so that the visit waits
 				from.Exec(t, `UPDATE apps SET moving_to = 'there' WHERE name = 'demo'`)
 			}
-			_, err := from.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", Later: later})
+			_, err := from.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", CountLater: later})
 			require.NoError(t, err)
 			visits++
 		}
@@ -360,7 +361,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 	require.ErrorContains(t, goOn(), "this app is being deleted")
 	require.Zero(t, from.One(t, `SELECT count(moving_to) FROM apps`))
 	require.ErrorContains(t, func() error {
-		m := &admin.Moving{Name: "none", Cell: "there", From: from.Admin, To: to.Admin}
+		m := &admin.AppMove{Name: "none", Cell: "there", From: from.Admin, To: to.Admin}
 		return m.MoveApp(t.Context())
 	}(), "there is no app \"none\"")
 	require.Zero(t, led.Load())

@@ -26,10 +26,10 @@ func (c *Counter) readCurrent(
 		sites[i] = t.Site
 		ask.Uris = append(ask.Uris, t.Site, t.Page)
 	}
-	found, here := map[string]db.CountsOfDayRow{}, map[string]int64{}
+	found, visitorsHere := map[string]db.CountsOfDayRow{}, map[string]int64{}
 	err = c.readInTime(ctx, func(q *db.Queries) error {
 		if visitor != nil {
-			persons, err := personsOf(ctx, q, a, *visitor)
+			persons, err := findPersons(ctx, q, a, *visitor)
 			if err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func (c *Counter) readCurrent(
 		}
 		visitors, err := q.HereGet(ctx, a.ID, sites)
 		for _, row := range visitors {
-			here[row.Uri] = row.Visitors
+			visitorsHere[row.Uri] = row.Visitors
 		}
 		return err
 	})
@@ -65,7 +65,7 @@ func (c *Counter) readCurrent(
 		answer.Site, answer.Now.Site = counts(t.Site)
 		answer.Page, answer.Now.Page = counts(t.Page)
 		if with.Here {
-			answer.Now.Here = new(here[t.Site])
+			answer.Now.Here = new(visitorsHere[t.Site])
 		}
 	}
 	return answers, nil
@@ -74,10 +74,10 @@ func (c *Counter) readCurrent(
 // checkExtraNumbers refuses current numbers that the caller may not read.
 func checkExtraNumbers(a *app.App, r *Request, w *subject) error {
 	switch {
-	case r.With == (ExtraNumbers{}):
+	case r.Extra == (ExtraNumbers{}):
 	case r.Event != "":
 		return visit.Errorf(visit.Invalid, "with", "it is not possible for events: leave it out")
-	case r.With.Here && w.keyless && !a.AllowsBadges(false):
+	case r.Extra.Here && w.keyless && !a.AllowsBadges(false):
 		return visit.Errorf(visit.Forbidden, "with",
 			"\"here\" needs a key: send one as Authorization: Bearer …, or have the operator of app %s set --public-counts %s",
 			a.Name, app.PublicRead)

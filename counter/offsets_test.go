@@ -30,7 +30,7 @@ func (in *instance) offset(t *testing.T, uri string, hot, pv, uv int64) {
 func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 	t.Helper()
 	ctx := t.Context()
-	ask := counter.Request{App: "demo", IP: ip, URI: uri, ID: "id of " + ip + uri, Counted: counted}
+	ask := counter.Request{App: "demo", IP: ip, URI: uri, ID: "id of " + ip + uri, OnlyCounted: counted}
 	told := map[string]string{}
 	tell := func(way string, a visit.Answer, err error) {
 		require.NoError(t, err, way)
@@ -50,11 +50,11 @@ func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 	tell("counts", a, err)
 	many, _, err := in.CountsForPages(ctx, ask, []string{uri})
 	tell("counts of many", many[0].Answer, err)
-	g, err := in.AuthorizeCounting(ctx, counter.Request{App: "demo", Peer: peer, Counted: counted})
+	g, err := in.AuthorizeCounting(ctx, counter.Request{App: "demo", Peer: peer, OnlyCounted: counted})
 	require.NoError(t, err)
 	numbers, err := g.Numbers(ctx, []record.Visit{*chunkOf(t, g, nil, counter.Item{URI: uri, IP: ip})[0].Visit})
 	tell("numbers of visits", numbers[0], err)
-	s, err := in.Badge(ctx, counter.Request{App: "demo", URI: uri, Peer: netip.MustParseAddr("192.0.2.9"), Counted: counted}, false)
+	s, err := in.Badge(ctx, counter.Request{App: "demo", URI: uri, Peer: netip.MustParseAddr("192.0.2.9"), OnlyCounted: counted}, false)
 	s.Site.Rank, s.Page.Rank = a.Site.Rank, a.Page.Rank // badges have no ranks
 	tell("badge", s, err)
 	require.Len(t, told, 1, "%v", told)
@@ -83,7 +83,7 @@ func TestOffsets(t *testing.T) {
 
 	// A page can have its offset before it exists, and has it at its first visit.
 	in.offset(t, "a.example/new", 50, 50, 50)
-	anybody, err := in.Counts(t.Context(), counter.Request{App: "demo", Anybody: true, URI: "http://a.example/new?x=1"})
+	anybody, err := in.Counts(t.Context(), counter.Request{App: "demo", HasNoVisitor: true, URI: "http://a.example/new?x=1"})
 	require.NoError(t, err)
 	require.Equal(t, "704 604 0 5004 | 50 50 0 50", row(anybody))
 	require.Equal(t, "704 604 601 5005 | 51 51 51 51", in.shownAs(t, "192.0.2.1", "http://a.example/new", false))
@@ -125,7 +125,7 @@ func TestOffsetsAndPagesBeyondTheLimit(t *testing.T) {
 		require.Equal(t, c.want, row(a))
 	}
 	asked := stranger("192.0.2.1", "/b")
-	asked.Anybody = true
+	asked.HasNoVisitor = true
 	a, err := in.Counts(t.Context(), asked)
 	require.NoError(t, err)
 	require.Equal(t, "11 11 0 13 | 30 30 0 30", row(a))
@@ -162,7 +162,7 @@ func TestOffsetsAreSetWhileCounting(t *testing.T) {
 		set.Store(step + 1)
 	}
 	disperse()
-	a, err := in.Counts(t.Context(), counter.Request{App: "demo", Anybody: true, URI: "http://a/", Counted: true})
+	a, err := in.Counts(t.Context(), counter.Request{App: "demo", HasNoVisitor: true, URI: "http://a/", OnlyCounted: true})
 	require.NoError(t, err)
 	require.Equal(t, sent.Load(), a.Page.Hot)
 	in.verified(t)
@@ -219,7 +219,7 @@ func TestOffsetsWithoutWatching(t *testing.T) {
 	_, err = conn.Exec(ctx, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'a/', 7, 7, 7 FROM apps`)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { // after it has noticed the cut connection
-		a, err := c.Counts(ctx, counter.Request{App: "demo", Anybody: true, URI: "http://a/"})
+		a, err := c.Counts(ctx, counter.Request{App: "demo", HasNoVisitor: true, URI: "http://a/"})
 		return err == nil && a.Page.Hot == 7
 	}, dbtest.Patience, dbtest.Tick)
 	_, err = conn.Exec(ctx, `UPDATE offsets SET hot = 100, pv = 100, uv = 100`)

@@ -90,7 +90,7 @@ func (in *instance) finds(t *testing.T, id string) app.Person {
 // link links an id to another.
 func (in *instance) link(t *testing.T, id, is string) {
 	t.Helper()
-	require.Empty(t, in.says(t, app.Link{ID: id, Is: is}))
+	require.Empty(t, in.says(t, app.Link{ID: id, PersonID: is}))
 }
 
 // has sets the tags of a person.
@@ -127,7 +127,7 @@ func TestPeopleWaitForAMove(t *testing.T) {
 	before, err := in.AuthorizePuttingPeople(t.Context(), counter.Request{App: "demo"})
 	require.NoError(t, err)
 	in.Exec(t, `UPDATE apps SET moving_to = 'there' WHERE name = 'demo'`)
-	_, err = before.Put(t.Context(), []app.Link{{ID: "cookie:a", Is: "user:42"}}, nil)
+	_, err = before.Put(t.Context(), []app.Link{{ID: "cookie:a", PersonID: "user:42"}}, nil)
 	unavailable(err)
 	require.Eventually(t, func() bool {
 		_, err = in.AuthorizePuttingPeople(t.Context(), counter.Request{App: "demo"})
@@ -136,7 +136,7 @@ func TestPeopleWaitForAMove(t *testing.T) {
 	unavailable(err)
 	require.ErrorContains(t, err, "moving to the cell there")
 	in.Exec(t, `UPDATE apps SET moving_to = NULL WHERE name = 'demo'`)
-	_, err = before.Put(t.Context(), []app.Link{{ID: "cookie:a", Is: "user:42"}}, nil)
+	_, err = before.Put(t.Context(), []app.Link{{ID: "cookie:a", PersonID: "user:42"}}, nil)
 	require.NoError(t, err)
 }
 
@@ -385,7 +385,7 @@ func TestWaysGetShorter(t *testing.T) {
 	chain("a", "z")
 	in.turn(t)
 	chain("d", "e", "f")
-	require.Contains(t, in.says(t, app.Link{ID: "f", Is: "g"}), "more than 4 links")
+	require.Contains(t, in.says(t, app.Link{ID: "f", PersonID: "g"}), "more than 4 links")
 	kept := func() string {
 		return fmt.Sprint(in.Table(t, fmt.Sprintf(`SELECT period = people_period(), height FROM people WHERE id IN ('%s', '%s') ORDER BY height`,
 			in.stored(t, "b"), in.stored(t, "c"))))

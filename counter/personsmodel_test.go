@@ -99,7 +99,7 @@ func (p *people) links(t *testing.T, in *instance, id, is string) {
 	if id == is {
 		return
 	}
-	fault := in.says(t, app.Link{ID: id, Is: is})
+	fault := in.says(t, app.Link{ID: id, PersonID: is})
 	p.use(id)
 	p.use(is)
 	way, person := p.way(is)
@@ -463,7 +463,7 @@ func testPeopleEqualTheModel(t *testing.T, w way) {
 		for range 5 {
 			v := visitOf(r.IntN(2))
 			request := v.request()
-			request.Later = true
+			request.CountLater = true
 			again(t, func() error { _, err := b.Visit(context.Background(), request); return err })
 			accepted = append(accepted, v)
 		}

@@ -20,10 +20,10 @@ import (
 var firstDay = time.Date(2019, 6, 1, 20, 0, 0, 0, time.UTC)
 
 // retain runs retention by the instance's clock, and repeats it if a day was in use for too long.
-func (in *instance) retain(t *testing.T) *retention.Done {
+func (in *instance) retain(t *testing.T) *retention.Result {
 	t.Helper()
 	busy := func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // a day in use is retried at once
-	var all retention.Done
+	var all retention.Result
 	for {
 		done, err := retention.NewRetainer(in.DB, retention.Options{Clock: in.Clock.Now, Pause: busy}).Run(context.Background())
 		all.Closed, all.Visits = append(all.Closed, done.Closed...), append(all.Visits, done.Visits...)

@@ -61,11 +61,11 @@ func (c *Counter) TryLink(peer netip.Addr) error {
 	return nil
 }
 
-func (c *Counter) refuseTry(wait time.Duration, says string) error {
+func (c *Counter) refuseTry(wait time.Duration, format string) error {
 	if wait == 0 {
 		return nil
 	}
-	return c.refuseRate(wait, says, int64((wait+time.Second-1)/time.Second))
+	return c.refuseRate(wait, format, int64((wait+time.Second-1)/time.Second))
 }
 
 // takeTry uses up one try of an address and, for IPv6, one of its network. If no try is left, it returns the time until the

@@ -22,9 +22,9 @@ const (
 // days, and stores which callers' keys were used. If calm is true, it does nothing before the first interval has passed.
 // Any number of instances may run keepUp.
 func (c *Counter) keepUp(ctx context.Context, calm bool) {
-	tick, often := time.NewTicker(dayKeysEvery), time.NewTicker(usesEvery)
+	tick, usesTick := time.NewTicker(dayKeysEvery), time.NewTicker(usesEvery)
 	defer tick.Stop()
-	defer often.Stop()
+	defer usesTick.Stop()
 	if !calm {
 		c.keepDayKeys(ctx)
 	}
@@ -32,7 +32,7 @@ func (c *Counter) keepUp(ctx context.Context, calm bool) {
 		select {
 		case <-tick.C:
 			c.keepDayKeys(ctx)
-		case <-often.C:
+		case <-usesTick.C:
 			c.writeUses(ctx)
 		case <-ctx.Done():
 			c.writeUses(context.WithoutCancel(ctx))

@@ -22,14 +22,14 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 		c.noteRefused(&r, err, "")
 		return visit.Answer{}, err
 	}
-	if w.numbersHidden && r.Numbers {
+	if w.numbersHidden && r.NeedsNumbers {
 		return visit.Answer{}, errNumbersNeedKey(a, r.Event != "")
 	}
 	answer, err := c.count(ctx, a, &r, &w)
 	answer.Untold = w.numbersHidden
 	answer.PageOnly = w.keyless && r.Event != ""
-	if r.With.Today && err == nil && !answer.Later && !answer.NoNumbers {
-		now, failed := c.readCurrent(ctx, a, []visit.Target{cmp.Or(answer.Other, w.target)}, nil, w.day, r.With)
+	if r.Extra.Today && err == nil && !answer.Later && !answer.NoNumbers {
+		now, failed := c.readCurrent(ctx, a, []visit.Target{cmp.Or(answer.Other, w.target)}, nil, w.day, r.Extra)
 		if failed != nil {
 			return visit.Answer{NoNumbers: true}, nil //nolint:nilerr // the visit was counted
 		}
@@ -38,7 +38,7 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	if answer.Skipped != "" {
 		c.noteRefused(&r, nil, answer.Skipped)
 	}
-	return r.shown(a, w.target, answer), err
+	return r.addOffsets(a, w.target, answer), err
 }
 
 // subject describes a request: visitor, target and time.
@@ -48,7 +48,7 @@ type subject struct {
 	address       netip.Addr // the visitor's address; zero if the caller sent only an id
 	day           int32
 	when          record.When
-	at            time.Time // the visit's time
+	visitTime     time.Time // the visit's time
 	tooOld        error     // why visits of this day are no longer accepted, or nil; a visit that is sent again still gets an answer
 	repeated      bool      // the visit's id was counted before; checked only if tooOld is set
 	asserter      bool      // the caller's key allows counting visits of any visitor
@@ -72,7 +72,7 @@ func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.A
 		w.numbersHidden = r.asserts() || !a.HasPublicEvent(w.target)
 	}
 	if w.tooOld != nil {
-		counted, err := c.countedIDs(ctx, a, r.ID)
+		counted, err := c.findCountedIDs(ctx, a, r.ID)
 		if err != nil {
 			return nil, subject{}, err
 		}
@@ -102,7 +102,7 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 		at, r.ParseErr = visit.ParseTime(r.At)
 	}
 	if err = c.identify(ctx, a, r, at, new(int32), &w); err == nil && need == app.ScopeCount {
-		if err = c.checkHeld(a); r.Later && a.MovingTo != nil {
+		if err = c.checkHeld(a); r.CountLater && a.MovingTo != nil {
 			err = nil // the visit goes to the inbox, and the new cell counts it after the move
 		}
 	}
@@ -162,7 +162,7 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 	switch {
 	case r.IP != "":
 		field = "ip"
-	case r.Asserts || r.Visitor != "":
+	case r.HasVisitor || r.Visitor != "":
 		field = "visitor"
 	case r.Browser != "":
 		field = "agent"
@@ -245,7 +245,7 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w
 	case r.Visitor == "":
 		w.address = r.Peer
 	}
-	if r.Anybody {
+	if r.HasNoVisitor {
 		return nil
 	}
 	if a.Mode == app.ByID {
@@ -281,7 +281,7 @@ func (c *Counter) findAgent(a *app.App, r *Request) (tag.Agent, error) {
 		return tag.Agent{}, nil
 	case r.Browser != "":
 		return c.bots.lookUp(r.Browser).agent, nil
-	case r.Asserts || r.IP != "":
+	case r.HasVisitor || r.IP != "":
 		return tag.Agent{}, visit.Errorf(visit.Invalid, "agent",
 			"it is missing: app %s distinguishes visitors by address and browser, so give the visitor's User-Agent", a.Name)
 	}

@@ -27,20 +27,20 @@ const (
 // are recorded by site, because the request for the script does not contain the app.
 type scriptLoads struct {
 	sync.Mutex
-	at map[string]time.Time
+	lastLoads map[string]time.Time
 }
 
 // NoteLoaded records the site of a page that has loaded the script.
 func (c *Counter) NoteLoaded(site string) {
 	c.loaded.Lock()
 	defer c.loaded.Unlock()
-	for other := range c.loaded.at {
-		if len(c.loaded.at) < mostLoaded {
+	for other := range c.loaded.lastLoads {
+		if len(c.loaded.lastLoads) < mostLoaded {
 			break
 		}
-		delete(c.loaded.at, other) // an arbitrary site: a user who is setting up this site will load the script again
+		delete(c.loaded.lastLoads, other) // an arbitrary site: a user who is setting up this site will load the script again
 	}
-	c.loaded.at[strings.Clone(site)] = c.clock()
+	c.loaded.lastLoads[strings.Clone(site)] = c.clock()
 }
 
 // Loaded returns when a page of the app last loaded the script, or the zero time if no page did so recently.
@@ -48,7 +48,7 @@ func (r *Reading) Loaded() (last time.Time) {
 	loaded := &r.counter.loaded
 	loaded.Lock()
 	defer loaded.Unlock()
-	for site, at := range loaded.at {
+	for site, at := range loaded.lastLoads {
 		if at.After(last) && r.counter.clock().Sub(at) < refusedFor && r.Counts(site) {
 			last = at
 		}

@@ -27,7 +27,7 @@ const (
 // not read yet.
 func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first *int32, w *subject) (err error) {
 	now := c.clock()
-	w.day, w.at = visit.DayOf(now, a.Zone), now
+	w.day, w.visitTime = visit.DayOf(now, a.Zone), now
 	if at.IsZero() {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first
 	ahead := at.After(now.Add(clocksDiffer))
 	if !ahead && day >= w.day {
 		if !at.After(now) {
-			w.when, w.at = record.Today, at
+			w.when, w.visitTime = record.Today, at
 		}
 		return nil
 	}
@@ -55,7 +55,7 @@ func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first
 			"app %s no longer keeps visits of that day: the first possible day is %s", a.Name,
 			visit.DayText(*first))
 	}
-	w.day, w.when, w.at = day, record.Past, at
+	w.day, w.when, w.visitTime = day, record.Past, at
 	return nil
 }
 
@@ -85,8 +85,8 @@ func errDayKeyDeleted(a *app.App, first int32) error {
 		a.Name, visit.DayText(first))
 }
 
-// countedIDs returns which of the given visit ids belong to visits of an app that were counted before.
-func (c *Counter) countedIDs(ctx context.Context, a *app.App, ids ...string) (map[string]bool, error) {
+// findCountedIDs returns which of the given visit ids belong to visits of an app that were counted before.
+func (c *Counter) findCountedIDs(ctx context.Context, a *app.App, ids ...string) (map[string]bool, error) {
 	asked := make([]db.VisitID, 0, len(ids))
 	for _, id := range ids {
 		if id != "" { // "": the visit has no id

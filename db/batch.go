@@ -136,7 +136,7 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome, defaultRequired bool, required
 	case len(b.Pairs.Targets) > 0:
 		q.Queue(VisitsRecord, b.recordArgs()...).Query(verdicts)
 	default:
-		r := b.rows()
+		r := b.dayColumns()
 		q.Queue(DaysVisited, r.Targets, r.Sites, r.Days, r.Hot)
 	}
 }
@@ -174,8 +174,8 @@ func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 	return sites, days
 }
 
-// rows returns the number of visits per target and day. Unless the batch is late (Batch.Late), each target has one day.
-func (b *Batch) rows() DayColumns {
+// dayColumns returns the number of visits per target and day. Unless the batch is late (Batch.Late), each target has one day.
+func (b *Batch) dayColumns() DayColumns {
 	if b.Late {
 		return b.Rows
 	}
@@ -185,7 +185,7 @@ func (b *Batch) rows() DayColumns {
 
 // recordArgs returns the arguments of the query VisitsRecord.
 func (b *Batch) recordArgs() []any {
-	p, r := &b.Pairs, b.rows()
+	p, r := &b.Pairs, b.dayColumns()
 	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, p.TagSets, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed}
 }
 

@@ -208,7 +208,7 @@ func TestProbeNeedsRoom(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	dbtest.NeedSuperuser(t, conn)
-	err := dbtest.Open(t, dbtest.With(t, url, "temp_file_limit", "8kB"), db.Options{}).Probe(t.Context())
+	err := dbtest.Open(t, dbtest.WithParameter(t, url, "temp_file_limit", "8kB"), db.Options{}).Probe(t.Context())
 	require.ErrorContains(t, err, "temp_file_limit")
 	assertNothingCounted(t, conn)
 	require.NoError(t, dbtest.Open(t, url, db.Options{}).Probe(t.Context()))

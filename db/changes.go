@@ -12,8 +12,8 @@ const maxNotedBytes = 4000
 // Note records a change in the table changes. q must be the transaction that makes the change. who is the author. app
 // is "" if the change concerns no app. The last two parameters are the old and the new value. They must not contain
 // passwords, keys, tokens or anything that identifies a visitor.
-func (q *Queries) Note(ctx context.Context, who, app, what, was, is string) error {
-	p := ChangeAddParams{Who: who, App: &app, What: what, Was: clean(was), IsNow: clean(is)}
+func (q *Queries) Note(ctx context.Context, who, app, what, oldValue, newValue string) error {
+	p := ChangeAddParams{Who: who, App: &app, What: what, Was: clean(oldValue), IsNow: clean(newValue)}
 	if app == "" {
 		p.App = nil
 	}

@@ -22,7 +22,7 @@ func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, requi
 	}
 	if *required {
 		if _, err := d.requireStandby(ctx, conn); err != nil {
-			return d.unconfirmed(err)
+			return d.unconfirmedError(err)
 		}
 	}
 	return d.confirm(ctx, conn)

@@ -210,7 +210,7 @@ func withRetry(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Con
 	switch {
 	case dead && ctx.Err() == nil:
 		pool.Reset()
-	case !functionsMadeAgain(err):
+	case !isFunctionReplaced(err):
 		return err
 	}
 	_, err = withConn(ctx, pool, f)
@@ -261,18 +261,18 @@ func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) 
 
 func uuidValue(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
 
-// The kinds of work for Alone. Only one process at a time does work of the same kind. The value of each constant is the
+// The kinds of work for RunAlone. Only one process at a time does work of the same kind. The value of each constant is the
 // name of an advisory lock.
 const (
 	DrainingInbox = "footfall.drain_inbox"
 	Retaining     = "footfall.retain"
 )
 
-// Alone runs f while it holds the lock for a kind of work, and returns true. If another process or goroutine holds
-// the lock, Alone returns false at once. The lock belongs to the session, not to a transaction. An open transaction
+// RunAlone runs f while it holds the lock for a kind of work, and returns true. If another process or goroutine holds
+// the lock, RunAlone returns false at once. The lock belongs to the session, not to a transaction. An open transaction
 // would keep a snapshot until f returns. PostgreSQL would then keep old versions of all sums, and every batch would
 // read past them. If the connection is lost, another process may start the work before f has returned.
-func (d *DB) Alone(ctx context.Context, work string, f func() error) (mine bool, err error) {
+func (d *DB) RunAlone(ctx context.Context, work string, f func() error) (mine bool, err error) {
 	conn, err := d.readers.Acquire(ctx)
 	if err != nil {
 		return false, err

@@ -104,8 +104,8 @@ func TestPeopleAreWrittenDuringTheirCopying(t *testing.T) {
 	exec(t, conn, `INSERT INTO people (app_id, period, height, id, person)
 		SELECT 2, 1 - people_period(), r.*
 		FROM (VALUES (0, inet 'fd00::1', inet 'fd00::2'), (1, 'fd00::2', 'fd00::3'), (2, 'fd00::3', NULL)) AS r`)
-	d := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "10ms"), db.Options{}) // it detects the deadlock, and retries
-	uses := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "1h"), db.Options{})
+	d := dbtest.Open(t, dbtest.WithParameter(t, url, "deadlock_timeout", "10ms"), db.Options{}) // it detects the deadlock, and retries
+	uses := dbtest.Open(t, dbtest.WithParameter(t, url, "deadlock_timeout", "1h"), db.Options{})
 	person, tries := netip.MustParseAddr("fd00::3"), 0
 	for round := 0; tries < 2; round++ { // nearly every round is a deadlock
 		require.Less(t, round, 20, "nobody ever met the other's lock")

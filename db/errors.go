@@ -77,13 +77,13 @@ func FaultOf(err error) Fault {
 		return FaultRefused
 	}
 	pg := serverError(err)
-	if len(pg.Code) != 5 || errors.Is(err, ErrAlone) || errors.Is(err, errUnconfirmed) {
+	if len(pg.Code) != 5 || errors.Is(err, ErrUnreplicated) || errors.Is(err, errUnconfirmed) {
 		return FaultUnknown
 	}
 	if severity := pg.SeverityUnlocalized; severity == "FATAL" || severity == "PANIC" {
 		return FaultUnknown // the session has ended; a PANIC may follow the commit
 	}
-	if functionsMadeAgain(err) {
+	if isFunctionReplaced(err) {
 		return FaultBusy
 	}
 	if fault, raised := faultByCode[pg.Code]; raised {
@@ -149,11 +149,11 @@ func Violates(err error, constraint string) bool {
 	return strings.HasPrefix(serverError(err).ConstraintName, constraint) // in a cell, a number follows the name
 }
 
-// IsNoText reports whether the database refused invalid text: U+0000, or invalid UTF-8.
-func IsNoText(err error) bool { return serverError(err).Code == "22021" }
+// IsInvalidText reports whether the database refused invalid text: U+0000, or invalid UTF-8.
+func IsInvalidText(err error) bool { return serverError(err).Code == "22021" }
 
-// IsTooMuch reports whether an SQL function of the schema refused a query because it would read too many rows.
-func IsTooMuch(err error) bool {
+// ReadsTooManyRows reports whether an SQL function of the schema refused a query because it would read too many rows.
+func ReadsTooManyRows(err error) bool {
 	return serverError(err).Code == "54000" // raised by group_uniques
 }
 
@@ -164,15 +164,15 @@ func Refused(err error) (message, detail string, refused bool) {
 	return pg.Message, pg.Detail, pg.Code == "22023"
 }
 
-// functionsMadeAgain reports whether a statement failed because it was prepared with SQL functions that a migration has
+// isFunctionReplaced reports whether a statement failed because it was prepared with SQL functions that a migration has
 // replaced since. The statement had no effect, and succeeds when it is sent again.
-func functionsMadeAgain(err error) bool {
+func isFunctionReplaced(err error) bool {
 	pg := serverError(err)
 	return pg.Code == "XX000" && strings.HasPrefix(pg.Message, "cache lookup failed for function")
 }
 
-// WaitedInVain reports whether a statement waited too long, for example for locked rows, or was too slow.
-func WaitedInVain(err error) bool {
+// TimedOut reports whether a statement waited too long, for example for locked rows, or was too slow.
+func TimedOut(err error) bool {
 	return serverError(err).Code == statementTimeout || FaultOf(err) == FaultBusy
 }
 

@@ -35,7 +35,7 @@ func TestFaultsOfAWait(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	held := begin(t, url, lockCounters, 2)
-	busy := dbtest.Open(t, dbtest.With(t, url, "lock_timeout", "10ms"), db.Options{})
+	busy := dbtest.Open(t, dbtest.WithParameter(t, url, "lock_timeout", "10ms"), db.Options{})
 	assert.Equal(t, db.FaultBusy, write(t, busy, visitBatch("192.0.2.1", 1, 2)))
 	slow := dbtest.Open(t, url, db.Options{Writers: 1, StatementTimeout: 20 * time.Millisecond})
 	assert.Equal(t, db.FaultRefused, write(t, slow, visitBatch("192.0.2.1", 1, 2)))
@@ -61,8 +61,8 @@ func TestFaultOfDeadlock(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	second := begin(t, url, lockCounters, 2)
-	third := begin(t, dbtest.With(t, url, "deadlock_timeout", "10min"), lockCounters, 3)
-	d := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "10ms"), db.Options{})
+	third := begin(t, dbtest.WithParameter(t, url, "deadlock_timeout", "10min"), lockCounters, 3)
+	d := dbtest.Open(t, dbtest.WithParameter(t, url, "deadlock_timeout", "10ms"), db.Options{})
 	fault := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2, 3)) })
 	dbtest.AwaitWaiting(t, conn, 1)
 	other := async(t, func() error { _, err := third.Exec(context.Background(), lockCounters, 1); return err })
@@ -203,7 +203,7 @@ func TestBatchesWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	for value, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "remote_apply": "remote_apply"} {
-		d := dbtest.Open(t, dbtest.With(t, url, "synchronous_commit", value), db.Options{})
+		d := dbtest.Open(t, dbtest.WithParameter(t, url, "synchronous_commit", value), db.Options{})
 		_, err := conn.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS heard (setting text);
 			CREATE OR REPLACE FUNCTION hear() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN INSERT INTO footfall.heard VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;

@@ -128,5 +128,5 @@ func eventually(t *testing.T, condition func() bool, what string) {
 
 // interning requests pages of app 1 without a limit.
 func interning(pages, sites []string) db.Interning {
-	return db.Interning{App: 1, By: db.CountsBy{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64}, Pages: pages, Sites: sites}
+	return db.Interning{App: 1, Settings: db.CountingSettings{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64}, Pages: pages, Sites: sites}
 }

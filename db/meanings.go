@@ -60,8 +60,8 @@ func meaningOf(refused *pgconn.PgError) meaning {
 
 // meaningOfNode explains an error of Citus about a connection that a node of a cluster could not make to another node
 // or to itself.
-func meaningOfNode(said string) meaning {
-	if strings.Contains(said, "password") {
+func meaningOfNode(message string) meaning {
+	if strings.Contains(message, "password") {
 		return meaning{"a node of the cluster refuses a connection from a node",
 			"write the password into ~/.pgpass of the user that runs each node's server (mode 0600), or into pg_dist_authinfo"}
 	}
@@ -78,8 +78,8 @@ func NodePassword(warned error) error {
 }
 
 // sentence returns the meaning, the server's message, and the remedy.
-func (m meaning) sentence(said string) string {
-	text := fmt.Sprintf("%s (%s)", m.text, said)
+func (m meaning) sentence(message string) string {
+	text := fmt.Sprintf("%s (%s)", m.text, message)
 	if m.remedy != "" {
 		text += ": " + m.remedy
 	}
@@ -151,7 +151,7 @@ func connectSentence(e *pgconn.ConnectError) string {
 	switch {
 	case is:
 		return meaningOf(refused).sentence(refused.Message)
-	case untrusted(e):
+	case isUntrusted(e):
 		return fmt.Sprintf("the certificate of the server at %s is not trusted here (%v): check sslmode and sslrootcert", at, lastOf(e))
 	case lacksTLS(e):
 		return fmt.Sprintf("the server at %s does not support TLS, which sslmode requires: enable it there, or leave sslmode out", at)
@@ -185,7 +185,7 @@ func hostsOf(cfg *pgconn.Config) string {
 	return strings.Join(hosts, ", ")
 }
 
-func untrusted(err error) bool {
+func isUntrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var name x509.HostnameError
 	return errors.As(err, &certificate) || errors.As(err, &name)
@@ -219,5 +219,5 @@ func RefusedForGood(err error) bool {
 		}
 		return true
 	}
-	return untrusted(err) || lacksTLS(failed)
+	return isUntrusted(err) || lacksTLS(failed)
 }

@@ -73,7 +73,7 @@ func TestRefusedForGood(t *testing.T) {
 		good bool
 		says string
 	}{
-		{dbtest.With(t, given, "user", "nobody_of_this_name"), true, "the server refuses this user"},
+		{dbtest.WithParameter(t, given, "user", "nobody_of_this_name"), true, "the server refuses this user"},
 		{"postgres://u@" + plain.Addr().String() + "/d?sslmode=require", true, "does not support TLS, which sslmode requires"},
 		{"postgres://u@127.0.0.1:1/d", false, "no server answers at 127.0.0.1:1 (connection refused)"},
 		{"postgres://u@host.invalid/d", false, "the host host.invalid cannot be resolved"},
@@ -91,7 +91,7 @@ func TestRefusedForGood(t *testing.T) {
 func TestFailoverIsNoFaultOfTLS(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, false)
-	d := dbtest.Open(t, dbtest.With(t, p.URL(), "sslmode", "prefer"), db.Options{}) // the default if the URL has none
+	d := dbtest.Open(t, dbtest.WithParameter(t, p.URL(), "sslmode", "prefer"), db.Options{}) // the default if the URL has none
 	require.NoError(t, d.Ping(t.Context()))
 	p.Kill()
 	var err error

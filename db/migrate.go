@@ -106,7 +106,7 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 		return errors.New("the database does not contain Footfall's schema: " +
 			"type `footfall migrate up` as the role that should own the tables")
 	case !schema.Readable:
-		return unreadable(schema, needed)
+		return unreadableError(schema, needed)
 	}
 	pool := stdlib.OpenDBFromPool(d.readers)
 	defer func() { _ = pool.Close() }()
@@ -134,9 +134,9 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	return d.checkFunctions(ctx)
 }
 
-// unreadable returns the error for a user without the right to read the schema. needed is the role that has this
+// unreadableError returns the error for a user without the right to read the schema. needed is the role that has this
 // right.
-func unreadable(schema SchemaSeenRow, needed string) error {
+func unreadableError(schema SchemaSeenRow, needed string) error {
 	const owner = "type `footfall migrate up` as the owner of the tables"
 	problem := fmt.Sprintf("the role %s may not read the schema's version", schema.Role)
 	grant := fmt.Sprintf("make it a member of %s (as an administrator: GRANT %[1]s TO %s)", needed,

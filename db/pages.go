@@ -7,24 +7,24 @@ import (
 	"math"
 )
 
-// CountsBy contains the settings of an app that determine the day and the visitor of a visit. Once the app
+// CountingSettings contains the settings of an app that determine the day and the visitor of a visit. Once the app
 // has pages, they change only if the addresses of its visitors are hashed.
-type CountsBy struct {
+type CountingSettings struct {
 	Tz, Visitor string
 	Ipv6Prefix  int16
 }
 
 // CountsBy returns the settings that determine the day and the visitor of the app's visits.
-func (a App) CountsBy() CountsBy {
-	return CountsBy{Tz: a.Tz, Visitor: a.Visitor, Ipv6Prefix: a.Ipv6Prefix}
+func (a App) CountsBy() CountingSettings {
+	return CountingSettings{Tz: a.Tz, Visitor: a.Visitor, Ipv6Prefix: a.Ipv6Prefix}
 }
 
 // Interning is a request for the ids of an app's pages and their sites.
 type Interning struct {
-	App   int32
-	By    CountsBy // the settings that the caller has read; if they have changed, Intern finds and creates no page
-	Pages []string
-	Sites []string // the site of each page
+	App      int32
+	Settings CountingSettings // the settings that the caller has read; if they have changed, Intern finds and creates no page
+	Pages    []string
+	Sites    []string // the site of each page
 
 	// MaxToday is the maximum number of pages and sites that are created for the app on Day. 0: no limit.
 	Day      int32
@@ -105,13 +105,13 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 }
 
 // checkCountsBy returns ErrAppGone if the app was deleted, and ErrAppChanged if it is being moved or if its settings
-// differ from in.By.
+// differ from in.Settings.
 func checkCountsBy(ctx context.Context, q *Queries, in *Interning) error {
 	by, err := q.AppCountsBy(ctx, in.App)
 	switch {
 	case errors.Is(err, ErrNoRows):
 		return ErrAppGone
-	case err == nil && CountsBy(by) != in.By:
+	case err == nil && CountingSettings(by) != in.Settings:
 		return ErrAppChanged
 	}
 	return err
@@ -148,11 +148,11 @@ func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 }
 
 // findPages adds the ids of existing pages and sites to the map ids. If it finds any, but the app's settings
-// differ from in.By, it adds nothing and returns an error.
+// differ from in.Settings, it adds nothing and returns an error.
 func findPages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) error {
 	uris := append(append(make([]string, 0, len(in.Pages)+len(in.Sites)), in.Pages...), in.Sites...)
 	rows, err := q.PagesFind(ctx, PagesFindParams{
-		AppID: in.App, Tz: in.By.Tz, Visitor: in.By.Visitor, Ipv6Prefix: in.By.Ipv6Prefix, Uris: uris,
+		AppID: in.App, Tz: in.Settings.Tz, Visitor: in.Settings.Visitor, Ipv6Prefix: in.Settings.Ipv6Prefix, Uris: uris,
 	})
 	if err == nil && len(rows) > 0 && !rows[0].CountsSo {
 		err = checkCountsBy(ctx, q, in)

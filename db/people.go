@@ -108,7 +108,7 @@ func columnsOf(all []AppID) (apps []int32, ids []netip.Addr) {
 
 // PersonRow is the new state of an id's row in the table people.
 type PersonRow struct {
-	Is      netip.Addr // the id that the row leads to; the row's own id if this id is a person
+	Person  netip.Addr // the id that the row leads to; the row's own id if this id is a person
 	Height  int16      // no chain of rows that leads to this id is longer than Height
 	Tags    []int32
 	Changed bool // the row must be written
@@ -148,7 +148,7 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 		rows := make(map[netip.Addr]*PersonRow, len(ids))
 		for _, way := range ways {
 			for _, row := range way {
-				rows[row.ID] = &PersonRow{Is: row.Person, Height: row.Height, Tags: row.TagIds}
+				rows[row.ID] = &PersonRow{Person: row.Person, Height: row.Height, Tags: row.TagIds}
 			}
 		}
 		if err := put(rows, func() error { return q.addLeading(ctx, app, ids, rows) }); err != nil {
@@ -180,7 +180,7 @@ func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, r
 		asked = nil
 		for _, row := range found {
 			if rows[row.ID] == nil {
-				rows[row.ID] = &PersonRow{Is: row.Person, Height: row.Height}
+				rows[row.ID] = &PersonRow{Person: row.Person, Height: row.Height}
 			}
 			if row.Height > 0 {
 				asked = append(asked, row.ID)
@@ -212,7 +212,7 @@ func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]
 			if len(row.Tags) > 0 {
 				tags = "{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(row.Tags), " ", ","), "[]") + "}"
 			}
-			p.Heights, p.Persons, p.Tags = append(p.Heights, row.Height), append(p.Persons, row.Is), append(p.Tags, tags)
+			p.Heights, p.Persons, p.Tags = append(p.Heights, row.Height), append(p.Persons, row.Person), append(p.Tags, tags)
 		}
 		if err := q.PeoplePut(ctx, p); err != nil {
 			return err
@@ -221,8 +221,8 @@ func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]
 	return nil
 }
 
-// AppsOfNote returns the apps that link visitors to persons, and the apps whose visit rows store no tags.
-func (d *DB) AppsOfNote(ctx context.Context) (withPeople, unfiltered map[int32]bool, err error) {
+// ReadPeopleAndFilters returns the apps that link visitors to persons, and the apps whose visit rows store no tags.
+func (d *DB) ReadPeopleAndFilters(ctx context.Context) (withPeople, unfiltered map[int32]bool, err error) {
 	withPeople, unfiltered = map[int32]bool{}, map[int32]bool{}
 	err = d.readForBatch(ctx, "find apps with people, and without filters", func(q *Queries) error {
 		people, err := q.PeopleApps(ctx)

@@ -60,10 +60,10 @@ func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row 
 		row, err = New(conn).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
 		return err
 	})
-	return row, opened("a position", err)
+	return row, openError("a position", err)
 }
 
-func opened(what string, err error) error {
+func openError(what string, err error) error {
 	switch {
 	case isForeignKeyViolation(err):
 		return ErrAppGone
@@ -110,7 +110,7 @@ func (d *DB) OpenQueue(ctx context.Context, p Position, first int64) (next int64
 		next, err = New(conn).QueuePositionOpen(ctx, QueuePositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, First: first})
 		return err
 	})
-	return next, opened("a queue", err)
+	return next, openError("a queue", err)
 }
 
 // ForgetRefused deletes messages that were refused more than 7 days ago, and returns their number.

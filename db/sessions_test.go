@@ -24,13 +24,13 @@ func TestAlone(t *testing.T) {
 	here, there, conn := dbtest.Open(t, url, db.Options{}), dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := errors.New("gone wrong")
-	mine, err := here.Alone(ctx, db.Retaining, func() error {
+	mine, err := here.RunAlone(ctx, db.Retaining, func() error {
 		for _, other := range []*db.DB{here, there} {
-			mine, err := other.Alone(t.Context(), db.Retaining, func() error { return errors.New("not alone") })
+			mine, err := other.RunAlone(t.Context(), db.Retaining, func() error { return errors.New("not alone") })
 			require.NoError(t, err)
 			assert.False(t, mine)
 		}
-		mine, err := there.Alone(t.Context(), db.DrainingInbox, func() error { return nil })
+		mine, err := there.RunAlone(t.Context(), db.DrainingInbox, func() error { return nil })
 		require.NoError(t, err)
 		assert.True(t, mine, "of another work")
 		assert.Zero(t, query[int](t, conn, `
@@ -41,7 +41,7 @@ func TestAlone(t *testing.T) {
 	})
 	require.ErrorIs(t, err, gone)
 	assert.True(t, mine)
-	mine, err = there.Alone(t.Context(), db.Retaining, func() error { return nil })
+	mine, err = there.RunAlone(t.Context(), db.Retaining, func() error { return nil })
 	require.NoError(t, err)
 	assert.True(t, mine, "after one whose caller has left")
 }

@@ -20,8 +20,8 @@ import (
 // synchronous_commit and client_min_messages themselves, so that no configuration reload ends the wait or hides the
 // warning.
 
-// ErrAlone is returned for a commit that may exist only on this server.
-var ErrAlone = errors.New("it was committed, but did not wait for the synchronous standby, which may not have it")
+// ErrUnreplicated is returned for a commit that may exist only on this server.
+var ErrUnreplicated = errors.New("it was committed, but did not wait for the synchronous standby, which may not have it")
 
 // warning is the key under which the CustomData of a connection contains the server's last warning.
 const warning = "footfall.warning"
@@ -66,9 +66,9 @@ func (d *DB) SayStandby(ctx context.Context, required, inAnyCase bool) error {
 
 // Standby is the state of the synchronous standby.
 type Standby struct {
-	Required bool
-	Lacking  bool // a standby is required, but COMMIT waits for no standby
-	InVain   bool // a COMMIT waits for a standby that is down or does not respond
+	Required  bool
+	IsMissing bool // a standby is required, but COMMIT waits for no standby
+	IsHanging bool // a COMMIT waits for a standby that is down or does not respond
 }
 
 // waitsInVain is how long a COMMIT must have waited for a standby before the standby counts as not responding.
@@ -79,11 +79,11 @@ func (d *DB) Standby(ctx context.Context) (s Standby, err error) {
 	return s, d.Read(ctx, func(q *Queries) (err error) {
 		s.Required, err = q.StandbyRequire(ctx, d.options.RequireStandby)
 		// FF009 is raised by the SQL function require_standby.
-		if s.Lacking = serverError(err).Code == "FF009"; s.Lacking {
+		if s.IsMissing = serverError(err).Code == "FF009"; s.IsMissing {
 			s.Required, err = true, nil
 		}
 		if err == nil {
-			s.InVain, err = q.CommitsWait(ctx, waitsInVain.Seconds())
+			s.IsHanging, err = q.CommitsWait(ctx, waitsInVain.Seconds())
 		}
 		return err
 	})
@@ -100,28 +100,28 @@ func (d *DB) AwaitsStandby(ctx context.Context) error {
 	})
 }
 
-// CommitsAlone returns the number of commits of this instance that did not wait for the synchronous standby.
-func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
+// UnreplicatedCommits returns the number of commits of this instance that did not wait for the synchronous standby.
+func (d *DB) UnreplicatedCommits() int64 { return d.commitsAlone.Load() }
 
 // errUnconfirmed is returned if the standby could not be checked after a commit.
 var errUnconfirmed = errors.New("it was committed, but it is unknown whether the synchronous standby has it")
 
-// unconfirmed returns the error for a commit after which the check of the standby failed. If the check failed
+// unconfirmedError returns the error for a commit after which the check of the standby failed. If the check failed
 // with FF009, COMMIT did not wait for the standby. After any other error, such as a lost connection or an
 // ended context, it is unknown whether the standby has the commit.
-func (d *DB) unconfirmed(why error) error {
+func (d *DB) unconfirmedError(why error) error {
 	if serverError(why).Code == "FF009" {
 		return d.countUnreplicated(why)
 	}
 	return fmt.Errorf("%w: %w", errUnconfirmed, why)
 }
 
-// countUnreplicated counts and logs a commit that did not wait for the standby, and returns ErrAlone with the reason.
+// countUnreplicated counts and logs a commit that did not wait for the standby, and returns ErrUnreplicated with the reason.
 func (d *DB) countUnreplicated(why error) error {
 	d.commitsAlone.Add(1)
 	d.options.Log.Warn("a commit did not wait for the synchronous standby: do not cancel sessions that wait for it, "+
 		"and do not change synchronous_standby_names", "error", why)
-	return fmt.Errorf("%w: %w", ErrAlone, why)
+	return fmt.Errorf("%w: %w", ErrUnreplicated, why)
 }
 
 // write runs f on a connection of the pool, and returns when the commit of f is confirmed. If a synchronous standby
@@ -141,7 +141,7 @@ func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool
 	}
 	if required {
 		if _, err := d.requireStandby(ctx, conn); err != nil {
-			return d.unconfirmed(err)
+			return d.unconfirmedError(err)
 		}
 	}
 	return d.confirm(ctx, conn)

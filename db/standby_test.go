@@ -48,7 +48,7 @@ var acknowledged = map[string]func(ctx context.Context, d *db.DB, n int) error{
 	"people": func(ctx context.Context, d *db.DB, n int) error {
 		id := netip.MustParseAddr("fd00::1")
 		return d.PutPeople(ctx, 2, []netip.Addr{id}, func(rows map[netip.Addr]*db.PersonRow, _ func() error) error {
-			rows[id] = &db.PersonRow{Is: id, Changed: n == 1} // later it already exists
+			rows[id] = &db.PersonRow{Person: id, Changed: n == 1} // later it already exists
 			return nil
 		})
 	},
@@ -110,12 +110,12 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	p := dbtest.NewPair(t, true)
 	makeTargets(t, dbtest.Connect(t, p.Primary()))
 	p.Exec("INSERT INTO footfall.apps (name, visitor, secret_id) VALUES ('people', 'id', '12345678')")
-	local := dbtest.With(t, p.URL(), "synchronous_commit", "local")
+	local := dbtest.WithParameter(t, p.URL(), "synchronous_commit", "local")
 	usual := &writing{t, p, dbtest.Open(t, local, db.Options{Writers: len(acknowledged)})}
 	strict := &writing{t, p, dbtest.Open(t, local, db.Options{Writers: len(acknowledged), RequireStandby: true})}
 	well := func(name string, err error) { assert.NoError(t, err, name) }
 	alone := func(name string, err error) {
-		assert.ErrorIs(t, err, db.ErrAlone, name)
+		assert.ErrorIs(t, err, db.ErrUnreplicated, name)
 		if name != "a new page" { // creating a page counts nothing
 			assert.Equal(t, db.FaultUnknown, db.FaultOf(err), name)
 		}
@@ -133,7 +133,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	usual.awaitWaiting(results, again)
 	p.Rejoin()
 	usual.each(results, well)
-	assert.Equal(t, int64(2*len(acknowledged)), usual.d.CommitsAlone())
+	assert.Equal(t, int64(2*len(acknowledged)), usual.d.UnreplicatedCommits())
 
 	p.KillStandby()
 	eventually(t, func() bool {
@@ -232,7 +232,7 @@ func TestReloadWeakensNoSession(t *testing.T) {
 	assert.ErrorContains(t, err, "max_wal_senders is 0")
 	standby, err := d.Standby(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, db.Standby{Required: true, Lacking: true}, standby)
+	assert.Equal(t, db.Standby{Required: true, IsMissing: true}, standby)
 }
 
 // If the tables store whether a standby is required, this applies to all writers. The option of a process applies
@@ -250,7 +250,7 @@ func TestStandbyIsRequiredOfAll(t *testing.T) {
 	required := func(d *db.DB) bool {
 		standby, err := d.Standby(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, standby.Required, standby.Lacking)
+		assert.Equal(t, standby.Required, standby.IsMissing)
 		return standby.Required
 	}
 	assert.Equal(t, []db.Fault{db.FaultNone, db.FaultRefused}, []db.Fault{writes(usual), writes(strict)})
@@ -272,7 +272,7 @@ func TestStandbyIsRequiredOfAll(t *testing.T) {
 		assert.False(t, required(strict))
 	}
 	assert.Equal(t, int64(5), query[int64](t, conn, `SELECT hot FROM counters WHERE page_id = 1`))
-	assert.Zero(t, usual.CommitsAlone())
+	assert.Zero(t, usual.UnreplicatedCommits())
 	require.NoError(t, usual.SayStandby(t.Context(), true, true))
 	exec(t, conn, `UPDATE epochs SET value = 0 WHERE name = 'standby'`)
 	require.NoError(t, strict.SayStandby(t.Context(), false, false), "it is off before it was set")
@@ -320,12 +320,12 @@ func TestLostConnectionIsNoCommitAlone(t *testing.T) {
 		}
 		err = receive(t, done, lose)
 		require.ErrorContains(t, err, "it is unknown whether")
-		assert.NotErrorIs(t, err, db.ErrAlone)
+		assert.NotErrorIs(t, err, db.ErrUnreplicated)
 		assert.Equal(t, db.FaultUnknown, db.FaultOf(err))
 		require.NoError(t, locks.Rollback(t.Context()))
 		cancel()
 	}
-	assert.Zero(t, d.CommitsAlone())
+	assert.Zero(t, d.UnreplicatedCommits())
 }
 
 // A requirement applies to every write that is acknowledged after it was set. So setting it waits for running

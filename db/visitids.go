@@ -16,13 +16,13 @@ type VisitIDColumns struct {
 
 // KnownVisitIDs returns those of the ids that belong to visits that were already counted.
 func (d *DB) KnownVisitIDs(ctx context.Context, ids []VisitID) (counted map[VisitID]bool, err error) {
-	var of VisitIDColumns
+	var columns VisitIDColumns
 	for _, id := range ids {
-		of.Apps, of.IDs = append(of.Apps, id.App), append(of.IDs, id.ID)
+		columns.Apps, columns.IDs = append(columns.Apps, id.App), append(columns.IDs, id.ID)
 	}
 	var rows []VisitIDsKnownRow
 	err = d.readForBatch(ctx, "look for ids of visits", func(q *Queries) (err error) {
-		rows, err = q.VisitIDsKnown(ctx, of.Apps, of.IDs)
+		rows, err = q.VisitIDsKnown(ctx, columns.Apps, columns.IDs)
 		return err
 	})
 	counted = make(map[VisitID]bool, len(rows))

@@ -67,24 +67,24 @@ func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*A
 	if err := q.AppsListen(ctx); err != nil {
 		return err
 	}
-	held := int32(-1)
+	heldEpoch := int32(-1)
 	for {
 		within, cancel := context.WithTimeout(ctx, watchPatience(d.options.DeadAfter))
-		epoch, access, err := holdApps(within, q, held, offsetsEpoch)
+		epoch, access, err := holdApps(within, q, heldEpoch, offsetsEpoch)
 		cancel()
 		if err != nil {
 			return err
 		}
-		if epoch != held {
+		if epoch != heldEpoch {
 			publish(access)
 			offsetsEpoch = access.OffsetsEpoch
 		}
-		if held >= 0 && held != epoch {
-			if err := q.AppsEpochLetGo(ctx, held); err != nil {
+		if heldEpoch >= 0 && heldEpoch != epoch {
+			if err := q.AppsEpochLetGo(ctx, heldEpoch); err != nil {
 				return err
 			}
 		}
-		held = epoch
+		heldEpoch = epoch
 		if err := awaitNotification(ctx, conn, watchEvery(d.options.DeadAfter)); err != nil {
 			return err
 		}
@@ -113,16 +113,16 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn, every time.Duration)
 
 // holdApps reads the apps and keys, and returns them with their epoch, a number that rises with every change.
 // The session of q then holds the lock of this epoch, which shows WaitForInstances how far this instance has read.
-// held is an epoch whose lock the session already holds. holdApps takes the lock before it reads the apps. So if a
+// heldEpoch is an epoch whose lock the session already holds. holdApps takes the lock before it reads the apps. So if a
 // change is missing in the result, the locked epoch is older than the change, and WaitForInstances waits.
-func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) (int32, *Access, error) {
+func holdApps(ctx context.Context, q *Queries, heldEpoch int32, offsetsEpoch string) (int32, *Access, error) {
 	for {
 		before, err := q.AppsEpoch(ctx)
 		if err != nil {
 			return 0, nil, err
 		}
 		epoch := int32(before) //nolint:gosec // an advisory lock's key; two billion changes of apps are far off
-		if epoch != held {
+		if epoch != heldEpoch {
 			if err := q.AppsEpochHold(ctx, epoch); err != nil {
 				return 0, nil, err
 			}
@@ -138,7 +138,7 @@ func holdApps(ctx context.Context, q *Queries, held int32, offsetsEpoch string) 
 		if before == after {
 			return epoch, access, nil
 		}
-		if epoch != held {
+		if epoch != heldEpoch {
 			if err := q.AppsEpochLetGo(ctx, epoch); err != nil {
 				return 0, nil, err
 			}

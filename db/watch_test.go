@@ -35,7 +35,7 @@ func watch(t *testing.T, url string) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &watcher{seen: make(chan []string), taken: make(chan struct{}), ended: make(chan error, 1), stop: cancel}
-	d := dbtest.Open(t, dbtest.With(t, url, "application_name", "watcher"), db.Options{})
+	d := dbtest.Open(t, dbtest.WithParameter(t, url, "application_name", "watcher"), db.Options{})
 	over := make(chan struct{})
 	go func() {
 		w.ended <- d.WatchApps(ctx, "", func(access *db.Access) {

@@ -56,12 +56,12 @@ var Noon = time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
 // machine refuses no visit. Upkeep starts only after its first interval.
 type Options struct {
 	counter.Options
-	Apps   map[string]app.Settings // the apps in the database; default: only demo, with open access
-	Began  time.Time               // the start of the clock; default Noon
-	Real   bool                    // the counter uses the database's clock, as a service does
-	DB     db.Options
-	By     string // the URL with which the counter and Admin connect, for example of a proxy; "": the URL of the database
-	Upkeep bool   // upkeep starts immediately, as in a service
+	Apps       map[string]app.Settings // the apps in the database; default: only demo, with open access
+	Began      time.Time               // the start of the clock; default Noon
+	Real       bool                    // the counter uses the database's clock, as a service does
+	DB         db.Options
+	ConnectURL string // the URL with which the counter and Admin connect, for example of a proxy; "": the URL of the database
+	Upkeep     bool   // upkeep starts immediately, as in a service
 }
 
 // Open returns a desk on a new database.
@@ -80,7 +80,7 @@ func Database(t testing.TB, o Options) string {
 	began := o.began()
 	names, err := json.Marshal(o.Apps)
 	require.NoError(t, err)
-	return dbtest.Made(t, fmt.Sprint(began, string(names)), began, func(d *db.DB) {
+	return dbtest.NewPrepared(t, fmt.Sprint(began, string(names)), began, func(d *db.DB) {
 		for _, name := range slices.Sorted(maps.Keys(o.Apps)) { // sorted, so that tests know the id of each app
 			settings := o.Apps[name]
 			if answers := app.PublicAnswers; settings.PublicCounts == nil && (settings.Access == nil || *settings.Access == "sites") {
@@ -144,7 +144,7 @@ func On(t testing.TB, url string, o Options) *Desk {
 func Idle(t testing.TB, url string, o Options) *Desk {
 	t.Helper()
 	d := &Desk{URL: url, Clock: At(o.began()), Metrics: prometheus.NewRegistry(), Log: new(dbtest.Log)}
-	d.DB = dbtest.Open(t, cmp.Or(o.By, url), o.DB)
+	d.DB = dbtest.Open(t, cmp.Or(o.ConnectURL, url), o.DB)
 	d.Admin = admin.NewAdmin(d.DB, Secret)
 	cfg, err := pgxpool.ParseConfig(url)
 	require.NoError(t, err)

@@ -94,17 +94,17 @@ func (m *Model) Answers(t testing.TB) {
 	}
 }
 
-// Of contains the expected counts of a target: the number of visits, and each visitor's days.
-type Of struct {
+// ExpectedCounts contains the expected counts of a target: the number of visits, and each visitor's days.
+type ExpectedCounts struct {
 	Hot  int64
 	Came map[string]map[int32]bool // "visitor#era" → days with a visit
 }
 
 // All returns the counts of all targets.
-func (m *Model) All() map[string]Of {
-	all := map[string]Of{}
+func (m *Model) All() map[string]ExpectedCounts {
+	all := map[string]ExpectedCounts{}
 	for target, visits := range m.targets() {
-		o := Of{int64(len(visits)), map[string]map[int32]bool{}}
+		o := ExpectedCounts{int64(len(visits)), map[string]map[int32]bool{}}
 		for _, v := range visits {
 			if o.Came[v.visitor()] == nil {
 				o.Came[v.visitor()] = map[int32]bool{}
@@ -117,7 +117,7 @@ func (m *Model) All() map[string]Of {
 }
 
 // PV returns the number of visitor days: each visitor counts once per day.
-func (o Of) PV() (pv int64) {
+func (o ExpectedCounts) PV() (pv int64) {
 	for _, days := range o.Came {
 		pv += int64(len(days))
 	}
@@ -125,7 +125,7 @@ func (o Of) PV() (pv int64) {
 }
 
 // Days returns the days with visitors, in order.
-func (o Of) Days() []int32 {
+func (o ExpectedCounts) Days() []int32 {
 	all := map[int32]bool{}
 	for _, days := range o.Came {
 		maps.Copy(all, days)
@@ -134,7 +134,7 @@ func (o Of) Days() []int32 {
 }
 
 // Uniques returns the number of visitors from one day to another.
-func (o Of) Uniques(from, to int32) (n int) {
+func (o ExpectedCounts) Uniques(from, to int32) (n int) {
 	for _, days := range o.Came {
 		for day := range days {
 			if from <= day && day <= to {

@@ -19,8 +19,8 @@ type Badge struct {
 	Site   bool   // the badge shows the number of the site, not of the page
 	Number string // the number that the badge shows: hot, pv or uv
 	Count  bool   // each display counts as a visit
-	// Counted is true if the badge leaves out offsets, which are numbers from other counters.
-	Counted bool
+	// WithoutOffsets is true if the badge leaves out offsets, which are numbers from other counters.
+	WithoutOffsets bool
 
 	label string
 }
@@ -79,12 +79,12 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 	} else if q.Has("label") {
 		b.label = label
 	}
-	b.Count, b.Counted = is("count", "1"), is("offsets", "no")
+	b.Count, b.WithoutOffsets = is("count", "1"), is("offsets", "no")
 	return b, err
 }
 
-// Of returns the number that the badge shows.
-func (b Badge) Of(a visit.Answer) int64 {
+// NumberIn returns the number that the badge shows.
+func (b Badge) NumberIn(a visit.Answer) int64 {
 	counts := a.Page
 	if b.Site {
 		counts = a.Site

@@ -42,11 +42,11 @@ func (m *adminAPI) routes() []route {
 		{"/api/apps/:app/pages/delete", postOnly, m.withKey(m.erasing("uri", func(ctx context.Context, a *admin.Admin, app, uri string) error {
 			return a.DeletePage(ctx, app, uri)
 		}))},
-		{"/api/keys", getPostNoHead, m.withChanger(m.thingList(admin.ThingNamed("keys")))},
-		{"/api/keys/:one", deleteOnly, m.withChanger(m.remove(admin.ThingNamed("keys")))},
+		{"/api/keys", getPostNoHead, m.withChanger(m.thingList(admin.FindObjectKind("keys")))},
+		{"/api/keys/:one", deleteOnly, m.withChanger(m.remove(admin.FindObjectKind("keys")))},
 	}
-	for i := range admin.Things {
-		thing := &admin.Things[i]
+	for i := range admin.ObjectKinds {
+		thing := &admin.ObjectKinds[i]
 		table = append(table,
 			route{"/api/apps/:app/" + thing.Name, getPostNoHead, m.withChanger(m.thingList(thing))},
 			route{"/api/apps/:app/" + thing.Name + "/:one", deleteOnly, m.withChanger(m.remove(thing))})
@@ -61,7 +61,7 @@ type changer struct {
 	*admin.Admin
 	app        string // the app in the path; "": the path names no app
 	hasAllApps bool   // the key may change all apps
-	given      admin.Given
+	given      admin.InputValues
 }
 
 // withChanger returns a handler that checks the request's key and then calls handle. For POST and PATCH, it also reads the fields
@@ -117,7 +117,7 @@ func (m *adminAPI) changer(c echo.Context, name string) (a *admin.Admin, ofAll b
 	if of == "" { // the key is wrong: TryKey limits how many keys an address can guess
 		return nil, false, cmp.Or(m.Cells.Home().Counter.TryKey(ask.Peer), err)
 	}
-	return cell.Admin.As("key " + of), true, nil
+	return cell.Admin.WithAuthor("key " + of), true, nil
 }
 
 // apps handles /api/apps: GET lists all apps, and POST adds an app.
@@ -144,7 +144,7 @@ func (m *adminAPI) apps(c echo.Context, by changer) error {
 		if err != nil {
 			return err
 		}
-		a := cell.Admin.As(by.Who())
+		a := cell.Admin.WithAuthor(by.Author())
 		return m.writeResult(c, http.StatusCreated, a.AddApp(ctx, name, settings), func() (any, error) { return appJSON(ctx, a, name) })
 	}
 	apps, away, err := m.appsOfAll(ctx)
@@ -168,17 +168,17 @@ func (m *adminAPI) app(c echo.Context, by changer) error {
 		if err != nil {
 			return err
 		}
-		err = by.SetApp(atLength(c), name, settings)
+		err = by.SetApp(extendDeadline(c), name, settings)
 		return m.writeResult(c, http.StatusOK, err, func() (any, error) { return appJSON(ctx, by.Admin, name) })
 	case http.MethodDelete:
-		return m.writeResult(c, http.StatusOK, by.DeleteApp(atLength(c), name), func() (any, error) { return object{"deleted": name}, nil })
+		return m.writeResult(c, http.StatusOK, by.DeleteApp(extendDeadline(c), name), func() (any, error) { return object{"deleted": name}, nil })
 	}
 	is, err := appJSON(ctx, by.Admin, name)
 	return m.writeResult(c, http.StatusOK, err, func() (any, error) { return is, nil })
 }
 
-// atLength extends the deadline for a response to an hour. The returned context is not canceled if the caller disconnects.
-func atLength(c echo.Context) context.Context {
+// extendDeadline extends the deadline for a response to an hour. The returned context is not canceled if the caller disconnects.
+func extendDeadline(c echo.Context) context.Context {
 	_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now().Add(time.Hour)) // echo's response writer supports it
 	return context.WithoutCancel(c.Request().Context())
 }
@@ -187,7 +187,7 @@ func atLength(c echo.Context) context.Context {
 func (s *service) appsOfAll(ctx context.Context) (apps []admin.AppRow, away []string, err error) {
 	here, away := s.Cells.All()
 	of := make([][]admin.AppRow, len(here))
-	failed, err := s.each(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) (err error) {
+	failed, err := s.forEachCell(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) (err error) {
 		of[i], err = cell.Admin.Apps(ctx)
 		of[i] = slices.DeleteFunc(of[i], func(row admin.AppRow) bool { return !s.Cells.Has(cell, row.Name) })
 		return err
@@ -202,8 +202,8 @@ func appJSON(ctx context.Context, a *admin.Admin, name string) (object, error) {
 	return app.ToJSON(&row), err
 }
 
-// thingList returns a handler for one kind of thing (see admin.Things), such as keys: GET lists an app's keys, POST adds a key.
-func (m *adminAPI) thingList(thing *admin.Thing) func(echo.Context, changer) error {
+// thingList returns a handler for one kind of thing (see admin.ObjectKinds), such as keys: GET lists an app's keys, POST adds a key.
+func (m *adminAPI) thingList(thing *admin.ObjectKind) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
 		ctx := c.Request().Context()
 		if c.Request().Method == http.MethodPost {
@@ -230,7 +230,8 @@ func (m *adminAPI) thingList(thing *admin.Thing) func(echo.Context, changer) err
 // change apps, and private, for a webhook into the service's own network.
 var onlyForAllApps = map[string]string{"scope": string(app.ScopeAdmin), "private": "true"}
 
-func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name string, ofAll bool, given admin.Given) (admin.Made, error) {
+func addThing(ctx context.Context, a *admin.Admin, thing *admin.ObjectKind, name string, ofAll bool, given admin.InputValues,
+) (admin.AddedObject, error) {
 	if err := thing.Check(given); err != nil {
 		return nil, err
 	}
@@ -242,7 +243,7 @@ func addThing(ctx context.Context, a *admin.Admin, thing *admin.Thing, name stri
 	return thing.Add(ctx, a, name, given)
 }
 
-func (m *adminAPI) remove(thing *admin.Thing) func(echo.Context, changer) error {
+func (m *adminAPI) remove(thing *admin.ObjectKind) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
 		one := pathParam(c, "one")
 		err := thing.Remove(c.Request().Context(), by.Admin, by.app, one)
@@ -270,9 +271,9 @@ func (m *adminAPI) erasing(
 	}
 }
 
-// writeResult returns err if a request has failed. Otherwise it responds with the result of told as JSON. Status 202 means that the
+// writeResult returns err if a request has failed. Otherwise it responds with the result of makeResult as JSON. Status 202 means that the
 // change is stored, but some instance of the service has not confirmed the change yet.
-func (m *adminAPI) writeResult(c echo.Context, status int, err error, told func() (any, error)) error {
+func (m *adminAPI) writeResult(c echo.Context, status int, err error, makeResult func() (any, error)) error {
 	if admin.IsBehind(err) {
 		status, err = http.StatusAccepted, nil
 	}
@@ -283,7 +284,7 @@ func (m *adminAPI) writeResult(c echo.Context, status int, err error, told func(
 	if err != nil {
 		return err
 	}
-	is, err := told()
+	is, err := makeResult()
 	if err != nil {
 		return err
 	}
@@ -295,7 +296,7 @@ func (m *adminAPI) writeResult(c echo.Context, status int, err error, told func(
 }
 
 // settingsOf parses the app settings in given, by their JSON names, and removes them from given. It returns all errors at once.
-func settingsOf(given admin.Given) (s app.Settings, err error) {
+func settingsOf(given admin.InputValues) (s app.Settings, err error) {
 	var parts []error
 	for _, setting := range app.AllSettings {
 		if typed, is := given[setting.Column()]; is {
@@ -333,7 +334,7 @@ func inColumns(handle echo.HandlerFunc) echo.HandlerFunc {
 const mostGiven = 1 << 20 // bytes; enough for 10,000 hosts
 
 // readGiven reads a JSON object whose values are strings, numbers, booleans or lists of them.
-func readGiven(c echo.Context) (admin.Given, error) {
+func readGiven(c echo.Context) (admin.InputValues, error) {
 	r := c.Request()
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: send JSON, with Content-Type: application/json")
@@ -348,7 +349,7 @@ func readGiven(c echo.Context) (admin.Given, error) {
 	if open, _ := d.Token(); open != json.Delim('{') {
 		return nil, wrong
 	}
-	given := admin.Given{}
+	given := admin.InputValues{}
 	for d.More() {
 		key, _ := d.Token()
 		name, _ := key.(string)

@@ -15,7 +15,7 @@ import (
 
 // accounts handles /api/accounts: GET lists all accounts, and POST adds an account.
 func (m *adminAPI) accounts(c echo.Context, by changer) error {
-	accounts := m.Accounts.As(by.Who())
+	accounts := m.Accounts.WithAuthor(by.Author())
 	if c.Request().Method == http.MethodPost {
 		name := strings.Join(by.given["name"], " ")
 		delete(by.given, "name")
@@ -29,15 +29,15 @@ func (m *adminAPI) accounts(c echo.Context, by changer) error {
 	all, err := accounts.List(c.Request().Context())
 	list := []object{}
 	for _, e := range all {
-		list = append(list, object{"id": e.ID, "name": e.Name, "owner": e.Owner, "look": e.With(account.Look),
-			"change": e.With(account.Change), "used": e.Used, "link_until": e.LinkUntil})
+		list = append(list, object{"id": e.ID, "name": e.Name, "owner": e.Owner, "look": e.AppsWith(account.Look),
+			"change": e.AppsWith(account.Change), "used": e.Used, "link_until": e.LinkUntil})
 	}
 	return m.writeResult(c, http.StatusOK, err, func() (any, error) { return object{"accounts": list}, nil })
 }
 
 // account handles /api/accounts/ID, which changes or removes an account.
 func (m *adminAPI) account(c echo.Context, by changer) error {
-	accounts := m.Accounts.As(by.Who())
+	accounts := m.Accounts.WithAuthor(by.Author())
 	ctx, id := c.Request().Context(), pathParam(c, "one")
 	of, err := accounts.Find(ctx, "#"+id)
 	if err != nil {
@@ -55,7 +55,7 @@ func (m *adminAPI) account(c echo.Context, by changer) error {
 
 // accountLink handles /api/accounts/ID/link, which creates a link for choosing a new password.
 func (m *adminAPI) accountLink(c echo.Context, by changer) error {
-	accounts := m.Accounts.As(by.Who())
+	accounts := m.Accounts.WithAuthor(by.Author())
 	of, err := accounts.Find(c.Request().Context(), "#"+pathParam(c, "one"))
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (s *service) startLink(c echo.Context, token string) string {
 
 // rightsOf parses the fields owner, look and change of a request. had contains the account's current rights. If the request has the
 // list look, the account loses the right look to apps that are not in this list. The same is true for change.
-func rightsOf(given admin.Given, had map[string]account.Right) (r account.Rights, err error) {
+func rightsOf(given admin.InputValues, had map[string]account.Right) (r account.Rights, err error) {
 	if owner, is := given["owner"]; is {
 		said := strings.Join(owner, " ")
 		if said != "true" && said != "false" {

@@ -30,7 +30,7 @@ func (r *reports) badge(c echo.Context) error {
 	b, parseErr := embed.ReadBadge(query)
 	says := readBrowserHeaders(request)
 	ask := counter.Request{
-		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Event: b.Event, Counted: b.Counted, ParseErr: parseErr,
+		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Event: b.Event, OnlyCounted: b.WithoutOffsets, ParseErr: parseErr,
 		Agent: says.Agent, DoNotTrack: says.DoNotTrack, Prefetch: says.Prefetch,
 	}
 	ask.Peer = r.peer(request)
@@ -65,7 +65,7 @@ func (r *reports) badgeNumber(c echo.Context, ask counter.Request, b embed.Badge
 	if shown.Skipped != "" {
 		c.Response().Header().Set(skippedHeader, string(shown.Skipped))
 	}
-	n := b.Of(shown)
+	n := b.NumberIn(shown)
 	return &n, nil
 }
 

@@ -20,7 +20,7 @@ import (
 // busuanzi serves pages that were made for the page counter busuanzi or for similar services. Their requests name neither an app
 // nor a visitor. The app is the one that counts the page's site, and the visitor is the client. All other rules are those of
 // /visit without a key. Most errors have the format of /visit, because the scripts of these services only check the status, or
-// whether the response lacks a success member. See inForm for the exceptions.
+// whether the response lacks a success member. See writeRefusal for the exceptions.
 type busuanzi struct{ *service }
 
 func (b *busuanzi) routes() []route {
@@ -68,12 +68,12 @@ func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with co
 	f := fields{app: field{value: app}, uri: field{value: uri}, referrer: field{value: referrer}}
 	ask := b.request(c, &f)
 	ask.Key = "" // some of these scripts send an Authorization header for their own service
-	ask.Numbers, ask.With = true, with
+	ask.NeedsNumbers, ask.Extra = true, with
 	if count {
 		a, err = cell.Counter.Visit(ctx, ask)
 	}
 	if counted := a.NoNumbers; !count || (counted || a.Later) && err == nil {
-		ask.Anybody = true
+		ask.HasNoVisitor = true
 		if a, err = cell.Counter.Counts(ctx, ask); err != nil && counted {
 			err = visit.Errorf(visit.Lost, "", "the visit was counted, but its numbers could not be read").Because(err)
 		}
@@ -101,7 +101,7 @@ func (b *busuanzi) busuanziCC(c echo.Context) error {
 		a, err = b.ask(c, body.URL, body.Referrer, true, counter.ExtraNumbers{Today: true})
 	}
 	if err != nil {
-		return inForm(c, err, `"success":false`)
+		return writeRefusal(c, err, `"success":false`)
 	}
 	out := fmt.Appendf(nil, `{"busuanzi_today_pv":%d,"busuanzi_today_uv":%d,`, a.Now.Site.Hot, a.Now.Site.PV)
 	out = fmt.Appendf(out, `"busuanzi_site_pv":%d,"busuanzi_site_uv":%d,`, a.Site.Hot, a.Site.UV)
@@ -165,10 +165,10 @@ func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	return nil
 }
 
-// inForm writes an error of the kind Forbidden in the format that the page's script expects, unless the error is about a field.
-// The response consists of failed, a JSON member such as "success":false, and the message. inForm returns other errors, so that
+// writeRefusal writes an error of the kind Forbidden in the format that the page's script expects, unless the error is about a field.
+// The response consists of failed, a JSON member such as "success":false, and the message. writeRefusal returns other errors, so that
 // they are written in the format of /visit.
-func inForm(c echo.Context, err error, failed string) error {
+func writeRefusal(c echo.Context, err error, failed string) error {
 	refused, is := errors.AsType[*visit.Error](err)
 	if !is || refused.Kind != visit.Forbidden || refused.Field != "" {
 		return err
@@ -191,7 +191,7 @@ func (b *busuanzi) soxft(c echo.Context) error {
 	}
 	switch {
 	case err != nil:
-		return inForm(c, err, `"success":false`)
+		return writeRefusal(c, err, `"success":false`)
 	case r.Method == http.MethodPut:
 		return c.NoContent(http.StatusNoContent)
 	}
@@ -210,7 +210,7 @@ func (b *busuanzi) vercount(c echo.Context) error {
 	}
 	numbers, err := b.numbers(c, uri, r.Method == http.MethodPost)
 	if err != nil {
-		return inForm(c, err, `"status":"error"`)
+		return writeRefusal(c, err, `"status":"error"`)
 	}
 	return respond(c, http.StatusOK, []byte(`{"status":"success","message":"ok","data":`+string(numbers)+`}`))
 }

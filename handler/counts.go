@@ -19,7 +19,7 @@ func (s *service) counts(c echo.Context) error {
 		return s.countsOfMany(c)
 	}
 	return s.answer(c, func(of *counter.Counter, ctx context.Context, ask counter.Request) (visit.Answer, error) {
-		ask.Anybody, ask.ID, ask.At = ask.IP == "" && ask.Visitor == "", "", ""
+		ask.HasNoVisitor, ask.ID, ask.At = ask.IP == "" && ask.Visitor == "", "", ""
 		return of.Counts(ctx, ask)
 	}, true)
 }
@@ -36,8 +36,8 @@ func (s *service) countsOfMany(c echo.Context) error {
 	}
 	with := f.readWith()
 	ask := s.request(c, &f)
-	ask.With = with
-	ask.Anybody = ask.IP == "" && ask.Visitor == ""
+	ask.Extra = with
+	ask.HasNoVisitor = ask.IP == "" && ask.Visitor == ""
 	counted, behind, err := cell.Counter.CountsForPages(c.Request().Context(), ask, f.list)
 	if err != nil {
 		return err

@@ -142,7 +142,7 @@ func (d *dashboard) home(c echo.Context, reader *account.Account) error {
 		return d.redirect(c, http.StatusFound, d.root+"/new/"+apps[0].Name)
 	}
 	today := make([]report.Panel[report.AppToday], len(here))
-	failed, err := d.each(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) error {
+	failed, err := d.forEachCell(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) error {
 		if of[cell] == nil {
 			return nil
 		}
@@ -168,14 +168,14 @@ func (d *dashboard) proof(c echo.Context, _ *account.Account) error {
 	here, away := d.Cells.All()
 	if len(here)+len(away) > 1 {
 		here = slices.DeleteFunc(here, func(cell *routing.Cell) bool {
-			held := cell.Counter.Held()
+			held := cell.Counter.CachedRegister()
 			return held != nil && len(held.Apps) == 0
 		})
 	}
 	proved := make([]time.Time, len(here))
-	failed, err := d.each(c.Request().Context(), here, func(ctx context.Context, i int, cell *routing.Cell) error {
+	failed, err := d.forEachCell(c.Request().Context(), here, func(ctx context.Context, i int, cell *routing.Cell) error {
 		return d.readInPlace(ctx, placesFor(c, cell), func(ctx context.Context) (err error) {
-			proved[i], err = cell.Reports.ProvedLast(ctx)
+			proved[i], err = cell.Reports.LastVerified(ctx)
 			return err
 		})
 	})
@@ -305,7 +305,7 @@ func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url
 	var look report.Look
 	var link string
 	if err := d.readInPlace(c.Request().Context(), placesFor(c, d.cell), func(ctx context.Context) (err error) {
-		kind, look, link, err = d.pages.Asked(ctx, app, site, query)
+		kind, look, link, err = d.pages.PanelReport(ctx, app, site, query)
 		return err
 	}); err != nil {
 		return err

@@ -16,13 +16,13 @@ import (
 )
 
 //go:embed openapi.json
-var written []byte
+var openAPISource []byte
 
 // openAPI returns the OpenAPI description of all calls. It starts with openapi.json. It then adds the common parts of reports, such
 // as their parameters, from report.Reports, and the administration API from describeChanges.
 var openAPI = sync.OnceValue(func() []byte {
 	var all map[string]any
-	_ = json.Unmarshal(written, &all) // cannot fail: tests parse openapi.json
+	_ = json.Unmarshal(openAPISource, &all) // cannot fail: tests parse openapi.json
 	paths, of := all["paths"].(map[string]any), all["x-reports"].(map[string]any)
 	for _, k := range report.Reports {
 		paths["/api/apps/{app}/"+k.Name] = map[string]any{"get": describeOne(k, of[k.Name].(map[string]any))}
@@ -46,19 +46,19 @@ func refer(kind, name string) object {
 
 func describeOne(k report.Report, of object) object {
 	parameters := []any{refer("parameters", "app")}
-	for _, name := range slices.Concat(k.Takes, []string{"format", "ifNoneMatch"}) {
+	for _, name := range slices.Concat(k.Parameters, []string{"format", "ifNoneMatch"}) {
 		switch {
 		case slices.Contains(k.Repeats, name):
 			name += "s"
 		case name == "name":
 			name = "tagName"
-		case name == "limit" && k.Whole():
+		case name == "limit" && k.AllowsAllRows():
 			name = "whole"
 		}
 		parameters = append(parameters, refer("parameters", name))
 	}
 	headers := object{"ETag": refer("headers", "ETag")}
-	if slices.Contains(k.Takes, "after") {
+	if slices.Contains(k.Parameters, "after") {
 		headers["Link"] = refer("headers", "Link")
 	}
 	var schema object
@@ -129,7 +129,7 @@ func describeApps(paths, named, one object) {
 }
 
 // describeChanges describes the administration API. The descriptions of an app's settings are derived from
-// app.AllSettings, and those of its keys, links, notes and so on from admin.Things.
+// app.AllSettings, and those of its keys, links, notes and so on from admin.ObjectKinds.
 func describeChanges(paths object) {
 	settings := object{}
 	for _, s := range app.AllSettings {
@@ -170,10 +170,10 @@ func describeChanges(paths object) {
 	paths["/api/apps/{app}/pages/delete"] = object{"post": describeChange("deletePage",
 		"Delete a page: its numbers move to the page (deleted) of its site, without confirmation",
 		takes("uri"), object{"type": "object"}, "app")}
-	for _, thing := range admin.Things {
+	for _, thing := range admin.ObjectKinds {
 		describeThing(paths, thing, "/api/apps/{app}/", "an app", "app")
 	}
-	describeThing(paths, *admin.ThingNamed("keys"), "/api/", "all apps")
+	describeThing(paths, *admin.FindObjectKind("keys"), "/api/", "all apps")
 	names := object{"type": "array", "items": object{"type": "string"}}
 	rights := object{"type": "object", "properties": object{"owner": object{"type": "boolean"}, "look": names, "change": names}}
 	invited := object{"type": "object", "properties": object{"name": object{"type": "string"}, "owner": object{"type": "boolean"},
@@ -193,7 +193,7 @@ func describeChanges(paths object) {
 	}
 }
 
-func describeThing(paths object, thing admin.Thing, below, of string, parameters ...string) {
+func describeThing(paths object, thing admin.ObjectKind, below, of string, parameters ...string) {
 	row, given, needed := object{}, object{}, []any{}
 	for _, column := range thing.Columns {
 		row[column] = object{}

@@ -45,13 +45,13 @@ var errInternal = visit.Errorf(visit.Lost, "", "internal error")
 
 // statusOf returns the HTTP status for an error, and the error to send to the caller. It sets the response headers that belong to
 // the status. If the error is the service's fault, it logs the error.
-func (s *service) statusOf(c echo.Context, err error) (status int, told *visit.Error) {
-	status, told = http.StatusInternalServerError, errInternal
+func (s *service) statusOf(c echo.Context, err error) (status int, toSend *visit.Error) {
+	status, toSend = http.StatusInternalServerError, errInternal
 	var verr *visit.Error
 	var routed *echo.HTTPError
 	switch {
 	case errors.As(err, &verr) && statuses[verr.Kind] != 0:
-		status, told = statuses[verr.Kind], verr
+		status, toSend = statuses[verr.Kind], verr
 		switch verr.Kind {
 		case visit.Unavailable, visit.TooMany:
 			c.Response().Header().Set(echo.HeaderRetryAfter, retryAfter(verr.RetryAfter))
@@ -59,13 +59,13 @@ func (s *service) statusOf(c echo.Context, err error) (status int, told *visit.E
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
 		}
 	case errors.As(err, &routed) && routed.Code < http.StatusInternalServerError:
-		status, told = routed.Code, s.describe(c, routed)
+		status, toSend = routed.Code, s.describe(c, routed)
 	}
 	logged := verr != nil && verr.Logged
 	if status >= http.StatusInternalServerError && !logged && c.Request().Context().Err() == nil {
 		s.logFault(c.Path(), status, err)
 	}
-	return status, told
+	return status, toSend
 }
 
 func errorBody(message string) []byte { return memberBody("error", message) }

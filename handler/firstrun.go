@@ -65,7 +65,7 @@ func authorOf(reader *account.Account) string { return "account " + reader.Name 
 // adminFor returns the Admin of a cell for a caller. This Admin does not add a site to an app if another app already lists the
 // site, unless the caller may also change that app.
 func (s *service) adminFor(cell *routing.Cell, who string, mayChange func(app string) bool) *admin.Admin {
-	return cell.Admin.As(who).Unless(func(ctx context.Context, site string) (bool, error) {
+	return cell.Admin.WithAuthor(who).WithListedCheck(func(ctx context.Context, site string) (bool, error) {
 		return s.Cells.ListsElsewhere(ctx, site, mayChange)
 	})
 }
@@ -87,7 +87,7 @@ func (s *service) addApp(ctx context.Context, who, host string, settings app.Set
 		if cell, err = s.Cells.ForNew(ctx, name, ""); err != nil {
 			break
 		}
-		if err = cell.Admin.As(who).AddApp(ctx, name, settings); admin.IsBehind(err) {
+		if err = cell.Admin.WithAuthor(who).AddApp(ctx, name, settings); admin.IsBehind(err) {
 			err = nil // the app is added; another instance will load it a moment later
 		}
 		if refused, is := errors.AsType[*visit.Error](err); !is || refused.Field != "name" {

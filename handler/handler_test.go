@@ -43,7 +43,7 @@ var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 
 // one returns a service for a desk's database.
 func one(d *desk.Desk) *routing.Cells {
-	return routing.One(&routing.Cell{Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB)})
+	return routing.NewSingle(&routing.Cell{Counter: d.Counter, Admin: d.Admin, Reports: report.NewReader(d.DB)})
 }
 
 // newEdge returns an edge with two apps: demo, which is open, and shop, which counts example.com.

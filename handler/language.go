@@ -25,22 +25,22 @@ func (s *service) pageContext(c echo.Context) web.Place {
 	if r.Method != http.MethodPost {
 		p.At.RawQuery = r.URL.RawQuery
 	}
-	if p.Words = words.Named(c.QueryParam(languageParameter)); p.Words != nil {
-		p.Kept = true
+	if p.Words = words.FindLanguage(c.QueryParam(languageParameter)); p.Words != nil {
+		p.SelectsLanguage = true
 		return p
 	}
 	if reader != nil {
-		p.Words = words.Named(reader.Language)
+		p.Words = words.FindLanguage(reader.Language)
 	}
 	if p.Words == nil {
-		p.Words = words.For(r.Header.Get("Accept-Language"))
+		p.Words = words.MatchLanguage(r.Header.Get("Accept-Language"))
 	}
 	return p
 }
 
 // redirect redirects to another page. If the request has a language parameter, redirect adds it to the new address.
 func (s *service) redirect(c echo.Context, status int, to string) error {
-	if p := s.pageContext(c); p.Kept && !strings.Contains(to, languageParameter+"=") {
+	if p := s.pageContext(c); p.SelectsLanguage && !strings.Contains(to, languageParameter+"=") {
 		sign := "?"
 		if strings.Contains(to, "?") {
 			sign = "&"

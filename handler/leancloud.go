@@ -119,7 +119,7 @@ func (p *themePage) records() error {
 		}
 	}
 	ask := p.request(p, &fields{app: field{value: p.app}})
-	ask.Key, ask.Anybody = "", true
+	ask.Key, ask.HasNoVisitor = "", true
 	counted, _, err := p.cell.Counter.CountsForPages(ctx, ask, uris)
 	if err != nil {
 		return err
@@ -237,7 +237,7 @@ func (p *themePage) count(title string, keys ...string) error {
 		}
 	}
 	ask := p.request(p, &f)
-	ask.Key, ask.OtherOf = "", p.site
+	ask.Key, ask.OtherPageSite = "", p.site
 	a, err := p.cell.Counter.Visit(p.Request().Context(), ask)
 	if a.Skipped != "" {
 		p.Response().Header().Set(skippedHeader, string(a.Skipped))

@@ -17,7 +17,7 @@ func runLong(c echo.Context, run func(context.Context, string, func(context.Cont
 	f func(ctx context.Context, a *admin.Admin) error) error {
 	begun, w := false, c.Response()
 	readUntil := http.NewResponseController(w).SetReadDeadline
-	err := run(atLength(c), app, func(ctx context.Context, a *admin.Admin) error {
+	err := run(extendDeadline(c), app, func(ctx context.Context, a *admin.Admin) error {
 		begun = true
 		_ = readUntil(time.Now().Add(requestWithin))                         // the time limit for the body starts after the wait
 		defer context.AfterFunc(ctx, func() { _ = readUntil(time.Now()) })() // stops reading when the service stops

@@ -107,7 +107,7 @@ func newCells(t *testing.T) (c *cellsOfTest, away *dbtest.Network) {
 	c.cells["blogs"] = desk.Open(t, sites("blog", "twice"))
 	o := sites("store", "twice", "more")
 	url := desk.Database(t, o)
-	away, o.By = dbtest.NewNetwork(t, url)
+	away, o.ConnectURL = dbtest.NewNetwork(t, url)
 	c.cells["shops"] = desk.On(t, url, o)
 	return c, away
 }
@@ -213,7 +213,7 @@ func TestManyCells(t *testing.T) {
 	// If a cell is away, only its own apps return 503.
 	network.LeadTo("postgres://nobody@127.0.0.1:1/none")
 	network.Cut()
-	c.eventually("it is noticed", func() bool { return shops.Held() == nil })
+	c.eventually("it is noticed", func() bool { return shops.CachedRegister() == nil })
 	assert.Equal(t, http.StatusServiceUnavailable, c.visit("store", "store.example").status)
 	assert.Equal(t, 200, c.visit("new", "new.example").status)
 	assert.Equal(t, 200, c.visit("shop", "example.com").status)
@@ -257,7 +257,7 @@ func TestManyCells(t *testing.T) {
 	}
 	proof := func() string { return c.get("/proof").body }
 	assert.NotContains(t, proof(), "2019", "shop is not proved")
-	for name := range c.Held().Apps {
+	for name := range c.CachedRegister().Apps {
 		require.NoError(t, c.Admin.DeleteApp(t.Context(), name))
 	}
 	assert.Contains(t, proof(), "2019")

@@ -231,7 +231,7 @@ func TestEveryCallSaysWhetherItTakesAKey(t *testing.T) {
 
 func TestDocumentHasEveryRoute(t *testing.T) {
 	t.Parallel()
-	s := newService(Options{Cells: routing.One(&routing.Cell{Admin: admin.NewAdmin(nil, nil)}), Accounts: account.Open(nil)})
+	s := newService(Options{Cells: routing.NewSingle(&routing.Cell{Admin: admin.NewAdmin(nil, nil)}), Accounts: account.Open(nil)})
 	var want []string
 	var others []string // protocols of other services, which their clients know
 	for _, r := range append((&busuanzi{}).routes(), (&leancloud{}).routes()...) {
@@ -264,7 +264,7 @@ func TestDocumentedParametersAreThoseOfReports(t *testing.T) {
 				assert.Equal(t, slices.Contains(k.Repeats, name), d.at(p, "schema", "type") == "array", "%s of %s", name, k.Name)
 			}
 		}
-		assert.ElementsMatch(t, append([]string{"format"}, k.Takes...), documented, k.Name)
+		assert.ElementsMatch(t, append([]string{"format"}, k.Parameters...), documented, k.Name)
 	}
 }
 
@@ -549,19 +549,19 @@ func (c *checker) sendAll(t *testing.T, all []sent) {
 // least returns the shortest query of a report.
 func (c *checker) least(k report.Report) string {
 	query := ""
-	if slices.Contains(k.Takes, "uri") {
+	if slices.Contains(k.Parameters, "uri") {
 		query = "site=hhui.top"
 	}
-	if slices.Contains(k.Takes, "rank") {
+	if slices.Contains(k.Parameters, "rank") {
 		query += "&rank=1"
 	}
 	if k.OfSite {
 		query = "site=hhui.top"
 	}
-	if slices.Contains(k.Takes, "value") {
+	if slices.Contains(k.Parameters, "value") {
 		query += "&value=google"
 	}
-	if slices.Contains(k.Takes, "step") {
+	if slices.Contains(k.Parameters, "step") {
 		query += "&step=page:/home"
 	}
 	return query

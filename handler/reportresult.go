@@ -60,7 +60,7 @@ func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 		return err
 	}
 	if format == csvFormat {
-		body = csvOf(made.Told())
+		body = csvOf(made.JSONRows())
 	}
 	if made.Next != "" {
 		query := c.Request().URL.Query()
@@ -122,7 +122,7 @@ func (r *reports) writeParts(c echo.Context, name, format string, made *report.R
 // partOfCSV returns a part of a report as CSV. Only the first part has a header line. written is the number of bytes in earlier
 // parts.
 func partOfCSV(made *report.Rows, written int) []byte {
-	body := csvOf(made.Told())
+	body := csvOf(made.JSONRows())
 	if written > 0 {
 		_, body, _ = bytes.Cut(body, []byte("\r\n")) // removes the header line
 	}
@@ -130,7 +130,7 @@ func partOfCSV(made *report.Rows, written int) []byte {
 }
 
 func partOfJSON(made *report.Rows, written int) []byte {
-	list, _ := json.Marshal(made.Told()) // cannot fail for numbers and strings
+	list, _ := json.Marshal(made.JSONRows()) // cannot fail for numbers and strings
 	begin, body := `{"`+made.Name+`":[`, list[1:len(list)-1]
 	switch {
 	case written == 0:

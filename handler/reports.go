@@ -131,9 +131,9 @@ func (s *service) readInPlace(ctx context.Context, places chan struct{}, read fu
 	return visit.Unanswered(err)
 }
 
-// each calls ask for all cells concurrently. away lists the cells that failed or did not respond in time. If the home database
-// fails, each returns its error.
-func (s *service) each(ctx context.Context, of []*routing.Cell,
+// forEachCell calls ask for all cells concurrently. away lists the cells that failed or did not respond in time. If the home database
+// fails, forEachCell returns its error.
+func (s *service) forEachCell(ctx context.Context, of []*routing.Cell,
 	ask func(ctx context.Context, i int, cell *routing.Cell) error) (away []string, err error) {
 	failed := make([]error, len(of))
 	var asked sync.WaitGroup

@@ -546,7 +546,7 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := &reports{&service{Options: Options{reportWait: time.Hour, reportWithin: time.Millisecond, Log: slog.New(slog.DiscardHandler)}}}
-	cell, other := routing.One(&routing.Cell{}).Home(), routing.One(&routing.Cell{Name: "other"}).Home()
+	cell, other := routing.NewSingle(&routing.Cell{}).Home(), routing.NewSingle(&routing.Cell{Name: "other"}).Home()
 	quick := func(context.Context) error { return nil }
 	slow := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -594,12 +594,12 @@ func TestReportsTakeTurns(t *testing.T) {
 		}
 		return nil
 	}
-	away, err := r.each(t.Context(), []*routing.Cell{cell, other}, ask)
+	away, err := r.forEachCell(t.Context(), []*routing.Cell{cell, other}, ask)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"other"}, away)
 	met.Add(2)
 	fails = cell
-	_, err = r.each(t.Context(), []*routing.Cell{cell, other}, ask)
+	_, err = r.forEachCell(t.Context(), []*routing.Cell{cell, other}, ask)
 	require.ErrorContains(t, err, "it goes", "of the database from which the service begins")
 }
 

@@ -109,7 +109,7 @@ func forms(path, of string, does ...string) (calls []request) {
 func formsOfAnApp() []request {
 	calls := append(gets("/settings/shop"), request{method: "POST", path: "/new/shop", form: url.Values{"host": {"new.example"}}},
 		request{method: "POST", path: "/settings/shop", form: url.Values{"do": {"add"}, "of": {"notes"}, "day": {"2019-06-29"}, "text": {"a"}}})
-	for _, thing := range admin.Things {
+	for _, thing := range admin.ObjectKinds {
 		calls = append(calls, forms("/settings/shop", thing.Name, "add", "remove")...)
 	}
 	return append(calls, forms("/settings/shop", "", "set", "test", "show", "erase", "delete page", "import history", "remove history",
@@ -128,7 +128,7 @@ func callsOfAnApp() []request {
 		{method: "POST", path: "/api/apps/shop/visitors/erase", body: `{"visitor":"192.0.2.1"}`},
 		{method: "POST", path: "/api/apps/shop/pages/delete", body: `{"uri":"example.com/x"}`},
 		{method: "POST", path: "/api/apps/shop/keys", body: `{"scope":"read"}`}}
-	for _, thing := range admin.Things {
+	for _, thing := range admin.ObjectKinds {
 		calls = append(calls, request{method: "GET", path: "/api/apps/shop/" + thing.Name},
 			request{method: "POST", path: "/api/apps/shop/" + thing.Name, body: `{"nothing":1}`},
 			request{method: "DELETE", path: "/api/apps/shop/" + thing.Name + "/none"})

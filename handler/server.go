@@ -25,7 +25,7 @@ const (
 // newServer returns a server that limits how much time and memory a client can use.
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	faults := slog.NewLogLogger(log.Handler(), slog.LevelWarn)
-	faults.SetOutput(nameless{faults.Writer()})
+	faults.SetOutput(addressRemover{faults.Writer()})
 	return &http.Server{
 		Handler:           lastIfChunked(h),
 		ReadHeaderTimeout: headerWithin,
@@ -51,13 +51,13 @@ func lastIfChunked(h http.Handler) http.Handler {
 	})
 }
 
-// nameless is a writer that removes client addresses from log lines. net/http logs a client's address when a handler panics or a
+// addressRemover is a writer that removes client addresses from log lines. net/http logs a client's address when a handler panics or a
 // handshake fails.
-type nameless struct{ log io.Writer }
+type addressRemover struct{ log io.Writer }
 
 var addressAndPort = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9A-Fa-f:.]+(?:%[^]\s]*)?\]):\d+`)
 
-func (n nameless) Write(line []byte) (int, error) {
+func (n addressRemover) Write(line []byte) (int, error) {
 	if _, err := n.log.Write(addressAndPort.ReplaceAll(line, []byte("(address)"))); err != nil {
 		return 0, err
 	}

@@ -193,7 +193,7 @@ func (p *settingsPage) confirmed(button, word string, lost ...visit.Text) bool {
 
 // translate translates a text of this package or of the command line. If there are values, the text is a format as for Sprintf.
 func (p *settingsPage) translate(text string, values ...any) string {
-	return p.page.Words.Of(text, values...)
+	return p.page.Words.Translate(text, values...)
 }
 
 // helpFor returns the help text for a flag or an argument, in the page's language.

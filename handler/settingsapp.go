@@ -21,8 +21,8 @@ import (
 // doInApp executes a form that was submitted on an app's settings page. It returns the address to redirect to, or "" to show the
 // page with the result.
 func (p *settingsPage) doInApp() (then string, err error) {
-	ctx, one := atLength(p.c), strings.TrimSpace(p.form.Get("one"))
-	thing := admin.ThingNamed(p.form.Get("of"))
+	ctx, one := extendDeadline(p.c), strings.TrimSpace(p.form.Get("one"))
+	thing := admin.FindObjectKind(p.form.Get("of"))
 	switch do := p.form.Get("do"); {
 	case do == "set":
 		return p.set()
@@ -68,7 +68,7 @@ func (p *settingsPage) doInApp() (then string, err error) {
 // set changes the settings whose submitted values differ from the values in the form when the page was shown. It leaves other
 // settings unchanged, so that it does not undo concurrent changes by other users.
 func (p *settingsPage) set() (then string, err error) {
-	given := admin.Given{}
+	given := admin.InputValues{}
 	for _, setting := range app.AllSettings {
 		typed := strings.ReplaceAll(p.form.Get(setting.Name), "\r\n", "\n")
 		if !p.form.Has(setting.Name) || typed == strings.ReplaceAll(p.form.Get("was."+setting.Name), "\r\n", "\n") {
@@ -95,11 +95,11 @@ func (p *settingsPage) set() (then string, err error) {
 	if err != nil || len(lost) > 0 && !p.confirmed("Change it", "", lost...) {
 		return "", err
 	}
-	return p.donePath("yes"), p.admin.SetApp(atLength(p.c), p.app, s)
+	return p.donePath("yes"), p.admin.SetApp(extendDeadline(p.c), p.app, s)
 }
 
-func (p *settingsPage) add(thing *admin.Thing) (then string, err error) {
-	given := admin.Given{}
+func (p *settingsPage) add(thing *admin.ObjectKind) (then string, err error) {
+	given := admin.InputValues{}
 	for _, f := range thing.Fields {
 		for _, value := range p.form[f.Name] {
 			if value = strings.TrimSpace(value); value != "" {
@@ -127,7 +127,7 @@ func (p *settingsPage) add(thing *admin.Thing) (then string, err error) {
 // showVisitor shows a visitor's stored data. The visitor's address or id is in the form, so that no URL contains it.
 func (p *settingsPage) showVisitor() error {
 	typed := strings.TrimSpace(p.form.Get("visitor"))
-	found, err := p.admin.ShowVisitor(atLength(p.c), p.app, typed)
+	found, err := p.admin.ShowVisitor(extendDeadline(p.c), p.app, typed)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (p *settingsPage) deletePage() (then string, err error) {
 	if !p.confirmed("Delete the page", "", lost) {
 		return "", nil
 	}
-	return p.donePath("deleted"), p.admin.DeletePage(atLength(p.c), p.app, uri)
+	return p.donePath("deleted"), p.admin.DeletePage(extendDeadline(p.c), p.app, uri)
 }
 
 // group is a set of settings that share a form.
@@ -207,7 +207,7 @@ func (p *settingsPage) showApp() error {
 	p.page.Crumbs = [][2]string{{"Settings", p.root + "/settings"}, {p.app, p.root + "/dash/" + p.app}}
 	hosts := p.groupSection(unlistedHosts, &row)
 	if len(row.Sites) > 0 {
-		if hosts, err = p.sectionOf(admin.ThingNamed("hosts")); err != nil {
+		if hosts, err = p.sectionOf(admin.FindObjectKind("hosts")); err != nil {
 			return err
 		}
 	}
@@ -279,10 +279,10 @@ func capitalize(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// showThings shows the app's keys, links, notes and so on (admin.Things), and the forms for other actions.
+// showThings shows the app's keys, links, notes and so on (admin.ObjectKinds), and the forms for other actions.
 func (p *settingsPage) showThings() error {
-	for i := range admin.Things {
-		if thing := &admin.Things[i]; thing.Name != "hosts" {
+	for i := range admin.ObjectKinds {
+		if thing := &admin.ObjectKinds[i]; thing.Name != "hosts" {
 			s, err := p.sectionOf(thing)
 			if err != nil {
 				return err
@@ -329,7 +329,7 @@ func (p *settingsPage) changes(of string, most int32) (s web.Section, err error)
 	if here, _ := p.Cells.All(); of == "" && len(here) > 1 {
 		lists := make([][]admin.ChangesListRow, len(here))
 		var away []string
-		away, err = p.each(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) (err error) {
+		away, err = p.forEachCell(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) (err error) {
 			lists[i], err = cell.Admin.Changes(ctx, "", most)
 			return err
 		})

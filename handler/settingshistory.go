@@ -50,8 +50,8 @@ func (p *settingsPage) importHistory() error {
 	defer leave()
 	h := &moves.History{Source: p.form.Get("from"), Skip: p.form.Get("skip") == "true", MostBytes: mostUploaded, MostLines: mostLines}
 	into := admin.History{App: p.app, Site: strings.TrimSpace(p.form.Get("site")), Offsets: p.form.Get("offsets") == "true",
-		Try: p.form.Get("try") == "true"}
-	if into.Try { // a preview stops when its caller leaves
+		DryRun: p.form.Get("try") == "true"}
+	if into.DryRun { // a preview stops when its caller leaves
 		defer context.AfterFunc(p.c.Request().Context(), leave)()
 	}
 	for _, header := range sent.File["file"] {
@@ -66,7 +66,7 @@ func (p *settingsPage) importHistory() error {
 	if err != nil && !admin.IsBehind(err) {
 		return err
 	}
-	if p.page.Said = p.translate("Imported. %s", h.Describe(&done, p.page.Words.Say)); into.Try {
+	if p.page.Said = p.translate("Imported. %s", h.Describe(&done, p.page.Words.Say)); into.DryRun {
 		p.page.Said = p.translate("Nothing has been imported yet. %s", h.Describe(&done, p.page.Words.Say))
 		s := web.Section{ID: "first", Title: "The first days", Columns: []string{"Day", "Page or site", "Page views", "Visits", "Visitors",
 			"New"}}
@@ -106,7 +106,7 @@ func (p *settingsPage) removeHistory(one string) (then string, err error) {
 		return "", visit.Errorf(visit.Invalid, "one", "%.64q is not a number", one)
 	}
 	if !p.confirmed("Remove it", "", visit.Textf("All days that this import brought will be removed. It can be imported again.")) {
-		done, err := p.admin.TakeBackHistory(atLength(p.c), p.app, true, []int32{int32(number)})
+		done, err := p.admin.TakeBackHistory(extendDeadline(p.c), p.app, true, []int32{int32(number)})
 		if p.showTotals(done.Totals); err != nil {
 			p.confirmation = nil
 		} else if len(p.shown) > 0 {
@@ -114,7 +114,7 @@ func (p *settingsPage) removeHistory(one string) (then string, err error) {
 		}
 		return "", err
 	}
-	return p.donePath("removed"), p.admin.RunLong(atLength(p.c), p.app, func(ctx context.Context, a *admin.Admin) error {
+	return p.donePath("removed"), p.admin.RunLong(extendDeadline(p.c), p.app, func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.RemoveHistory(ctx, p.app, int32(number))
 		return err
 	})

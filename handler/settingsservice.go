@@ -30,13 +30,13 @@ func (p *settingsPage) doInService() (then string, err error) {
 	}
 	one, _ := strconv.ParseInt(p.form.Get("one"), 10, 32)
 	id := int32(one) //nolint:gosec // parsed with 32 bits
-	accounts := p.Accounts.As(p.admin.Who())
+	accounts := p.Accounts.WithAuthor(p.admin.Author())
 	if slices.Contains([]string{"link", "rights", "remove account"}, do) {
 		if _, err = accounts.Find(ctx, "#"+strconv.Itoa(int(id))); err != nil {
 			return "", err
 		}
 	}
-	switch keys := admin.ThingNamed("keys"); do {
+	switch keys := admin.FindObjectKind("keys"); do {
 	case "password":
 		return p.setPassword()
 	case "end":
@@ -96,7 +96,7 @@ func (p *settingsPage) setPassword() (then string, err error) {
 func (p *settingsPage) tellLink(token string, err error) error {
 	if err == nil {
 		p.page.Said = p.translate(
-			"The first person to open this link chooses the password. It is valid for %d days.", int(account.LinkFor.Hours()/24))
+			"The first person to open this link chooses the password. It is valid for %d days.", int(account.LinkLifetime.Hours()/24))
 		p.page.Secret = p.startLink(p.c, token)
 	}
 	return err
@@ -211,7 +211,7 @@ func (p *settingsPage) showAccounts(ctx context.Context) error {
 
 // mayOf describes the rights of an account that is not an owner. For more than five apps, it returns numbers of apps, not names.
 func (p *settingsPage) mayOf(e account.Entry) string {
-	looks, changes := e.With(account.Look), e.With(account.Change)
+	looks, changes := e.AppsWith(account.Look), e.AppsWith(account.Change)
 	if len(e.Apps) > 5 {
 		return p.translate("view %d apps, change %d", len(e.Apps), len(changes))
 	}
@@ -240,7 +240,7 @@ const browserLanguage = "browser"
 
 func (p *settingsPage) setLanguage(accounts *account.Accounts) (then string, err error) {
 	chosen := p.form.Get("language")
-	if l := words.Named(chosen); chosen != browserLanguage && l == nil {
+	if l := words.FindLanguage(chosen); chosen != browserLanguage && l == nil {
 		return "", visit.Errorf(visit.Invalid, "language", "%.64q is not a language of these pages", chosen)
 	} else if l == nil {
 		chosen = ""
@@ -294,7 +294,7 @@ func (p *settingsPage) showOwn(ctx context.Context) error {
 
 // showState shows the keys for all apps, the last changes, and the status of each database.
 func (p *settingsPage) showState(ctx context.Context) error {
-	keys, err := p.sectionOf(admin.ThingNamed("keys"))
+	keys, err := p.sectionOf(admin.FindObjectKind("keys"))
 	if err != nil {
 		return err
 	}
@@ -307,7 +307,7 @@ func (p *settingsPage) showState(ctx context.Context) error {
 	here, _ := p.Cells.All()
 	here = slices.DeleteFunc(here, func(cell *routing.Cell) bool { return cell.Status == nil })
 	states := make([]string, len(here))
-	if _, err := p.each(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) (err error) {
+	if _, err := p.forEachCell(ctx, here, func(ctx context.Context, i int, cell *routing.Cell) (err error) {
 		states[i], err = cell.Status(ctx)
 		return err
 	}); err != nil && ctx.Err() == nil {

@@ -37,9 +37,9 @@ func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
 	}
 	r := c.Request()
 	if named := s.Proxies.signedInUser(r, s.SignInHeader); named != "" {
-		found, err = s.Accounts.Named(r.Context(), named)
+		found, err = s.Accounts.FindOrAdd(r.Context(), named)
 	} else {
-		found, err = s.Accounts.Of(r.Context(), s.session(c))
+		found, err = s.Accounts.FindBySession(r.Context(), s.session(c))
 	}
 	if err == nil {
 		c.Set(asAccount, found)
@@ -108,8 +108,8 @@ func (d *dashboard) letIn(c echo.Context, session string) error {
 	if err != nil {
 		return err
 	}
-	d.setCookie(c, sessionCookie, session, account.SessionFor)
-	d.setCookie(c, deviceCookie+strconv.Itoa(int(id)), device, account.DeviceFor)
+	d.setCookie(c, sessionCookie, session, account.SessionLifetime)
+	d.setCookie(c, deviceCookie+strconv.Itoa(int(id)), device, account.DeviceLifetime)
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (d *dashboard) leave(c echo.Context, reader *account.Account) error {
 func (d *dashboard) askToSignIn(c echo.Context, status int, to, name string, problem *visit.Error) error {
 	if !d.hasAccounts.Load() {
 		if err := d.readInPlace(c.Request().Context(), d.Cells.Home().Strangers, func(ctx context.Context) error {
-			any, err := d.Accounts.Any(ctx)
+			any, err := d.Accounts.Exist(ctx)
 			d.hasAccounts.Store(any)
 			return err
 		}); err != nil {

@@ -42,7 +42,7 @@ type topPage struct {
 // tops caches lists of the most visited pages, each for topFor. It is safe for concurrent use.
 type tops struct {
 	mu   sync.Mutex
-	kept map[topKey]keptTop
+	kept map[topKey]cachedTop
 }
 
 type topKey struct {
@@ -50,7 +50,7 @@ type topKey struct {
 	days      int
 }
 
-type keptTop struct {
+type cachedTop struct {
 	pages []topPage
 	until time.Time
 }
@@ -66,14 +66,14 @@ func (t *tops) put(key topKey, pages []topPage, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.kept == nil {
-		t.kept = map[topKey]keptTop{}
+		t.kept = map[topKey]cachedTop{}
 	}
 	for other, kept := range t.kept {
 		if len(t.kept) >= mostTops || !now.Before(kept.until) {
 			delete(t.kept, other)
 		}
 	}
-	t.kept[key] = keptTop{pages, now.Add(topFor)}
+	t.kept[key] = cachedTop{pages, now.Add(topFor)}
 }
 
 // top returns the most visited pages of a site, if the app's list is public.

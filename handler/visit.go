@@ -39,7 +39,7 @@ func (s *service) answer(
 		with = f.readWith()
 	}
 	request := s.request(c, &f)
-	request.With = with
+	request.Extra = with
 	answer, err := ask(cell.Counter, c.Request().Context(), request)
 	if err != nil {
 		return err
@@ -52,17 +52,17 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	r := c.Request()
 	ask := readBrowserHeaders(r)
 	ask.App, ask.URI, ask.Event, ask.ID, ask.At = f.app.value, f.uri.value, f.event.value, f.id.value, f.at.value
-	ask.IP, ask.Visitor, ask.Asserts = f.ip.value, f.visitor.value, f.ip.isSet || f.visitor.isSet
+	ask.IP, ask.Visitor, ask.HasVisitor = f.ip.value, f.visitor.value, f.ip.isSet || f.visitor.isSet
 	ask.Title = f.title.value
 	ask.Referrer, ask.Language, ask.Country, ask.Tags = f.referrer.value, f.language.value, f.country.value, f.tags
 	ask.Browser = f.agent.value
-	ask.Later, ask.Counted, ask.ParseErr = f.answer.isSet, f.offsets.isSet, f.parseErr
+	ask.CountLater, ask.OnlyCounted, ask.ParseErr = f.answer.isSet, f.offsets.isSet, f.parseErr
 	var err error
-	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
+	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.HasVisitor && ask.ParseErr == nil {
 		ask.ParseErr = err // if the request identifies the visitor itself, the client's address is not needed
 	}
-	ask.Located = s.Proxies.country(r, s.CountryHeader)
-	if !ask.Asserts && s.Proxies.isUnlisted(r, ask.Peer) {
+	ask.PeerCountry = s.Proxies.country(r, s.CountryHeader)
+	if !ask.HasVisitor && s.Proxies.isUnlisted(r, ask.Peer) {
 		s.unlistedProxy.warn()
 	}
 	return ask

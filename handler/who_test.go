@@ -59,7 +59,7 @@ func TestDashboardShowsVisitors(t *testing.T) {
 		shown := owner.get(html.UnescapeString(found[2])).body
 		saysTheSame(t, told, shown)
 		assertCSV(t, shown, owner.get(html.UnescapeString(found[1])).body)
-		var read struct{ Visitors []report.Came }
+		var read struct{ Visitors []report.VisitorOfDay }
 		require.NoError(t, json.Unmarshal([]byte(shown), &read))
 		rows := read.Visitors
 		assert.Len(t, rows, 260, "the files have all, wherever the list is")

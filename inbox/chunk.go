@@ -88,7 +88,7 @@ func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	page := r.Uris[r.Pages[i]-1]
 	site, _, _ := strings.Cut(page, "/")
 	v := record.Visit{
-		App: r.AppID, CountsBy: db.CountsBy{Tz: r.Tz, Visitor: r.Visitor, Ipv6Prefix: r.Ipv6Prefix},
+		App: r.AppID, CountsBy: db.CountingSettings{Tz: r.Tz, Visitor: r.Visitor, Ipv6Prefix: r.Ipv6Prefix},
 		Target: visit.Target{Site: site, Page: page}, Visitor: r.Ips[i], Day: r.Days[i], When: record.Past, NewPages: int64(r.NewPages[i]),
 	}
 	if len(r.Ids) > 0 {
@@ -127,7 +127,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 		verr, told := errors.AsType[*visit.Error](err)
 		locked := db.FaultOf(err) == db.FaultLocked
 		switch {
-		case of != 0 && (locked || db.WaitedInVain(err)):
+		case of != 0 && (locked || db.TimedOut(err)):
 			if locked {
 				err = nil
 			}
@@ -137,7 +137,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 			app := db.LockedApp(err)
 			d.putAside(app, nil)
 			chunk = slices.DeleteFunc(chunk, func(e entry) bool { return e.row.AppID == app })
-		case db.WaitedInVain(err):
+		case db.TimedOut(err):
 			// It is unknown which app's visits caused the timeout. So set aside all apps of the chunk: drain later retries
 			// each app separately.
 			for _, app := range appsOf(chunk) {

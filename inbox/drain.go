@@ -21,16 +21,16 @@ const (
 	restFor = 100 * time.Millisecond
 	// readVisits is about the number of visits that are read from the inbox at once.
 	readVisits = 8000
-	// restsAtMost limits how long the visits of an app wait for a retry after they could not be counted. It is a multiple
+	// maxRestTimeouts limits how long the visits of an app wait for a retry after they could not be counted. It is a multiple
 	// of the statement timeout, because each retry may delay other apps by one timeout.
-	restsAtMost = 6
+	maxRestTimeouts = 6
 	// During a burst of new visits, the drainer waits before each chunk until the new visits are in the inbox, but at most
-	// for yieldAtMost. It checks this every yieldLooks. If the burst continues, the chunk has only 1/burstPart of its
+	// for yieldAtMost. It checks this every yieldInterval. If the burst continues, the chunk has only 1/burstPart of its
 	// normal size. When the oldest visit in the inbox has waited longer than burst, the drainer no longer waits.
-	burst       = time.Minute
-	burstPart   = 8
-	yieldAtMost = time.Second
-	yieldLooks  = 5 * time.Millisecond
+	burst         = time.Minute
+	burstPart     = 8
+	yieldAtMost   = time.Second
+	yieldInterval = 5 * time.Millisecond
 )
 
 // drainer counts the visits in the inbox. It is not safe for concurrent use, except for its field view.
@@ -42,17 +42,17 @@ type drainer struct {
 	metrics  *metrics
 	view     *view
 
-	pausedApps map[int32]*pausedFor // apps that are set aside, because their visits cannot be counted now
-	small      bool                 // the next chunk must be small, because new visits are arriving in a burst
+	pausedApps map[int32]*asidePeriod // apps that are set aside, because their visits cannot be counted now
+	small      bool                   // the next chunk must be small, because new visits are arriving in a burst
 }
 
-// pausedFor describes an app that is set aside: since when, and until when its visits are not counted.
-type pausedFor struct{ since, until time.Time }
+// asidePeriod describes an app that is set aside: since when, and until when its visits are not counted.
+type asidePeriod struct{ since, until time.Time }
 
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
 	return &drainer{
 		db: d, recorder: r, writer: w, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), metrics: m,
-		view: &view{db: d, writer: w, metrics: m}, pausedApps: map[int32]*pausedFor{},
+		view: &view{db: d, writer: w, metrics: m}, pausedApps: map[int32]*asidePeriod{},
 	}
 }
 
@@ -60,7 +60,7 @@ func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) 
 func (d *drainer) run(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
-		_, err := d.db.Alone(ctx, db.DrainingInbox, func() error { return d.drain(ctx) })
+		_, err := d.db.RunAlone(ctx, db.DrainingInbox, func() error { return d.drain(ctx) })
 		if err != nil && ctx.Err() == nil && !failing {
 			d.log.Warn("visits in the inbox cannot be counted now; trying again", "in", lookEvery, "error", err)
 		}
@@ -99,7 +99,7 @@ func (d *drainer) count(ctx context.Context, of int32) error {
 	var after int64
 	for ctx.Err() == nil {
 		if time.Since(began) > lookEvery {
-			after, began = d.view.from(of, d.pausedApps), time.Now()
+			after, began = d.view.findStart(of, d.pausedApps), time.Now()
 		}
 		rows, err := d.read(ctx, of, after)
 		if err != nil {
@@ -155,10 +155,10 @@ func (d *drainer) putAside(app int32, why error) {
 	now := time.Now()
 	r, again := d.pausedApps[app]
 	if !again {
-		d.pausedApps[app] = &pausedFor{now, now.Add(time.Second)}
+		d.pausedApps[app] = &asidePeriod{now, now.Add(time.Second)}
 		return
 	}
-	r.until = now.Add(min(max(now.Sub(r.since), time.Second), restsAtMost*d.db.StatementTimeout()))
+	r.until = now.Add(min(max(now.Sub(r.since), time.Second), maxRestTimeouts*d.db.StatementTimeout()))
 	if why != nil {
 		d.log.Warn("visits of an app in the inbox cannot be counted now, and are retried later; others are counted",
 			"app_id", app, "error", why)
@@ -172,7 +172,7 @@ func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 		return false
 	}
 	for end := time.Now().Add(yieldAtMost); d.writer.isBusy() || d.recorder.Overflows(); {
-		if !time.Now().Before(end) || pause.For(ctx, yieldLooks) != nil {
+		if !time.Now().Before(end) || pause.For(ctx, yieldInterval) != nil {
 			return true
 		}
 	}

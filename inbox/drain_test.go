@@ -27,7 +27,7 @@ func TestDrainingMakesRoom(t *testing.T) {
 	}{
 		{"nobody comes", nil, 0, 0, 0},
 		{"few come", few, time.Hour, 0, 0},
-		{"many come for a moment", many, writeShould, 0, thickFor},
+		{"many come for a moment", many, slowWrite, 0, busyWindow},
 		{"many come all the time", many, time.Hour, burst / 2, yieldAtMost},
 		{"and have for long", many, time.Hour, 2 * burst, 0},
 	} {
@@ -49,14 +49,14 @@ func TestDrainingMakesRoom(t *testing.T) {
 				var writes sync.WaitGroup
 				writes.Go(func() {
 					for time.Since(begin) < min(c.until, 2*yieldAtMost) {
-						<-time.After(writeShould)
+						<-time.After(slowWrite)
 						write()
 					}
 				})
 				defer writes.Wait()
 				assert.Equal(t, c.room == yieldAtMost, d.yield(t.Context()), "the burst goes on")
 				assert.GreaterOrEqual(t, time.Since(begin), c.room)
-				assert.LessOrEqual(t, time.Since(begin), c.room+writeShould+yieldLooks)
+				assert.LessOrEqual(t, time.Since(begin), c.room+slowWrite+yieldInterval)
 			})
 		})
 	}
@@ -68,14 +68,14 @@ func TestDrainingMakesRoom(t *testing.T) {
 			d := drainer{writer: w, recorder: new(record.Recorder), metrics: new(metrics)}
 			d.yield(t.Context())
 			assert.Zero(t, time.Since(begin))
-			w.since = begin.Add(-2 * writeShould)
-			time.AfterFunc(writeShould, func() {
+			w.since = begin.Add(-2 * slowWrite)
+			time.AfterFunc(slowWrite, func() {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.since = time.Time{}
 			})
 			d.yield(t.Context())
-			assert.GreaterOrEqual(t, time.Since(begin), writeShould)
+			assert.GreaterOrEqual(t, time.Since(begin), slowWrite)
 			assert.Less(t, time.Since(begin), yieldAtMost)
 		})
 	})
@@ -104,21 +104,21 @@ func TestViewSkipsCountedRows(t *testing.T) {
 		t.Helper()
 		require.NoError(t, v.look(t.Context()))
 		assert.Equal(t, gone, v.drainedUpTo.Load())
-		butFor := map[int32]*pausedFor{}
+		butFor := map[int32]*asidePeriod{}
 		for _, app := range aside {
-			butFor[app] = &pausedFor{}
+			butFor[app] = &asidePeriod{}
 		}
-		assert.Equal(t, from, v.from(0, butFor))
+		assert.Equal(t, from, v.findStart(0, butFor))
 	}
-	passes := func() { v.marked = v.marked.Add(-2 * putsEnd) }
+	passes := func() { v.marked = v.marked.Add(-2 * putTimeout) }
 	put(10, 1)
 	put(20, 2)
 	look(0, 0)
 	passes() // numbers up to 20 are old now, but 10 waits
 	look(9, 9)
-	assert.Equal(t, int64(20), v.from(0, map[int32]*pausedFor{1: {}, 2: {}}))
-	assert.Equal(t, int64(19), v.from(0, map[int32]*pausedFor{1: {}}))
-	assert.Equal(t, []int64{9, 19, 9}, []int64{v.from(1, nil), v.from(2, nil), v.from(3, nil)})
+	assert.Equal(t, int64(20), v.findStart(0, map[int32]*asidePeriod{1: {}, 2: {}}))
+	assert.Equal(t, int64(19), v.findStart(0, map[int32]*asidePeriod{1: {}}))
+	assert.Equal(t, []int64{9, 19, 9}, []int64{v.findStart(1, nil), v.findStart(2, nil), v.findStart(3, nil)})
 	_, err := conn.Exec(t.Context(), `DELETE FROM inbox`)
 	require.NoError(t, err)
 	look(20, 20)

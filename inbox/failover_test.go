@@ -25,7 +25,7 @@ func TestInboxIsReadAgainAfterAFailover(t *testing.T) {
 	pair.Exec(`INSERT INTO footfall.apps (name) VALUES ('demo')`)
 	pair.Exec(`SELECT setval('footfall.inbox_number_seq', 1000)`) // the standby does not receive the next number
 	put := func(ip string) (number int64) {
-		conn := dbtest.Connect(t, dbtest.With(t, pair.Primary(), "search_path", "footfall"))
+		conn := dbtest.Connect(t, dbtest.WithParameter(t, pair.Primary(), "search_path", "footfall"))
 		_, err := conn.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', ARRAY[today('UTC')],
 			'{0}', ARRAY[$1::inet], NULL)`, ip)
 		require.NoError(t, err)
@@ -48,7 +48,8 @@ func TestInboxIsReadAgainAfterAFailover(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
 	_, err = r.Record(record.Visit{ // it has committed on both servers, as has everything before
-		App: 1, CountsBy: db.CountsBy{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64}, Target: visit.Target{Site: "a.example", Page: "a.example/"},
+		App: 1, CountsBy: db.CountingSettings{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64},
+		Target:  visit.Target{Site: "a.example", Page: "a.example/"},
 		Visitor: netip.MustParseAddr("192.0.2.9"), Day: visit.DayOf(d.Now(), time.UTC),
 	})
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func TestInboxIsReadAgainAfterAFailover(t *testing.T) {
 	lost := put("192.0.2.1")
 	i := inbox.Open(d, r, inbox.Options{})
 	t.Cleanup(i.Close)
-	old := dbtest.Connect(t, dbtest.With(t, pair.Primary(), "search_path", "footfall"))
+	old := dbtest.Connect(t, dbtest.WithParameter(t, pair.Primary(), "search_path", "footfall"))
 	eventually("it is being counted", func() bool {
 		return len(dbtest.Column[int64](t, old, `SELECT number FROM inbox FOR UPDATE SKIP LOCKED`)) == 0
 	})
@@ -68,7 +69,7 @@ func TestInboxIsReadAgainAfterAFailover(t *testing.T) {
 	network.LeadTo(begin + second)
 	network.Thaw()
 
-	conn := dbtest.Connect(t, dbtest.With(t, pair.Primary(), "search_path", "footfall"))
+	conn := dbtest.Connect(t, dbtest.WithParameter(t, pair.Primary(), "search_path", "footfall"))
 	eventually("all that waits is counted", func() bool { return dbtest.Column[int64](t, conn, `SELECT inbox_behind(1)`)[0] == 0 })
 	assert.Equal(t, []string{"192.0.2.2", "192.0.2.9"}, dbtest.Column[string](t, conn,
 		`SELECT host(v.ip) FROM visitors AS v JOIN pages AS p ON p.id = v.page_id WHERE p.uri = 'a.example/' ORDER BY v.ip`))

@@ -33,7 +33,8 @@ func (d *drainer) settleAll(ctx context.Context, app int32) (waited int64, err e
 			return waited, visit.Errorf(visit.Unavailable, "",
 				"visits that were accepted earlier could not be counted yet (%d); try again", left.Visits).Because(failed)
 		}
-		if _, failed = d.db.Alone(ctx, db.DrainingInbox, func() error { return d.count(ctx, app) }); d.pausedApps[app] != nil || failed != nil {
+		_, failed = d.db.RunAlone(ctx, db.DrainingInbox, func() error { return d.count(ctx, app) })
+		if d.pausedApps[app] != nil || failed != nil {
 			_ = pause.For(ctx, restFor)
 		}
 	}

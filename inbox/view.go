@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// A transaction gets the numbers of its rows before it commits. After putsEnd, it has normally committed or failed. If
+	// A transaction gets the numbers of its rows before it commits. After putTimeout, it has normally committed or failed. If
 	// it commits even later, look finds its rows within wholeEvery.
-	putsEnd    = 30 * time.Second
+	putTimeout = 30 * time.Second
 	wholeEvery = time.Minute
-	// watch spends at most 1/looksTake of its time on reading the table inbox.
-	looksTake = 20
+	// watch spends at most 1/lookShare of its time on reading the table inbox.
+	lookShare = 20
 )
 
 // view contains what this instance found when it last read the table inbox. PostgreSQL keeps deleted rows until old
@@ -35,7 +35,7 @@ type view struct {
 	last         int64           // the largest row number seen so far
 	marked       time.Time       // when mark was set to the value of last
 	mark         int64
-	ended        int64     // a row number that was already the largest one more than putsEnd ago
+	ended        int64     // a row number that was already the largest one more than putTimeout ago
 	lastFullLook time.Time // when look last read all rows, and not only rows after drainedUpTo
 }
 
@@ -44,7 +44,7 @@ func (v *view) watch(ctx context.Context) {
 	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
 		began := time.Now()
 		_ = v.look(ctx) // ignore the error: drainer.run logs errors of the database
-		rest = max(lookEvery, looksTake*time.Since(began))
+		rest = max(lookEvery, lookShare*time.Since(began))
 	}
 }
 
@@ -74,7 +74,7 @@ func (v *view) look(ctx context.Context) error {
 		v.firsts[app.AppID] = app.First
 		first, v.last = min(first, app.First), max(v.last, app.Last)
 	}
-	if now.Sub(v.marked) > putsEnd {
+	if now.Sub(v.marked) > putTimeout {
 		v.ended, v.mark, v.marked = v.mark, v.last, now
 	}
 	v.drainedUpTo.Store(min(v.ended, first-1))
@@ -85,9 +85,9 @@ func (v *view) look(ctx context.Context) error {
 	return nil
 }
 
-// from returns the row number after which the drainer must start to read. The drainer reads the rows of an app or, if app
+// findStart returns the row number after which the drainer must start to read. The drainer reads the rows of an app or, if app
 // is 0, the rows of all apps that are not in butFor.
-func (v *view) from(app int32, butFor map[int32]*pausedFor) int64 {
+func (v *view) findStart(app int32, butFor map[int32]*asidePeriod) int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	from := v.ended

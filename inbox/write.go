@@ -20,12 +20,12 @@ import (
 const (
 	// waitingAtMost is the maximum number of visits that wait to be written to the table. It limits the memory.
 	waitingAtMost = 50_000
-	// The writer is busy if it wrote gatheredMany or more visits at once within the last thickFor, or if the present write
-	// takes longer than writeShould. The drainer waits while the writer is busy (drainer.yield), because counting is less
+	// The writer is busy if it wrote gatheredMany or more visits at once within the last busyWindow, or if the present write
+	// takes longer than slowWrite. The drainer waits while the writer is busy (drainer.yield), because counting is less
 	// urgent.
 	gatheredMany = 32
-	thickFor     = 100 * time.Millisecond
-	writeShould  = 20 * time.Millisecond
+	busyWindow   = 100 * time.Millisecond
+	slowWrite    = 20 * time.Millisecond
 	// rowVisits is the maximum number of visits in one row of the inbox, so that reading a row needs little memory.
 	rowVisits = 2000
 	// The visits of locked apps may fill 1/asideShare of the inbox. A locked app is one whose past days another transaction
@@ -129,7 +129,7 @@ func (w *writer) updateLimits(apps []db.InboxLookRow, written int64) {
 func (w *writer) isBusy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Since(w.lastLargeWrite) < thickFor || !w.since.IsZero() && time.Since(w.since) > writeShould
+	return time.Since(w.lastLargeWrite) < busyWindow || !w.since.IsZero() && time.Since(w.since) > slowWrite
 }
 
 // run writes gatherings until the writer is closed and all accepted visits are written.
@@ -251,7 +251,7 @@ func refuse(errs []error, err error) {
 func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayColumns) {
 	type group struct {
 		app int32
-		by  db.CountsBy
+		by  db.CountingSettings
 	}
 	type text struct {
 		row  int

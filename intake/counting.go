@@ -98,7 +98,7 @@ func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	entries := make([]entry, chunkSize(len(c.results)-c.nextIndex, most))
 	for i := range entries {
 		e := &entries[i]
-		e.Of, e.Position, e.Next = c.nextIndex, c.position, int64(c.nextIndex)+1
+		e.Data, e.Position, e.Next = c.nextIndex, c.position, int64(c.nextIndex)+1
 		if err := c.decide(ctx, e); err != nil {
 			return nil, err
 		}
@@ -117,10 +117,10 @@ func chunkSize(left, best int) int {
 }
 
 func (c *counting) decide(ctx context.Context, e *entry) error {
-	if wrong := c.items.problems[e.Of]; wrong != "" {
+	if wrong := c.items.problems[e.Data]; wrong != "" {
 		return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", wrong))
 	}
-	return Decide(ctx, c.Counting, c.items.list[e.Of], e)
+	return Decide(ctx, c.Counting, c.items.list[e.Data], e)
 }
 
 // findRepeated changes the fate of a refused entry to Repeated if a visit with the entry's id was already counted. This
@@ -135,7 +135,7 @@ func (c *counting) findRepeated(ctx context.Context, entries []entry) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	known, err := c.Known(ctx, ids)
+	known, err := c.FindCounted(ctx, ids)
 	for i := range entries {
 		if e := &entries[i]; e.Fate == feed.Refused && known[e.Visit.ID] {
 			e.Fate = feed.Repeated
@@ -154,11 +154,11 @@ func (c *counting) onResult(e *entry, got record.Result) {
 	verr, ok := errors.AsType[*visit.Error](got.Err)
 	switch {
 	case got.Err == nil:
-		c.results[e.Of] = Result{Outcome: Counted, Answer: c.Shown(&e.Visit, got.Answer)}
+		c.results[e.Data] = Result{Outcome: Counted, Answer: c.AdaptAnswer(&e.Visit, got.Answer)}
 	case errors.Is(got.Err, record.ErrNumbersLost):
-		c.results[e.Of] = Result{Outcome: Counted, Answer: c.Shown(&e.Visit, visit.Answer{NoNumbers: true})}
+		c.results[e.Data] = Result{Outcome: Counted, Answer: c.AdaptAnswer(&e.Visit, visit.Answer{NoNumbers: true})}
 	case ok && verr.Kind == visit.Lost:
-		c.results[e.Of] = Result{Outcome: Unknown, Fault: "it is unknown whether it was counted: " + c.remedy()}
+		c.results[e.Data] = Result{Outcome: Unknown, Fault: "it is unknown whether it was counted: " + c.remedy()}
 	}
 }
 
@@ -170,7 +170,7 @@ func (c *counting) Unaccepted(e *entry, err error) error {
 	if c.key == "" {
 		return nil
 	}
-	c.results[e.Of] = Result{Outcome: Failed, Fault: "internal error"}
+	c.results[e.Data] = Result{Outcome: Failed, Fault: "internal error"}
 	return record.ErrNotReached
 }
 
@@ -179,13 +179,13 @@ func (c *counting) Unaccepted(e *entry, err error) error {
 func (c *counting) Keep(e *entry, _ bool) []record.Refusal {
 	switch e.Fate {
 	case feed.Refused:
-		c.results[e.Of] = Result{Outcome: Failed, Fault: e.Refusal.Message()}
+		c.results[e.Data] = Result{Outcome: Failed, Fault: e.Refusal.Message()}
 	case feed.Skipped:
-		c.results[e.Of] = Result{Outcome: Skipped, Answer: visit.Answer{Skipped: e.Why}}
+		c.results[e.Data] = Result{Outcome: Skipped, Answer: visit.Answer{Skipped: e.Why}}
 	default:
 		return nil
 	}
-	c.position.Uncounted[e.Of] = '1'
+	c.position.Uncounted[e.Data] = '1'
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (c *counting) Keep(e *entry, _ bool) []record.Refusal {
 func (c *counting) Settled(entries []*entry) {
 	for _, e := range entries {
 		switch {
-		case e.ByOthers, e.Fate == feed.Counted && c.results[e.Of].Outcome != Counted: // an identical call may have counted the item
+		case e.ByOthers, e.Fate == feed.Counted && c.results[e.Data].Outcome != Counted: // an identical call may have counted the item
 			c.passed = append(c.passed, *e)
 		case e.Fate == feed.Repeated:
 			c.repeated = append(c.repeated, *e)
@@ -214,9 +214,9 @@ func (c *counting) findPassed(ctx context.Context) error {
 	}
 	for i := range c.passed {
 		switch e := &c.passed[i]; {
-		case e.Of >= len(uncounted):
+		case e.Data >= len(uncounted):
 			return visit.Errorf(visit.Unavailable, "", "the record of this call has just been deleted; try again")
-		case uncounted[e.Of] == '0':
+		case uncounted[e.Data] == '0':
 			e.Fate = feed.Repeated
 		case e.Fate == feed.Counted:
 			e.Fate, e.Refusal = feed.Refused, visit.Errorf(visit.Invalid, "",
@@ -243,9 +243,9 @@ func (c *counting) answerRepeated(ctx context.Context) {
 	var places []int
 	for i := range c.repeated {
 		e := &c.repeated[i]
-		c.results[e.Of] = Result{Outcome: Repeated, Answer: visit.Answer{NoNumbers: c.numbers}}
+		c.results[e.Data] = Result{Outcome: Repeated, Answer: visit.Answer{NoNumbers: c.numbers}}
 		if c.numbers && e.Visit.Target.Page != "" {
-			ask, places = append(ask, e.Visit), append(places, e.Of)
+			ask, places = append(ask, e.Visit), append(places, e.Data)
 		}
 	}
 	for len(ask) > 0 {

@@ -95,7 +95,7 @@ func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, e
 // contains an element for each link: the reason why the link is invalid, or "". If err has the kind visit.Lost, it is
 // unknown whether links were stored. If PutPeople returns any other err, no link was stored.
 func (d *Desk) PutPeople(ctx context.Context, c Call, people *counter.People) (faults []string, err error) {
-	read, _, leave, err := take(ctx, d, &c, &ofPeople)
+	read, _, leave, err := take(ctx, d, &c, &linkForm)
 	if err != nil {
 		return nil, err
 	}

@@ -47,12 +47,12 @@ var visitForm = form[counter.Item]{
 	func(v *counter.Item) *tag.Set { return &v.Tags },
 }
 
-// ofPeople is the form of items in PUT /people, which are links from an id to a person.
-var ofPeople = form[app.Link]{
+// linkForm is the form of items in PUT /people, which are links from an id to a person.
+var linkForm = form[app.Link]{
 	"item", "items", `{"id":"…","is":"…"}`,
 	[]string{"id", "is", "tags"}, 2,
 	func(s *app.Link, field int, value string) error {
-		*[...]*string{&s.ID, &s.Is}[field] = value
+		*[...]*string{&s.ID, &s.PersonID}[field] = value
 		return nil
 	},
 	func(s *app.Link) *tag.Set { s.Tags = tag.Set{}; return &s.Tags },
@@ -91,7 +91,7 @@ func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
 func ReadItem(text string) (counter.Item, error) { return readItem(&visitForm, text) }
 
 // ReadLink parses one link from an id to a person, in the JSON syntax of PUT /people.
-func ReadLink(text string) (app.Link, error) { return readItem(&ofPeople, text) }
+func ReadLink(text string) (app.Link, error) { return readItem(&linkForm, text) }
 
 func readItem[T any](f *form[T], text string) (none T, err error) {
 	if !utf8.ValidString(text) {

@@ -23,13 +23,13 @@ type caches struct {
 
 	filterFull sync.Once // limits the warning about the filter's memory to one
 
-	current atomic.Pointer[generation] // nil if there is no generation; changed only with the mutex below held
-	making  sync.Mutex                 // held while a generation is created or dropped
+	current  atomic.Pointer[generation] // nil if there is no generation; changed only with the mutex below held
+	makeLock sync.Mutex                 // held while a generation is created or dropped
 
 	// The mutex above guards the following fields.
 	generationsMade uint64             // number of generations created so far
 	filter          *filter            // the last generation's filter
-	filterOf        string             // filter's version of the visitors (second word of generation.basis)
+	filterVersion   string             // filter's version of the visitors (second word of generation.basis)
 	stopFilter      context.CancelFunc // stops the goroutine that fills the filter
 
 	ctx    context.Context // canceled by close
@@ -56,8 +56,8 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	if now := c.current.Load(); now != nil {
 		return now, nil
 	}
-	c.making.Lock()
-	defer c.making.Unlock()
+	c.makeLock.Lock()
+	defer c.makeLock.Unlock()
 	if now := c.current.Load(); now != nil {
 		return now, nil
 	}
@@ -65,7 +65,7 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	people, unfiltered, err := c.db.AppsOfNote(ctx)
+	people, unfiltered, err := c.db.ReadPeopleAndFilters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 // a visitor returns, the only cost is a needless look-up in the tables.
 func (c *caches) filterOn(basis string) *filter {
 	_, visitors, _ := strings.Cut(basis, " ")
-	if !c.options.Filter || c.filter != nil && c.filterOf == visitors {
+	if !c.options.Filter || c.filter != nil && c.filterVersion == visitors {
 		return c.filter
 	}
 	first := c.filter == nil
@@ -94,7 +94,7 @@ func (c *caches) filterOn(basis string) *filter {
 	}
 	filter := &filter{memory: c.options.FilterMemory, log: c.log, warned: &c.filterFull}
 	warming, stop := context.WithCancel(c.ctx)
-	c.filter, c.filterOf, c.stopFilter = filter, visitors, stop
+	c.filter, c.filterVersion, c.stopFilter = filter, visitors, stop
 	c.warms.Go(func() { c.warm(warming, filter, first) })
 	return filter
 }
@@ -102,8 +102,8 @@ func (c *caches) filterOn(basis string) *filter {
 // drop discards the given generation (was), if this is still the present generation. The next call of get then
 // creates a new one.
 func (c *caches) drop(was *generation) {
-	c.making.Lock()
-	defer c.making.Unlock()
+	c.makeLock.Lock()
+	defer c.makeLock.Unlock()
 	if was == nil || c.current.Load() != was {
 		return
 	}

@@ -80,16 +80,16 @@ type chunks struct {
 	best  atomic.Int64 // the result of the last call of size
 	clock func() time.Time
 
-	mu      sync.Mutex // guards the following fields; held while a chunk is written
-	writer  *writer
-	pace    pace
-	lastHot map[int64]int64 // by site id: the site's number of visits (hot) after its last visit in a chunk
-	others  time.Time       // when chunks last noticed that another writer had counted for a chunk's sites
-	closed  bool
+	mu            sync.Mutex // guards the following fields; held while a chunk is written
+	writer        *writer
+	pace          pace
+	lastHot       map[int64]int64 // by site id: the site's number of visits (hot) after its last visit in a chunk
+	otherWriterAt time.Time       // when chunks last noticed that another writer had counted for a chunk's sites
+	closed        bool
 }
 
-// leftMost bounds the number of sites in lastHot. If there are more, lastHot is cleared.
-const leftMost = 10_000
+// lastHotMost bounds the number of sites in lastHot. If there are more, lastHot is cleared.
+const lastHotMost = 10_000
 
 func newChunks(d *db.DB, caches *caches, p *pulse, o Options, m *metrics) *chunks {
 	c := &chunks{writer: newWriter(d, caches, p, o, m), metrics: m, clock: o.now}
@@ -114,7 +114,7 @@ func (c *chunks) write(steps []Step) []entry {
 		}
 		read = step.Position.Read
 		repeats = repeats || step.Next <= step.Position.Next
-		isEmpty = isEmpty && step.Visit == nil && step.Position.isNowhere()
+		isEmpty = isEmpty && step.Visit == nil && step.Position.isUnstored()
 	}
 	j := newJob(all)
 	j.chunk, j.readGeneration = true, read
@@ -153,7 +153,7 @@ func (c *chunks) size() int64 {
 	if each == 0 {
 		return chunkFirst
 	}
-	if c.clock().Sub(c.others) < longChunksAfter {
+	if c.clock().Sub(c.otherWriterAt) < longChunksAfter {
 		takes = chunkTakes
 	}
 	return min(max(int64(takes/each), chunkLeast), chunkMost)
@@ -163,7 +163,7 @@ func (c *chunks) size() int64 {
 // visit adds 1 to its site's counter hot. If hot has grown by more than 1 since the site's previous visit in a chunk,
 // another writer has counted.
 func (c *chunks) findOthers(entries []entry) {
-	if c.lastHot == nil || len(c.lastHot) > leftMost {
+	if c.lastHot == nil || len(c.lastHot) > lastHotMost {
 		c.lastHot = map[int64]int64{}
 	}
 	for i := range entries {
@@ -171,9 +171,9 @@ func (c *chunks) findOthers(entries []entry) {
 		if e.err != nil {
 			continue
 		}
-		left, counted := c.lastHot[e.site.id]
-		if counted && e.answer.Site.Hot != left+1 {
-			c.others = c.clock()
+		previousHot, counted := c.lastHot[e.site.id]
+		if counted && e.answer.Site.Hot != previousHot+1 {
+			c.otherWriterAt = c.clock()
 		}
 		c.lastHot[e.site.id] = e.answer.Site.Hot
 	}
@@ -192,7 +192,7 @@ func (c *chunks) close() {
 // a lane while the chunk is being written. If the batch fails, the only cost is that these pairs are later looked up
 // needlessly.
 func (w *writer) prepareChunk(sent []*entry) {
-	move(&w.draft.batch, sent)
+	setMoves(&w.draft.batch, sent)
 	p := &w.draft.batch.Pairs
 	for place, target := range p.Targets {
 		w.generation.filter.add(target, p.Visitors[place])

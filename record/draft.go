@@ -305,4 +305,4 @@ func (d *draft) learn(g *generation) {
 	}
 }
 
-func (d *draft) hinted() bool { return slices.Contains(d.batch.Pairs.Hinted, true) }
+func (d *draft) hasHints() bool { return slices.Contains(d.batch.Pairs.Hinted, true) }

@@ -10,8 +10,8 @@ import (
 	"footfall/visit"
 )
 
-// logged marks an error as logged, because logFault has already logged its cause.
-func logged(err *visit.Error) *visit.Error {
+// markLogged marks an error as logged, because logFault has already logged its cause.
+func markLogged(err *visit.Error) *visit.Error {
 	err.Logged = true
 	return err
 }
@@ -19,7 +19,7 @@ func logged(err *visit.Error) *visit.Error {
 func (w *writer) logFault(fault db.Fault, err error, visits int) {
 	w.metrics.faults.WithLabelValues(fault.String()).Inc()
 	level := slog.LevelWarn
-	if w.expected(fault, err) {
+	if w.isExpected(fault, err) {
 		level = slog.LevelDebug
 	}
 	if missed, speak := w.pulse.faults.Next(fault, time.Now()); speak {
@@ -28,11 +28,11 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 	}
 }
 
-// expected reports whether a fault (the reason why a batch did not commit) is normal while other instances or
+// isExpected reports whether a fault (the reason why a batch did not commit) is normal while other instances or
 // commands are running. Such a fault is resolved by sending the batch again. (If sending again does not help, the
 // responses to the batch's visits report an error.) Other faults mean that a clock, a disk, a connection or a table
 // is faulty.
-func (w *writer) expected(fault db.Fault, err error) bool {
+func (w *writer) isExpected(fault db.Fault, err error) bool {
 	switch fault {
 	case db.FaultMoved, // another instance reads the same source
 		db.FaultID,     // another instance counts a visit with the same id
@@ -46,7 +46,7 @@ func (w *writer) expected(fault db.Fault, err error) bool {
 	case db.FaultNoDay: // normal only for past days, whose partitions are created when a visit needs them
 		return len(w.draft.batch.PastDays.Days) > 0
 	case db.FaultHint: // another instance has counted the visitor first
-		return w.draft.hinted()
+		return w.draft.hasHints()
 	case db.FaultData:
 		return errors.Is(err, db.ErrAppGone) || errors.Is(err, db.ErrAppChanged)
 	}

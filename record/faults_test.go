@@ -30,7 +30,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return worldAt(t, dbtest.Made(t, "demo", time.Now(), addDemo(t)))
+	return worldAt(t, dbtest.NewPrepared(t, "demo", time.Now(), addDemo(t)))
 }
 
 func addDemo(t *testing.T) func(*db.DB) {
@@ -107,7 +107,7 @@ func receive(t *testing.T, told <-chan string) string {
 // hold locks the counters of a target in a separate transaction, until release.
 func (w *world) hold(t *testing.T, target string) (holder *pgx.Conn, release func()) {
 	t.Helper()
-	holder = dbtest.Connect(t, dbtest.With(t, w.url, "deadlock_timeout", "10min")) // other sessions detect deadlocks first
+	holder = dbtest.Connect(t, dbtest.WithParameter(t, w.url, "deadlock_timeout", "10min")) // other sessions detect deadlocks first
 	_, err := holder.Exec(t.Context(), `BEGIN`)
 	require.NoError(t, err)
 	require.NoError(t, lock(t.Context(), holder, target))
@@ -175,7 +175,7 @@ func TestDeadlockOfABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var seen faults
-	r := recorder(t, dbtest.Open(t, dbtest.With(t, w.url, "deadlock_timeout", "10ms"), db.Options{}), Options{Log: seen.log()})
+	r := recorder(t, dbtest.Open(t, dbtest.WithParameter(t, w.url, "deadlock_timeout", "10ms"), db.Options{}), Options{Log: seen.log()})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
 	_, releaseSite := w.hold(t, "a.example")
 	other, releasePage := w.hold(t, "a.example/")

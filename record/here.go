@@ -35,11 +35,11 @@ func (h *presence) add(e *entry) {
 // because HereAdd also deletes old rows.
 func (h *presence) write(ctx context.Context, d *db.DB) error {
 	h.mu.Lock()
-	came := h.visitors
-	h.visitors = make(map[pair]struct{}, len(came)) // the next interval probably has about as many visitors
+	collected := h.visitors
+	h.visitors = make(map[pair]struct{}, len(collected)) // the next interval probably has about as many visitors
 	h.mu.Unlock()
 	sites, visitors := []int64{}, []netip.Addr{}
-	for p := range came {
+	for p := range collected {
 		sites, visitors = append(sites, p.target), append(visitors, netip.AddrFrom16(p.visitor).Unmap())
 	}
 	return d.InTx(ctx, func(q *db.Queries) error { return q.HereAdd(ctx, sites, visitors) })

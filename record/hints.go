@@ -8,26 +8,26 @@ package record
 // wrong hint, and fewer after batches with correct hints. (After a batch without hints, the filter also contains the
 // visitors that other instances have counted.)
 type hintPolicy struct {
-	without int // number of batches to send without hints
-	penalty int // after the next wrong hint, penalty + 1 batches are sent without hints
+	batchesWithoutHints int // number of batches to send without hints
+	penalty             int // after the next wrong hint, penalty + 1 batches are sent without hints
 }
 
 const worstPenalty = 255
 
-// allowed reports whether the next batch may have hints.
-func (p *hintPolicy) allowed() bool { return p.without == 0 }
+// areAllowed reports whether the next batch may have hints.
+func (p *hintPolicy) areAllowed() bool { return p.batchesWithoutHints == 0 }
 
-// wrong is called when a batch was rolled back because of a wrong hint. This batch is sent again, as the first batch
+// recordWrongHint is called when a batch was rolled back because of a wrong hint. This batch is sent again, as the first batch
 // without hints.
-func (p *hintPolicy) wrong() {
-	p.without = 1 + p.penalty
+func (p *hintPolicy) recordWrongHint() {
+	p.batchesWithoutHints = 1 + p.penalty
 	p.penalty = min(2*p.penalty+1, worstPenalty)
 }
 
-// committed is called when a batch has committed.
-func (p *hintPolicy) committed() {
-	if p.without > 0 {
-		p.without--
+// recordCommit is called when a batch has committed.
+func (p *hintPolicy) recordCommit() {
+	if p.batchesWithoutHints > 0 {
+		p.batchesWithoutHints--
 	} else {
 		p.penalty /= 2
 	}

@@ -99,7 +99,7 @@ type lane struct {
 	overflow bool // visits that would wait longer than maxWait go to the inbox
 	now      func() time.Time
 	metrics  *metrics
-	ended    chan struct{} // closed when run returns
+	runEnded chan struct{} // closed when run returns
 
 	mu             sync.Mutex // guards the following fields
 	wake           sync.Cond  // signals changes of waiting and closed
@@ -113,7 +113,8 @@ type lane struct {
 }
 
 func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
-	l := &lane{writer: newWriter(d, c, p, o, m), maxWait: o.MaxWait, overflow: o.Overflow, now: o.now, metrics: m, ended: make(chan struct{})}
+	l := &lane{writer: newWriter(d, c, p, o, m), maxWait: o.MaxWait, overflow: o.Overflow, now: o.now, metrics: m,
+		runEnded: make(chan struct{})}
 	l.wake.L = &l.mu
 	return l
 }
@@ -197,7 +198,7 @@ func (l *lane) expectedWait() time.Duration {
 
 // run writes batches until the lane is closed and empty.
 func (l *lane) run() {
-	defer close(l.ended)
+	defer close(l.runEnded)
 	for {
 		b := l.take()
 		if b == nil {
@@ -246,7 +247,7 @@ func (l *lane) shouldGather() bool {
 	return len(l.waiting) == 1 && len(l.waiting[0].entries) < l.visitsToGather && !l.closed
 }
 
-func (l *lane) awaitNone() {
+func (l *lane) stopGathering() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.visitsToGather = 0
@@ -261,7 +262,7 @@ func (l *lane) finish(visits int, took time.Duration, written bool) {
 	l.since = time.Time{}
 	if l.visitsToGather = 0; visits >= gatherFrom {
 		l.visitsToGather = visits / 2
-		time.AfterFunc(min(took/2, gatherAtMost), l.awaitNone) // if this fires during a later wait, that wait merely ends sooner
+		time.AfterFunc(min(took/2, gatherAtMost), l.stopGathering) // if this fires during a later wait, that wait merely ends sooner
 	}
 	if written { // a refused batch takes no time and would make the database look fast
 		l.pace.add(visits, took)

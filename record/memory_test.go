@@ -75,21 +75,21 @@ func TestNoMemoryHoldsNothing(t *testing.T) {
 func TestHintPolicy(t *testing.T) {
 	t.Parallel()
 	var p hintPolicy
-	require.True(t, p.allowed())
+	require.True(t, p.areAllowed())
 	for _, without := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 256} {
-		p.wrong()
+		p.recordWrongHint()
 		for i := range without {
-			require.False(t, p.allowed(), "batch %d of %d", i, without)
-			p.committed()
+			require.False(t, p.areAllowed(), "batch %d of %d", i, without)
+			p.recordCommit()
 		}
-		require.True(t, p.allowed())
+		require.True(t, p.areAllowed())
 	}
 	for range 8 { // batches with hints that were right
-		p.committed()
+		p.recordCommit()
 	}
-	p.wrong()
-	p.committed()
-	require.True(t, p.allowed(), "only the batch with the wrong hint is sent without hints")
+	p.recordWrongHint()
+	p.recordCommit()
+	require.True(t, p.areAllowed(), "only the batch with the wrong hint is sent without hints")
 }
 
 // onMessage is a log that calls a function when a message is logged.
@@ -298,7 +298,7 @@ func TestOldestSnapshot(t *testing.T) {
 		oldest, since := s.oldest(step.holders, now)
 		assert.Equal(t, step.oldest, oldest.Holder, step.name)
 		assert.Equal(t, step.age, now.Sub(since), step.name)
-		assert.Equal(t, step.warns, s.due(oldest.Holder, since, now), step.name)
+		assert.Equal(t, step.warns, s.shouldWarn(oldest.Holder, since, now), step.name)
 	}
 }
 

@@ -277,7 +277,7 @@ func TestReadyNamesTheReason(t *testing.T) {
 			require.NoError(t, err)
 			url := w.url
 			if c.setting != "" {
-				url = dbtest.With(t, url, c.setting, c.value)
+				url = dbtest.WithParameter(t, url, c.setting, c.value)
 			}
 			err = recorder(t, dbtest.Open(t, url, db.Options{}), Options{}).Ready(t.Context())
 			if c.says == "" {

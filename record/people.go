@@ -16,9 +16,9 @@ func (w *writer) resolve(ctx context.Context, entries []*entry) error {
 	var asked []db.AppID
 	places := map[db.AppID]int{}
 	for _, e := range entries {
-		if _, there := places[e.visitorOf()]; e.unresolved && !there {
-			places[e.visitorOf()] = len(asked)
-			asked = append(asked, e.visitorOf())
+		if _, there := places[e.visitorAppID()]; e.unresolved && !there {
+			places[e.visitorAppID()] = len(asked)
+			asked = append(asked, e.visitorAppID())
 		}
 	}
 	ways, err := w.db.FindPeople(ctx, asked)
@@ -27,7 +27,7 @@ func (w *writer) resolve(ctx context.Context, entries []*entry) error {
 	}
 	for _, e := range entries {
 		if e.unresolved {
-			way := ways[places[e.visitorOf()]]
+			way := ways[places[e.visitorAppID()]]
 			e.person, e.unresolved = way.Person(e.Visitor), false
 			w.generation.lookUpPerson(e, tag.ParseSet(way.Tags()))
 		}
@@ -35,4 +35,4 @@ func (w *writer) resolve(ctx context.Context, entries []*entry) error {
 	return nil
 }
 
-func (e *entry) visitorOf() db.AppID { return db.AppID{App: e.App, ID: e.Visitor} }
+func (e *entry) visitorAppID() db.AppID { return db.AppID{App: e.App, ID: e.Visitor} }

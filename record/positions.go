@@ -32,7 +32,7 @@ type Position struct {
 	Uncounted []byte // for calls: for each item of the call, '1' if the item is not to be counted, else '0'
 }
 
-func (p *Position) isNowhere() bool { return p.Position == (db.Position{}) }
+func (p *Position) isUnstored() bool { return p.Position == (db.Position{}) }
 
 // uncounted returns the part of Uncounted from the present position (Next) to the new position (to).
 func (p *Position) uncounted(to int64) []byte {
@@ -53,8 +53,10 @@ func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
 	return g.number, nil
 }
 
-// OfItems returns the position at the start of a call that has this number of items.
-func OfItems(items int) *Position { return &Position{Uncounted: bytes.Repeat([]byte("0"), items)} }
+// NewCallPosition returns the position at the start of a call that has this number of items.
+func NewCallPosition(items int) *Position {
+	return &Position{Uncounted: bytes.Repeat([]byte("0"), items)}
+}
 
 // OpenCall returns how far the call p has been counted. p.Part contains the call's Idempotency-Key, and content is a
 // hash of the call's body. OpenCall fails with visit.Mismatch if the same key was used before with another body.
@@ -64,11 +66,11 @@ func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte
 	row, err := r.db.OpenPosition(ctx, p, content[:])
 	switch {
 	case err != nil:
-		return nil, unopened(err)
+		return nil, openError(err)
 	case [32]byte(row.Content) != content:
 		return nil, visit.Errorf(visit.Mismatch, "Idempotency-Key", "it was sent before with another body: use a different key for each body")
 	}
-	at := OfItems(items)
+	at := NewCallPosition(items)
 	at.Position, at.Next = p, row.Next
 	return at, nil
 }
@@ -80,12 +82,12 @@ func (r *Recorder) OpenQueue(ctx context.Context, p db.Position, first int64) (*
 	defer cancel()
 	next, err := r.db.OpenQueue(ctx, p, first)
 	if err != nil {
-		return nil, unopened(err)
+		return nil, openError(err)
 	}
 	return &Position{Position: p, Next: next}, nil
 }
 
-func unopened(err error) error {
+func openError(err error) error {
 	if errors.Is(err, db.ErrAppGone) {
 		return visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
 	}
@@ -106,7 +108,7 @@ func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
 
 // FindPosition sets p.Next to the stored position, which other writers may have moved.
 func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
-	if p.isNowhere() {
+	if p.isUnstored() {
 		return nil
 	}
 	ctx, cancel := r.db.InTime(ctx)
@@ -122,10 +124,10 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	return nil
 }
 
-// move sets three fields of a batch: the moves of positions, the lines of access logs that count, and the visits to
+// setMoves sets three fields of a batch: the moves of positions, the lines of access logs that count, and the visits to
 // delete from the inbox. The moves are in key order. Every batch locks its positions in this order, to avoid
 // deadlocks.
-func move(b *db.Batch, sent []*entry) {
+func setMoves(b *db.Batch, sent []*entry) {
 	b.Moves, b.Lines = b.Moves[:0], b.Lines[:0]
 	t := &b.Taken
 	t.Numbers, t.Froms, t.Untils = t.Numbers[:0], t.Froms[:0], t.Untils[:0]
@@ -135,7 +137,7 @@ func move(b *db.Batch, sent []*entry) {
 			b.Lines = append(b.Lines, step.Line)
 		}
 		switch {
-		case at.isNowhere():
+		case at.isUnstored():
 			continue
 		case at.Row != 0:
 			last := len(t.Numbers) - 1

@@ -86,7 +86,7 @@ func (o Options) withDefaults(d *db.DB) Options {
 // Visit is a visit to be counted: its target, its visitor, and its day.
 type Visit struct {
 	App      int32
-	CountsBy db.CountsBy // the app's settings with which Visitor and Day were computed
+	CountsBy db.CountingSettings // the app's settings with which Visitor and Day were computed
 	Target   visit.Target
 	Visitor  netip.Addr
 	Day      int32
@@ -199,7 +199,7 @@ func (r *Recorder) Ready(ctx context.Context) error {
 
 // DaysLeft returns for how many consecutive days after today the table visits has partitions, as of the last check by
 // Ready or by upkeep.
-func (r *Recorder) DaysLeft() int { return int(r.upkeep.left.Load()) }
+func (r *Recorder) DaysLeft() int { return int(r.upkeep.daysLeft.Load()) }
 
 // Generation returns the number of the present caches, or 0 if there are no caches at present. The number changes
 // whenever the caches are dropped: for example after an erasure, or after a lost connection, because another database
@@ -218,7 +218,7 @@ func (r *Recorder) Close() {
 		l.close()
 	}
 	for _, l := range r.lanes {
-		<-l.ended
+		<-l.runEnded
 	}
 	r.chunks.close()
 	r.caches.close()

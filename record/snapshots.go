@@ -38,7 +38,7 @@ func (s *snapshots) look(ctx context.Context, d *db.DB, now time.Time, log *slog
 	}
 	oldest, since := s.oldest(holders, now)
 	s.age.Set(now.Sub(since).Seconds())
-	if s.due(oldest.Holder, since, now) {
+	if s.shouldWarn(oldest.Holder, since, now) {
 		log.Warn("a snapshot of the database has been open for a long time, which slows down counting: end it, unless it is needed",
 			"holder", oldest.Holder, "since", since.UTC().Format(time.RFC3339), "end_it_with", oldest.Ending)
 	}
@@ -68,9 +68,9 @@ func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (olde
 	return oldest, since
 }
 
-// due reports whether to warn about the holder of a snapshot. The snapshot must be older than
+// shouldWarn reports whether to warn about the holder of a snapshot. The snapshot must be older than
 // db.SnapshotMayLast, and there was no warning about the holder within snapshotWarnEvery.
-func (s *snapshots) due(holder string, since, now time.Time) bool {
+func (s *snapshots) shouldWarn(holder string, since, now time.Time) bool {
 	if now.Sub(since) <= db.SnapshotMayLast {
 		return false
 	}

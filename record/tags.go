@@ -108,12 +108,12 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*entry) (map[db.Tag]int32, error) {
 	var asked []db.Tag
 	var missing db.NewTags
-	bring := map[db.Tag][]*entry{}
+	entriesByTag := map[db.Tag][]*entry{}
 	add := func(t db.Tag, e *entry) {
-		if bring[t] == nil {
+		if entriesByTag[t] == nil {
 			asked = append(asked, t)
 		}
-		bring[t] = append(bring[t], e)
+		entriesByTag[t] = append(entriesByTag[t], e)
 	}
 	for _, e := range some {
 		for _, brought := range e.tags {
@@ -127,7 +127,7 @@ func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*
 	if err != nil || len(ids) == len(asked) {
 		return ids, err
 	}
-	makes, err := firsts(ctx, d, all)
+	isFirstVisit, err := findFirstVisits(ctx, d, all)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*
 		case ids[t] != 0:
 		case !tag.IsOpen(t.Name) || t.Value == tag.Other:
 			missing.Closed = append(missing.Closed, t)
-		case !slices.ContainsFunc(bring[t], func(e *entry) bool { return makes[e] }):
+		case !slices.ContainsFunc(entriesByTag[t], func(e *entry) bool { return isFirstVisit[e] }):
 		case tag.IsOwn(t.Name):
 			missing.Own = append(missing.Own, t)
 		default:
@@ -146,8 +146,8 @@ func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*
 	return ids, d.MakeTags(ctx, app, some[len(some)-1].Day, missing, tag.MostNewADay, ids)
 }
 
-// firsts returns the entries that are the first visit of their visitor on their day at their site.
-func firsts(ctx context.Context, d *db.DB, entries []*entry) (map[*entry]bool, error) {
+// findFirstVisits returns the entries that are the first visit of their visitor on their day at their site.
+func findFirstVisits(ctx context.Context, d *db.DB, entries []*entry) (map[*entry]bool, error) {
 	var pairs db.PairColumns
 	var asked []*entry
 	seen := map[dayOfPair]bool{}
@@ -161,9 +161,9 @@ func firsts(ctx context.Context, d *db.DB, entries []*entry) (map[*entry]bool, e
 		pairs.Targets, pairs.Visitors, pairs.Days = append(pairs.Targets, e.site.id), append(pairs.Visitors, e.person), append(pairs.Days, e.Day)
 	}
 	counted, err := d.CountedVisits(ctx, &pairs)
-	are := make(map[*entry]bool, len(asked))
+	isFirst := make(map[*entry]bool, len(asked))
 	for i, e := range asked {
-		are[e] = err == nil && !counted[i]
+		isFirst[e] = err == nil && !counted[i]
 	}
-	return are, err
+	return isFirst, err
 }

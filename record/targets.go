@@ -27,7 +27,7 @@ type targetKey struct {
 type targetID struct {
 	id int64
 	// countsBy contains the app's settings for days and visitors. They cannot change once the app has targets.
-	countsBy *db.CountsBy
+	countsBy *db.CountingSettings
 }
 
 // fullApp is an app that has reached its limit (newPages) on a day.
@@ -69,7 +69,7 @@ func (t *targetIDs) lookUp(e *entry) {
 func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	type group struct {
 		app      int32
-		countsBy db.CountsBy
+		countsBy db.CountingSettings
 		newPages int64
 	}
 	missing := map[group][]*entry{}
@@ -81,7 +81,7 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) erro
 	}
 	for g, entries := range missing {
 		full := fullApp{g.app, entries[len(entries)-1].Day, g.newPages}
-		in := db.Interning{App: g.app, By: g.countsBy, Day: full.day, MaxToday: g.newPages}
+		in := db.Interning{App: g.app, Settings: g.countsBy, Day: full.day, MaxToday: g.newPages}
 		_, in.Full = t.full.Get(full)
 		targets := make([]visit.Target, len(entries))
 		for i, e := range entries {
@@ -97,7 +97,7 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) erro
 		if len(others) == 0 {
 			continue
 		}
-		if err := t.internOthers(ctx, d, db.Interning{App: g.app, By: g.countsBy}, others); err != nil {
+		if err := t.internOthers(ctx, d, db.Interning{App: g.app, Settings: g.countsBy}, others); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (t *targetIDs) request(
 	if err != nil {
 		return nil, false, err
 	}
-	countsBy := in.By // a copy, because &in.By would keep the whole db.Interning in memory
+	countsBy := in.Settings // a copy, because &in.By would keep the whole db.Interning in memory
 	for i, e := range entries {
 		site, page := ids[targets[i].Site], ids[targets[i].Page]
 		e.site.id, e.page.id, e.other = site, page, visit.Target{}

@@ -29,7 +29,7 @@ const (
 // newer vote replaces the older one. Votes are hashes that do not identify visitors.
 type votes struct {
 	voters, titles [5]uint64 // hashes of the voters and of their titles, the latest first
-	noted          time.Time // when a title was last queued for writing; the next title is queued at least an hour later
+	lastQueued     time.Time // when a title was last queued for writing; the next title is queued at least an hour later
 }
 
 // ballots are the votes on all pages. They belong to a generation and are dropped with it, so that no
@@ -45,20 +45,20 @@ func newBallots() *ballots {
 
 // cast adds a vote, given as the hash of the voter and the hash of the title. It reports whether at least two votes,
 // and more than half of all votes, are for this title.
-func (v *votes) cast(by, of uint64) bool {
+func (v *votes) cast(voterHash, titleHash uint64) bool {
 	at := 0
-	for at < len(v.voters)-1 && v.voters[at] != by {
+	for at < len(v.voters)-1 && v.voters[at] != voterHash {
 		at++
 	}
 	copy(v.voters[1:at+1], v.voters[:at])
 	copy(v.titles[1:at+1], v.titles[:at])
-	v.voters[0], v.titles[0] = by, of
+	v.voters[0], v.titles[0] = voterHash, titleHash
 	agree, all := 0, 0
 	for i, title := range v.titles {
 		if v.voters[i] != 0 {
 			all++
 		}
-		if title == of {
+		if title == titleHash {
 			agree++
 		}
 	}
@@ -71,11 +71,12 @@ func (t *titles) processVote(e *entry, g *generation) {
 	if e.Title == "" || g == nil || e.page.id == 0 || e.other.Page != "" || e.When == Past {
 		return
 	}
-	by, of := maphash.Comparable(g.ballots.seed, e.SeenFrom)|1, maphash.String(g.ballots.seed, e.Title)|1 // |1, because 0 means no vote
+	// |1, because 0 means no vote
+	voterHash, titleHash := maphash.Comparable(g.ballots.seed, e.SeenFrom)|1, maphash.String(g.ballots.seed, e.Title)|1
 	g.ballots.pages.Update(e.page.id, func(v votes) votes {
-		agreed := v.cast(by, of)
-		if now := t.clock(); (agreed || e.Vouched) && now.Sub(v.noted) >= time.Hour && t.note(e.page.id, e.Title) {
-			v.noted = now
+		agreed := v.cast(voterHash, titleHash)
+		if now := t.clock(); (agreed || e.Vouched) && now.Sub(v.lastQueued) >= time.Hour && t.note(e.page.id, e.Title) {
+			v.lastQueued = now
 		}
 		return v
 	})
@@ -94,14 +95,14 @@ func (t *titles) note(page int64, title string) bool {
 // write writes the collected titles to the table titles.
 func (t *titles) write(ctx context.Context, d *db.DB) error {
 	t.mu.Lock()
-	told := t.pending
+	pendingTitles := t.pending
 	t.pending = map[int64]string{}
 	t.mu.Unlock()
-	if len(told) == 0 {
+	if len(pendingTitles) == 0 {
 		return nil
 	}
 	rows := db.TitlesPutParams{ToldAt: t.clock()}
-	for page, title := range told {
+	for page, title := range pendingTitles {
 		rows.Pages, rows.Titles = append(rows.Pages, page), append(rows.Titles, title)
 	}
 	return d.InTx(ctx, func(q *db.Queries) error { return q.TitlesPut(ctx, rows) })

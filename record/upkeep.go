@@ -40,7 +40,7 @@ type upkeep struct {
 	warned   pause.Seldom[time.Duration]
 	unfolded pause.Seldom[int]
 	oldest   *snapshots
-	left     atomic.Int32 // number of consecutive days after today that have a partition of the table visits
+	daysLeft atomic.Int32 // number of consecutive days after today that have a partition of the table visits
 	calm     bool
 	cancel   context.CancelFunc
 	ctx      context.Context // canceled by close
@@ -56,7 +56,7 @@ func newUpkeep(d *db.DB, o Options, h *presence, t *titles, m *metrics) *upkeep 
 		Name: "footfall_commits_alone_total",
 		Help: "Commits that returned before the synchronous standby had them, because their wait was cancelled, " +
 			"or synchronous_standby_names was emptied while a standby was required.",
-	}, func() float64 { return float64(d.CommitsAlone()) })
+	}, func() float64 { return float64(d.UnreplicatedCommits()) })
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
 		db: d, presence: h, titles: t, server: newServerMetrics(m), oldest: newSnapshots(m), log: o.Log, clock: o.Clock,
@@ -87,9 +87,9 @@ func (u *upkeep) start() {
 		task{"checking which nodes are down or back", slog.LevelWarn, func(ctx context.Context) error {
 			return u.db.Read(ctx, func(q *db.Queries) error { return q.NodesSettle(ctx) })
 		}},
-		u.forgetting("calls", func(ctx context.Context) (int64, error) { return u.db.ForgetCalls(ctx, u.idsStay) }),
-		u.forgetting("ids of visits", func(ctx context.Context) (int64, error) { return u.db.ForgetVisitIDs(ctx, u.idsStay) }),
-		u.forgetting("refused messages", u.db.ForgetRefused))
+		u.makeDeleteTask("calls", func(ctx context.Context) (int64, error) { return u.db.ForgetCalls(ctx, u.idsStay) }),
+		u.makeDeleteTask("ids of visits", func(ctx context.Context) (int64, error) { return u.db.ForgetVisitIDs(ctx, u.idsStay) }),
+		u.makeDeleteTask("refused messages", u.db.ForgetRefused))
 	u.repeat(clockEvery,
 		task{"measuring this machine's clock", slog.LevelError, u.measureClock},
 		task{"measuring the database", slog.LevelDebug, u.measureServer},
@@ -127,8 +127,8 @@ func (u *upkeep) close() {
 	_ = u.titles.write(ctx, u.db)
 }
 
-// forgetting returns a task that calls older to delete old rows. what is the name of these rows in the log.
-func (u *upkeep) forgetting(what string, older func(context.Context) (rows int64, err error)) task {
+// makeDeleteTask returns a task that calls older to delete old rows. what is the name of these rows in the log.
+func (u *upkeep) makeDeleteTask(what string, older func(context.Context) (rows int64, err error)) task {
 	return task{"deleting old " + what, slog.LevelError, func(ctx context.Context) error {
 		rows, err := older(ctx)
 		if rows > 0 {
@@ -189,7 +189,7 @@ func (u *upkeep) measureServer(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		size, away = float64(server.Bytes), flag(standby.InVain || standby.Lacking && !server.IsStandby)
+		size, away = float64(server.Bytes), flag(standby.IsHanging || standby.IsMissing && !server.IsStandby)
 		daily, err := q.StatusDaily(ctx)
 		if err == nil && daily.DoneOn > 0 {
 			u.server.dailyTask.Set(float64(visit.DateOf(daily.DoneOn).Add(12 * time.Hour).Unix()))
@@ -215,12 +215,12 @@ func (u *upkeep) makeDays(ctx context.Context) error {
 // ready returns an error unless the table visits has a partition for the present day of every time zone.
 func (u *upkeep) ready(ctx context.Context) error {
 	missing, err := u.missingDays(ctx)
-	if err == nil && u.left.Load() < 1 { // the clock may have been corrected since it was measured
+	if err == nil && u.daysLeft.Load() < 1 { // the clock may have been corrected since it was measured
 		if err = u.db.MeasureClock(ctx); err == nil {
 			missing, err = u.missingDays(ctx)
 		}
 	}
-	if err == nil && u.left.Load() < 1 {
+	if err == nil && u.daysLeft.Load() < 1 {
 		tomorrow := visit.DayOf(u.clock().UTC().AddDate(0, 0, 1), time.UTC)
 		err = visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: there is no partition for %v",
 			slices.DeleteFunc(missing, func(day int32) bool { return day > tomorrow }))
@@ -243,7 +243,7 @@ func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	if left < 0 {
 		left = len(days)
 	}
-	u.left.Store(int32(left - 2))
+	u.daysLeft.Store(int32(left - 2))
 	return missing, nil
 }
 

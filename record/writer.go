@@ -175,15 +175,15 @@ func (w *writer) write(j *job) {
 			j.failAll(ErrMoved)
 		case db.FaultAhead: // this machine's clock was changed since it was measured
 			err = errors.Join(err, w.db.MeasureClock(ctx))
-			j.failAll(logged(visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err)))
+			j.failAll(markLogged(visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err)))
 		case db.FaultHint:
-			if !w.draft.hinted() { // a key was violated although the batch has no hint: the tables are at fault
+			if !w.draft.hasHints() { // a key was violated although the batch has no hint: the tables are at fault
 				j.split(sent, err)
 				try = 0
 				break
 			}
 			w.metrics.wrongHints.Inc()
-			w.hints.wrong()
+			w.hints.recordWrongHint()
 		case db.FaultData:
 			j.split(sent, err)
 			try = 0
@@ -191,7 +191,7 @@ func (w *writer) write(j *job) {
 			w.afterLostCommit(ctx, j, sent, id, try)
 		default:
 			w.pulse.record(err)
-			j.failAll(logged(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err)))
+			j.failAll(markLogged(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err)))
 		}
 	}
 	w.generation = nil // an idle lane must not keep a dropped generation in memory
@@ -215,7 +215,7 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 	}
 	b := &w.draft.batch
 	b.ID = uuid.Must(uuid.NewV7())
-	sent = w.draft.fill(entries, w.generation, j.late, w.hints.allowed())
+	sent = w.draft.fill(entries, w.generation, j.late, w.hints.areAllowed())
 	entries = entries[:sent]
 	addIDs(b, entries)
 	if j.chunk {
@@ -234,7 +234,7 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 	} else {
 		w.draft.learn(w.generation) // before callers get their answers, so that a client's immediate next visit finds its visitor in the memory
 	}
-	w.hints.committed()
+	w.hints.recordCommit()
 	w.metrics.countLookUps(&w.draft.lookUps)
 	return sent, b.ID, nil
 }

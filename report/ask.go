@@ -14,13 +14,13 @@ import (
 // Report is one of the reports. The API serves a report under its name, the dashboard offers the report for download,
 // and `footfall report` prints the same rows.
 type Report struct {
-	Name    string
-	Takes   []string // names of the URL parameters that the report accepts
-	Repeats []string // parameters that may be repeated
-	OfSite  bool     // the report is about one site, which the caller must name
-	OfApp   bool     // without a page or a site, the report is about all sites of the app together
-	ToNamed bool     // the report lists visitors: only for callers who may see the visitors' identities
-	Read    func(ctx context.Context, from *Reader, l Look) (*Rows, error)
+	Name       string
+	Parameters []string // names of the URL parameters that the report accepts
+	Repeats    []string // parameters that may be repeated
+	OfSite     bool     // the report is about one site, which the caller must name
+	OfApp      bool     // without a page or a site, the report is about all sites of the app together
+	ToNamed    bool     // the report lists visitors: only for callers who may see the visitors' identities
+	Read       func(ctx context.Context, from *Reader, l Look) (*Rows, error)
 
 	place func(text string, l *Look) bool // parses the cursor of the next page of results into Look.After; nil: there is only one page
 }
@@ -73,43 +73,43 @@ type Cursor struct {
 
 // Reports lists all reports.
 var Reports = []Report{
-	{Name: "sites", Takes: words("after limit offsets"), Read: readSites, place: parseNameCursor},
-	{Name: "pages", Takes: words("site from to order find days_before compared_to after limit where"), Repeats: words("where"),
+	{Name: "sites", Parameters: words("after limit offsets"), Read: readSites, place: parseNameCursor},
+	{Name: "pages", Parameters: words("site from to order find days_before compared_to after limit where"), Repeats: words("where"),
 		Read: readPages, place: parsePageCursor},
-	{Name: "days", Takes: words("uri site from to history after limit where"), Repeats: words("where"), Read: readDays, place: parseDayCursor},
-	{Name: "tags", Takes: words("uri site name from to days_before compared_to limit where"), Repeats: words("where"), OfApp: true,
+	{Name: "days", Parameters: words("uri site from to history after limit where"), Repeats: words("where"), Read: readDays, place: parseDayCursor},
+	{Name: "tags", Parameters: words("uri site name from to days_before compared_to limit where"), Repeats: words("where"), OfApp: true,
 		Read: readTags},
-	{Name: "visitors", Takes: words("uri site day after limit offsets"), Read: readVisitors, place: parseVisitorCursor},
-	{Name: "ranks", Takes: words("uri site rank ip visitor offsets"), Read: readRanks},
-	{Name: "uniques", Takes: words("uri site prefix from to where"), Repeats: words("uri site where"), Read: readUniques},
-	{Name: "numbers", Takes: words("uri site from to days_before compared_to where"), Repeats: words("where"), OfApp: true,
+	{Name: "visitors", Parameters: words("uri site day after limit offsets"), Read: readVisitors, place: parseVisitorCursor},
+	{Name: "ranks", Parameters: words("uri site rank ip visitor offsets"), Read: readRanks},
+	{Name: "uniques", Parameters: words("uri site prefix from to where"), Repeats: words("uri site where"), Read: readUniques},
+	{Name: "numbers", Parameters: words("uri site from to days_before compared_to where"), Repeats: words("where"), OfApp: true,
 		Read: panel("numbers", (*Reader).Numbers)},
-	{Name: "totals", Takes: words("uri site"), Read: panel("totals", (*Reader).Totals)},
-	{Name: "chart", Takes: words("uri site from to period days_before compared_from compared_to where"), Repeats: words("where"), OfApp: true,
+	{Name: "totals", Parameters: words("uri site"), Read: panel("totals", (*Reader).Totals)},
+	{Name: "chart", Parameters: words("uri site from to period days_before compared_from compared_to where"), Repeats: words("where"), OfApp: true,
 		Read: readChart},
-	{Name: "returns", Takes: words("uri site from to"), Read: panel("returns", (*Reader).ReturnedAfter)},
-	{Name: "first-visits", Takes: words("uri site"), Read: panel("first_visits", (*Reader).FirstVisits)},
-	{Name: "tag-pages", Takes: words("site name value from to"), OfSite: true, Read: panel("pages", (*Reader).TagPages)},
-	{Name: "who-came", Takes: words("uri site from to after limit"), ToNamed: true, Read: readWhoCame, place: parseVisitorCursor},
-	{Name: "events", Takes: words("site from to limit where"), Repeats: words("where"), OfApp: true, Read: panel("events", (*Reader).Events)},
-	{Name: "goals", Takes: words("site from to goal by limit where"), Repeats: words("where"), OfSite: true, Read: readGoals},
-	{Name: "funnel", Takes: words("site from to step where"), Repeats: words("step where"), OfSite: true,
+	{Name: "returns", Parameters: words("uri site from to"), Read: panel("returns", (*Reader).ReturnedAfter)},
+	{Name: "first-visits", Parameters: words("uri site"), Read: panel("first_visits", (*Reader).FirstVisits)},
+	{Name: "tag-pages", Parameters: words("site name value from to"), OfSite: true, Read: panel("pages", (*Reader).TagPages)},
+	{Name: "who-came", Parameters: words("uri site from to after limit"), ToNamed: true, Read: readWhoCame, place: parseVisitorCursor},
+	{Name: "events", Parameters: words("site from to limit where"), Repeats: words("where"), OfApp: true, Read: panel("events", (*Reader).Events)},
+	{Name: "goals", Parameters: words("site from to goal by limit where"), Repeats: words("where"), OfSite: true, Read: readGoals},
+	{Name: "funnel", Parameters: words("site from to step where"), Repeats: words("step where"), OfSite: true,
 		Read: panel("funnel", (*Reader).Funnel)},
-	{Name: "one-page", Takes: words("site from to where"), Repeats: words("where"), OfSite: true,
+	{Name: "one-page", Parameters: words("site from to where"), Repeats: words("where"), OfSite: true,
 		Read: panel("one_page", (*Reader).OnePage)},
-	{Name: "here", Takes: words("site"), OfSite: true, Read: panel("here", (*Reader).Here)},
-	{Name: "sites-between", Takes: words("from to days_before compared_to"), Read: panel("sites", (*Reader).SitesBetween)},
+	{Name: "here", Parameters: words("site"), OfSite: true, Read: panel("here", (*Reader).Here)},
+	{Name: "sites-between", Parameters: words("from to days_before compared_to"), Read: panel("sites", (*Reader).SitesBetween)},
 }
 
 func words(text string) []string { return strings.Fields(text) }
 
-// Named returns the report with this name, which must exist.
-func Named(name string) Report {
+// FindReport returns the report with this name, which must exist.
+func FindReport(name string) Report {
 	return Reports[slices.IndexFunc(Reports, func(k Report) bool { return k.Name == name })]
 }
 
-// Whole reports whether callers may request all rows of the report, however many there are.
-func (k Report) Whole() bool {
+// AllowsAllRows reports whether callers may request all rows of the report, however many there are.
+func (k Report) AllowsAllRows() bool {
 	return slices.Contains([]string{"pages", "days", "tags", "who-came"}, k.Name)
 }
 
@@ -126,7 +126,7 @@ func (k Report) ParseCursor(text string, l *Look) error {
 func (k Report) Query(l Look) url.Values {
 	q := url.Values{}
 	put := func(name, value string) {
-		if value != "" && slices.Contains(k.Takes, name) {
+		if value != "" && slices.Contains(k.Parameters, name) {
 			q.Set(name, value)
 		}
 	}
@@ -161,7 +161,7 @@ func (k Report) Query(l Look) url.Values {
 		number("compared_from", int(l.Compared.From))
 		number("compared_to", int(l.Compared.To))
 	}
-	if l.N == 0 && k.Whole() {
+	if l.N == 0 && k.AllowsAllRows() {
 		put("limit", "all")
 	}
 	return q

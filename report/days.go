@@ -75,7 +75,7 @@ func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	}
 	a := dayByDay{App: app, Target: target, Range: in, Days: days{}}
 	if l.History {
-		if a.Told, err = r.Told(ctx, l); err != nil {
+		if a.Told, err = r.ImportedDays(ctx, l); err != nil {
 			return nil, err
 		}
 	}
@@ -246,7 +246,7 @@ func (a dayByDay) plot() (p draw.Plot) {
 		case d.Source != "":
 			label := fmt.Sprintf("%s: counted by %s: visitors %v, page views %v", name, visit.CountedBy(d.Source), historyNumber(d.Pv),
 				historyNumber(d.Hot))
-			p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: label, Told: max(d.Pv, 0)})
+			p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: label, Imported: max(d.Pv, 0)})
 		case d.Pv == Unknown:
 			p.Bars = append(p.Bars, draw.PlotBar{Name: name, Label: name + ": no count", None: true})
 		default:

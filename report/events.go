@@ -61,7 +61,7 @@ func (a *Rows) eventsText(s draw.Style, list []Event) string {
 		return escapedf("%s: no visitor of %s triggered an event %s\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In)
 	}
 	return escapedf("%s: events of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + draw.Table{
-		Columns: []draw.Column{{Name: "EVENT", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "SHARE"}},
+		Columns: []draw.Column{{Name: "EVENT", MayBeCut: true}, {Name: "VISITORS", Bar: true}, {Name: "SHARE"}},
 		Rows:    convert(list, func(e Event) []any { return []any{e.Event, e.Visitors, Share(e.Visitors, e.OfVisitors)} }),
 	}.Text(s)
 }
@@ -90,7 +90,7 @@ func (a *Rows) goalsText(s draw.Style, list []Goal) string {
 		return escapedf("%s has no goals: set some, for example with footfall app set %[1]s --goal event:signup --goal page:/thanks\n",
 			a.Look.App)
 	}
-	goals := draw.Table{Columns: []draw.Column{{Name: "GOAL", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "OF"}, {Name: "SHARE"}}}
+	goals := draw.Table{Columns: []draw.Column{{Name: "GOAL", MayBeCut: true}, {Name: "VISITORS", Bar: true}, {Name: "OF"}, {Name: "SHARE"}}}
 	if a.Look.Split != "" {
 		goals.Columns = slices.Insert(goals.Columns, 1, draw.Column{Name: strings.ToUpper(a.Look.Split)})
 	}
@@ -106,7 +106,7 @@ func (a *Rows) goalsText(s draw.Style, list []Goal) string {
 
 func (a *Rows) funnelText(s draw.Style, list []Step) string {
 	return escapedf("%s: funnel of visitors of %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In) + draw.Table{
-		Columns: []draw.Column{{Name: "STEP", Gives: true}, {Name: "VISITORS", Bar: true}, {Name: "SHARE"}, {Name: "ON ONE DAY"}},
+		Columns: []draw.Column{{Name: "STEP", MayBeCut: true}, {Name: "VISITORS", Bar: true}, {Name: "SHARE"}, {Name: "ON ONE DAY"}},
 		Rows: convert(list, func(f Step) []any {
 			return []any{f.Step, f.Visitors, Share(f.Visitors, list[0].Visitors), f.SameDay}
 		}),

@@ -190,8 +190,8 @@ func (l Look) CheckWhere() error {
 	return nil
 }
 
-// Told returns the rows for JSON and CSV, with nil instead of unknown numbers.
-func (a *Rows) Told() any {
+// JSONRows returns the rows for JSON and CSV, with nil instead of unknown numbers.
+func (a *Rows) JSONRows() any {
 	if len(a.Look.Where) == 0 && !slices.Contains([]string{"numbers", "chart", "pages"}, a.Name) {
 		return a.List
 	}

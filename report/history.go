@@ -14,9 +14,9 @@ import (
 // "" if the day was counted here. Numbers may be Unknown. Only imported days have Visits.
 type HistoryDay = HistoryDaysRow
 
-// Told reads the numbers of a page or site that another tool has counted: the first l.N days in a range. It omits days on
+// ImportedDays reads the numbers of a page or site that another tool has counted: the first l.N days in a range. It omits days on
 // which the site was also counted here.
-func (r *Reader) Told(ctx context.Context, l Look) ([]HistoryDay, error) {
+func (r *Reader) ImportedDays(ctx context.Context, l Look) ([]HistoryDay, error) {
 	return runQuery(ctx, r, "history", (*Queries).HistoryDays, l)
 }
 

@@ -34,9 +34,9 @@ type (
 	// FirstVisit has the day of the first visit of the visitor with a certain rank. FirstDay is 0 if the visitor was erased or
 	// forgotten.
 	FirstVisit = PanelFirstVisitsRow
-	// Came is a visitor of a page or site on a day. PreviousDay is the last day before this one on which the visitor was
+	// VisitorOfDay is a visitor of a page or site on a day. PreviousDay is the last day before this one on which the visitor was
 	// there; 0: none, or unknown.
-	Came = PanelWhoCameRow
+	VisitorOfDay = PanelWhoCameRow
 	// TagValue is the number of visitors of a page or site who have a value of a tag. PvCompared is the number for the
 	// compared days, or for the whole range if no days are compared. Since is the first day on which the site has tags, or 0.
 	TagValue = PanelTagsRow
@@ -97,7 +97,7 @@ func (r *Reader) FirstVisits(ctx context.Context, l Look) (Panel[FirstVisit], er
 
 // WhoCame reads the visitors of a page or site on each day of a range: up to l.N rows, the last day first, starting after
 // l.After.
-func (r *Reader) WhoCame(ctx context.Context, l Look) (Panel[Came], error) {
+func (r *Reader) WhoCame(ctx context.Context, l Look) (Panel[VisitorOfDay], error) {
 	return panelOf(ctx, r, "visitors by day", PanelWhoCame, (*Queries).PanelWhoCame, l)
 }
 

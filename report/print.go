@@ -86,7 +86,7 @@ func encode(w io.Writer, a Answer, f Format) error {
 // JSON returns the rows as an object. Its members are the list of rows, the cursor of the next page (next), the fields of
 // a.Of, and the fields of the struct beside.
 func (a *Rows) JSON(beside any) ([]byte, error) {
-	members := []any{map[string]any{a.Name: a.Told()}}
+	members := []any{map[string]any{a.Name: a.JSONRows()}}
 	if a.One {
 		members[0] = reflect.ValueOf(a.List).Index(0).Interface()
 	}
@@ -128,7 +128,7 @@ func (l Look) membersOf(name string) requestMembers {
 	return requestMembers{App: l.App, Target: l.Target}
 }
 
-func (a *Rows) rows() ([]string, [][]any) { return table(a.Told()) }
+func (a *Rows) rows() ([]string, [][]any) { return table(a.JSONRows()) }
 
 func (a *Rows) text(s draw.Style) string {
 	switch list := a.List.(type) {

@@ -36,8 +36,8 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 		"no days":  dayByDay{App: bad, Target: bad, Range: in},
 		"page":     overview{App: bad, Target: bad, Hot: 1, FirstDays: []firstDay{{Day: day, UV: 1}}, LastDays: []Day{day}},
 		"no page":  overview{App: bad, Target: bad},
-		"visitors": &Rows{Look: Look{App: bad, Target: bad}, Name: "visitors", List: []DayVisitor{{Rank: 1}}, Of: CameOn{20190629, 1, true}},
-		"nobody":   &Rows{Look: Look{App: bad, Target: bad}, Name: "visitors", List: []DayVisitor{}, Of: CameOn{Day: 20190629}},
+		"visitors": &Rows{Look: Look{App: bad, Target: bad}, Name: "visitors", List: []DayVisitor{{Rank: 1}}, Of: VisitorCount{20190629, 1, true}},
+		"nobody":   &Rows{Look: Look{App: bad, Target: bad}, Name: "visitors", List: []DayVisitor{}, Of: VisitorCount{Day: 20190629}},
 		"rank":     &Rows{Look: Look{App: bad, Target: bad}, List: []Ranked{{Rank: 1}}, One: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 func TestDaysNoLongerKeptAreReported(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "demo: 1,234 visitors came to a/ on 2019-06-29; the list of visitors is no longer kept\n",
-		printed(t, &Rows{Look: Look{App: "demo", Target: "a/"}, List: []DayVisitor{}, Of: CameOn{20190629, 1234, false}}, Text))
+		printed(t, &Rows{Look: Look{App: "demo", Target: "a/"}, List: []DayVisitor{}, Of: VisitorCount{20190629, 1234, false}}, Text))
 	assert.Equal(t, "demo: visitor 7 of a/ was erased or forgotten: only the number is kept\n",
 		printed(t, &Rows{Look: Look{App: "demo", Target: "a/"}, List: []Ranked{{Rank: 7, Erased: true}}}, Text))
 }

@@ -21,7 +21,7 @@ const WithoutOffsets = "no"
 // ParseQuery parses the query of a URL and rejects parameters that neither the report takes nor others names. Ignoring a
 // misspelt parameter would return a different report. ParseQuery returns the first error.
 func (k Report) ParseQuery(query string, others ...string) (url.Values, error) {
-	given, takes := url.Values{}, slices.Concat(others, k.Takes)
+	given, takes := url.Values{}, slices.Concat(others, k.Parameters)
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
@@ -89,7 +89,7 @@ func (k Report) Look(ctx context.Context, of Subject, params url.Values) (Look, 
 
 func (q *question) look(k Report) Look {
 	l := Look{
-		App: q.of.App, Today: q.of.Today, In: q.days(), N: q.limit(k.Whole()), Find: q.value("find"), Day: q.day("day"),
+		App: q.of.App, Today: q.of.Today, In: q.days(), N: q.limit(k.AllowsAllRows()), Find: q.value("find"), Day: q.day("day"),
 		Where: q.params["where"], Goal: q.value("goal"), Split: q.value("by"), Steps: q.params["step"],
 		By: q.choice("order", "pv", "uv", "hot", "uri"), Period: q.choice("period", "day", "week", "month"),
 		Name: cmp.Or(q.value("name"), tag.Names[0]), Value: q.value("value"), Before: q.number("days_before", mostBefore),
@@ -100,7 +100,7 @@ func (q *question) look(k Report) Look {
 	case l.History && len(l.Where) > 0:
 		q.wrong("history", "imported days cannot be filtered: leave out the parameter history or the parameter where")
 	}
-	takes := func(name string) bool { return slices.Contains(k.Takes, name) }
+	takes := func(name string) bool { return slices.Contains(k.Parameters, name) }
 	switch {
 	case takes("prefix"):
 		l.Targets, l.Prefix = q.targets(), q.prefix()

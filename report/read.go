@@ -84,8 +84,8 @@ func (r *Reader) FirstPage(ctx context.Context, app string) (*PageFirstRow, erro
 	return &rows[0], err
 }
 
-// ProvedLast returns the time of the last complete and successful verification, or zero.
-func (r *Reader) ProvedLast(ctx context.Context) (at time.Time, err error) {
+// LastVerified returns the time of the last complete and successful verification, or zero.
+func (r *Reader) LastVerified(ctx context.Context) (at time.Time, err error) {
 	err = r.db.Read(ctx, func(q *db.Queries) error {
 		seconds, err := q.ProofLast(ctx)
 		if seconds > 0 {
@@ -104,7 +104,7 @@ func runQuery[Params, Answer any](ctx context.Context, r *Reader, what string,
 		answer, err = query(New(tx), ctx, paramsOf[Params](l))
 		return err
 	})
-	if db.IsTooMuch(err) {
+	if db.ReadsTooManyRows(err) {
 		err = visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: "+
 			"choose fewer days, fewer pages, or a whole site").Because(err)
 	}

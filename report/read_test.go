@@ -524,7 +524,7 @@ func TestServiceReadsReports(t *testing.T) {
 		require.True(t, one[bool](t, h.reading, `SELECT close_day($1)`, day))
 	}
 	h.Exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, $1)`, h.days[3])
-	d := dbtest.Open(t, dbtest.With(t, h.URL, "role", "footfall_app"), db.Options{})
+	d := dbtest.Open(t, dbtest.WithParameter(t, h.URL, "role", "footfall_app"), db.Options{})
 	service := report.NewReader(d)
 	read := func(from *report.Reader) string {
 		all, ctx, site := []any{}, t.Context(), h.targets[0]

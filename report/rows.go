@@ -150,7 +150,7 @@ func readDays(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 	}
 	more := l
 	more.N++
-	told, err := from.Told(ctx, more)
+	told, err := from.ImportedDays(ctx, more)
 	result := listing(l, "days", mergeHistory(days, told), func(d HistoryDay) string { return strconv.Itoa(int(d.Day)) })
 	result.List, result.Of = withoutUnknown(result.List), asked
 	return result, err
@@ -185,7 +185,7 @@ func afterVisitor(day int32, visitor netip.Addr) string {
 }
 
 func readVisitors(ctx context.Context, from *Reader, l Look) (*Rows, error) {
-	came, err := from.CameOn(ctx, l.App, l.Target, l.Day)
+	came, err := from.CountVisitors(ctx, l.App, l.Target, l.Day)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func readWhoCame(ctx context.Context, from *Reader, l Look) (*Rows, error) {
 		part.N++
 	}
 	came, err := from.WhoCame(ctx, part)
-	result := listing(l, "visitors", came.Rows, func(c Came) string { return afterVisitor(c.Day, c.Visitor) })
+	result := listing(l, "visitors", came.Rows, func(c VisitorOfDay) string { return afterVisitor(c.Day, c.Visitor) })
 	if l.N == 0 && len(came.Rows) == DeepestTop {
 		last := came.Rows[len(came.Rows)-1]
 		part.After.Day, part.After.Visitor = last.Day, last.Visitor

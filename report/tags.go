@@ -57,7 +57,7 @@ func (a *Rows) tagsText(s draw.Style, list []Tag) string {
 		return escapedf("%s: nothing was counted for %s %s\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.In)
 	}
 	values := draw.Table{
-		Columns: []draw.Column{{Name: strings.ToUpper(a.Look.Name), Gives: true}, {Name: "PV", Bar: true}, {Name: "NEW"}},
+		Columns: []draw.Column{{Name: strings.ToUpper(a.Look.Name), MayBeCut: true}, {Name: "PV", Bar: true}, {Name: "NEW"}},
 		Rows:    convert(list, func(t Tag) []any { return []any{t.Value, t.PV, t.Newcomers} }),
 	}
 	text := escapedf("%s: %s by %s, %s\n\n", a.Look.App, visit.Shown(a.Look.Target), a.Look.Name, a.Look.In) + values.Text(s)

@@ -121,7 +121,7 @@ func (a *Rows) pagesText(s draw.Style, list []TitledPage) string {
 	}
 	place, by := int64(0), a.Look.By
 	pages := draw.Table{
-		Columns: []draw.Column{{Name: "#"}, {Name: "PAGE", Gives: true}, {Name: "PV", Bar: by == "pv"}, {Name: "NEW", Bar: by == "uv"},
+		Columns: []draw.Column{{Name: "#"}, {Name: "PAGE", MayBeCut: true}, {Name: "PV", Bar: by == "pv"}, {Name: "NEW", Bar: by == "uv"},
 			{Name: "UNIQUES"}, {Name: "HOT", Bar: by == "hot"}},
 		Rows: convert(list, func(p TitledPage) []any {
 			place++
@@ -129,7 +129,7 @@ func (a *Rows) pagesText(s draw.Style, list []TitledPage) string {
 		}),
 	}
 	if slices.ContainsFunc(list, func(p TitledPage) bool { return p.Title != "" }) {
-		pages.Columns = append(pages.Columns, draw.Column{Name: "TITLE", Gives: true})
+		pages.Columns = append(pages.Columns, draw.Column{Name: "TITLE", MayBeCut: true})
 		for i, p := range list {
 			pages.Rows[i] = append(pages.Rows[i], p.Title)
 		}

@@ -89,25 +89,25 @@ func (r *Reader) Ranked(ctx context.Context, l Look) (found Ranked, err error) {
 	return found, err
 }
 
-// CameOn is the number of visitors of a page or site on a day. This number is stored for longer than the visitors' identities.
-type CameOn struct {
+// VisitorCount is the number of visitors of a page or site on a day. This number is stored for longer than the visitors' identities.
+type VisitorCount struct {
 	Day  int32 `json:"day"`
 	PV   int64 `json:"pv"`
 	Kept bool  `json:"kept"` // the rows that identify the visitors still exist, except those of erased visitors
 }
 
-// CameOn returns the number of visitors of a page or site on a day, and whether the method Visitors can list them.
-func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (CameOn, error) {
+// CountVisitors returns the number of visitors of a page or site on a day, and whether the method Visitors can list them.
+func (r *Reader) CountVisitors(ctx context.Context, app, target string, day int32) (VisitorCount, error) {
 	days, err := r.Days(ctx, app, target, visit.Range{From: day, To: day}, 1)
 	if err != nil || len(days) == 0 {
-		return CameOn{Day: day, Kept: true}, err
+		return VisitorCount{Day: day, Kept: true}, err
 	}
 	kept, err := runQuery(ctx, r, "whether visitors are kept", (*Queries).VisitorsAreKept, Look{App: app, Target: target, Day: day})
-	return CameOn{Day: day, PV: days[0].Pv, Kept: kept}, err
+	return VisitorCount{Day: day, PV: days[0].Pv, Kept: kept}, err
 }
 
 func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
-	came := a.Of.(CameOn)
+	came := a.Of.(VisitorCount)
 	visitors, of, day := draw.Count(came.PV, "visitor"), visit.Shown(a.Look.Target), draw.Day(came.Day)
 	switch {
 	case came.PV == 0:

@@ -16,7 +16,7 @@ func (r *run) closeDays(ctx context.Context) error {
 	if err := r.read(ctx, func(q queries) (err error) { unclosed, err = q.DaysUnclosed(ctx, r.days); return err }); err != nil {
 		return err
 	}
-	if r.dry {
+	if r.isDryRun {
 		r.done.Closed = unclosed
 		return nil
 	}
@@ -35,7 +35,7 @@ func (r *run) closeDays(ctx context.Context) error {
 // packReturns moves the numbers of returning visitors on closed days from the table open_returns to the smaller table
 // packed_returns. If a run is killed, the next run continues.
 func (r *run) packReturns(ctx context.Context) error {
-	if r.dry {
+	if r.isDryRun {
 		return nil
 	}
 	for from := int64(0); ; {

@@ -22,7 +22,7 @@ const (
 // retention was paused for an app in the meantime, this run deletes no visits of the app.
 func (r *run) noteKept(ctx context.Context) error {
 	return r.eachApp(func(app *appRetention) error {
-		if r.dry || app.keptFrom == app.FromDay {
+		if r.isDryRun || app.keptFrom == app.FromDay {
 			return nil
 		}
 		err := r.inLongTx(ctx, func(q queries) error {
@@ -91,7 +91,7 @@ func (r *run) dropDay(ctx context.Context, day int32) (dropped bool, err error) 
 	}); err != nil {
 		return false, err
 	}
-	if !r.dry {
+	if !r.isDryRun {
 		if dropped, err = r.dropPatiently(ctx, day); !dropped || err != nil {
 			return false, err
 		}
@@ -140,7 +140,7 @@ func (r *run) deleteVisitsInApp(ctx context.Context, app *appRetention) error {
 	if r.firstBusyDay > 0 {
 		gone = min(gone, r.firstBusyDay)
 	}
-	if r.dry || app.GoneBefore >= gone {
+	if r.isDryRun || app.GoneBefore >= gone {
 		return nil
 	}
 	return r.inTx(ctx, func(q queries) error {
@@ -149,7 +149,7 @@ func (r *run) deleteVisitsInApp(ctx context.Context, app *appRetention) error {
 }
 
 func (r *run) deleteDay(ctx context.Context, app *appRetention, day int32) (deleted int64, err error) {
-	if r.dry {
+	if r.isDryRun {
 		err = r.inLongTx(ctx, func(q queries) error {
 			deleted, err = q.VisitsOfAppOnDay(ctx, day, app.ID)
 			return err

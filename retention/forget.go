@@ -18,7 +18,7 @@ const (
 
 // forget deletes visitors who have not visited a site for as many days as the app's setting forget-days.
 func (r *run) forget(ctx context.Context) error {
-	if r.due && r.forgotOn.Load() == dayNumber(r.today) {
+	if r.isDaily && r.forgotOn.Load() == dayNumber(r.today) {
 		return nil
 	}
 	err := r.eachApp(func(app *appRetention) error {
@@ -37,14 +37,14 @@ func (r *run) forget(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err == nil && !r.dry {
+	if err == nil && !r.isDryRun {
 		r.forgotOn.Store(dayNumber(r.today))
 	}
 	return err
 }
 
 func (r *run) forgetInApp(ctx context.Context, app int32, f *VisitorsForgotten) error {
-	if r.dry {
+	if r.isDryRun {
 		return r.inLongTx(ctx, func(q queries) (err error) {
 			f.Visitors, err = q.VisitorsUnseenCount(ctx, app, f.Before)
 			return err
@@ -113,7 +113,7 @@ func sameVisitor(a, b VisitorsUnseenRow) bool { return a.SiteID == b.SiteID && a
 
 // forgetLogs deletes the records of counted log lines on days that their apps no longer keep.
 func (r *run) forgetLogs(ctx context.Context) error {
-	if r.dry {
+	if r.isDryRun {
 		return nil
 	}
 	if err := r.inLongTx(ctx, func(q queries) error { _, err := q.LogLinesForget(ctx); return err }); err != nil {

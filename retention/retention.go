@@ -47,8 +47,8 @@ func NewRetainer(d *db.DB, o Options) *Retainer {
 	return &Retainer{db: d, clock: o.Clock, pause: o.Pause, log: o.Log}
 }
 
-// Done lists the data that Run has deleted. The result of Plan lists the data that Run would delete.
-type Done struct {
+// Result lists the data that Run has deleted. The result of Plan lists the data that Run would delete.
+type Result struct {
 	Closed    []int32 // closed days: reports of unique visitors now use sketches instead of visit rows
 	Visits    []VisitsDeleted
 	Dropped   []DayDropped
@@ -80,8 +80,8 @@ type VisitorsForgotten struct {
 var ErrRunning = errors.New("retention is already running, in another instance or by a command: try again when it has ended")
 
 // Plan returns the data that Run would delete. It changes nothing.
-func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
-	run := run{Retainer: r, dry: true}
+func (r *Retainer) Plan(ctx context.Context) (*Result, error) {
+	run := run{Retainer: r, isDryRun: true}
 	err := run.do(ctx)
 	if err != nil {
 		err = fmt.Errorf("plan retention: %w", err)
@@ -91,16 +91,16 @@ func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
 
 // Run deletes all data that no app keeps. It returns ErrRunning if retention is already running. With any other error
 // it also returns the work done so far. It can be run again after any error.
-func (r *Retainer) Run(ctx context.Context) (done *Done, err error) {
-	err = r.InTurn(ctx, func() error {
+func (r *Retainer) Run(ctx context.Context) (done *Result, err error) {
+	err = r.RunLocked(ctx, func() error {
 		done, err = r.runExclusively(ctx, false)
 		return err
 	})
 	return done, err
 }
 
-func (r *Retainer) runExclusively(ctx context.Context, due bool) (*Done, error) {
-	run := run{Retainer: r, due: due}
+func (r *Retainer) runExclusively(ctx context.Context, due bool) (*Result, error) {
+	run := run{Retainer: r, isDaily: due}
 	if err := run.do(ctx); err != nil {
 		return &run.done, fmt.Errorf("retention: %w", err)
 	}
@@ -142,12 +142,12 @@ func (r *Retainer) Daily(ctx context.Context) {
 
 // IfDue runs retention like Run, unless retention has already completed for the last day that has ended in all time
 // zones. If retention has already completed, IfDue returns nil.
-func (r *Retainer) IfDue(ctx context.Context) (done *Done, err error) {
+func (r *Retainer) IfDue(ctx context.Context) (done *Result, err error) {
 	is, err := r.isDone(ctx)
 	if is || err != nil {
 		return nil, err
 	}
-	err = r.InTurn(ctx, func() error {
+	err = r.RunLocked(ctx, func() error {
 		if is, err := r.isDone(ctx); is || err != nil { // another instance has run retention in the meantime
 			return err
 		}
@@ -165,11 +165,11 @@ func (r *Retainer) isDone(ctx context.Context) (is bool, err error) {
 	return is, err
 }
 
-// InTurn runs f while it holds the lock of retention. If another process holds the lock, it returns ErrRunning. If the
+// RunLocked runs f while it holds the lock of retention. If another process holds the lock, it returns ErrRunning. If the
 // connection that holds the lock is lost, a second process may run retention concurrently. This does no harm, because every
 // step can be repeated.
-func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
-	mine, err := r.db.Alone(ctx, db.Retaining, f)
+func (r *Retainer) RunLocked(ctx context.Context, f func() error) error {
+	mine, err := r.db.RunAlone(ctx, db.Retaining, f)
 	if err == nil && !mine {
 		err = ErrRunning
 	}
@@ -199,12 +199,12 @@ type run struct {
 	// today is set by readKept, and stays the same during the run. If today changed at midnight, the run would forget
 	// visitors whose visits are kept.
 	today        time.Time
-	dry          bool // only count the data to delete
-	due          bool // this is the daily run, which skips the method forget if forget has already completed today
+	isDryRun     bool // only count the data to delete
+	isDaily      bool // this is the daily run, which skips the method forget if forget has already completed today
 	apps         []appRetention
 	days         []int32 // days that have ended and have a partition
 	firstBusyDay int32   // the first day that could not be dropped because it is in use; 0: none
-	done         Done
+	done         Result
 }
 
 // appRetention is an app with the range of visits that it keeps.

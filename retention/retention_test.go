@@ -159,7 +159,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 		}
 		again, err := retainer.Run(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, &Done{}, again, "all is done")
+		assert.Equal(t, &Result{}, again, "all is done")
 	}
 	r.uniques(t)
 
@@ -278,7 +278,7 @@ func (r *retention) die(t *testing.T, at death) {
 func eightDays(t *testing.T) *retention {
 	t.Helper()
 	r := &retention{}
-	url := dbtest.Made(t, "eight days", r.now(), func(d *db.DB) {
+	url := dbtest.NewPrepared(t, "eight days", r.now(), func(d *db.DB) {
 		made := &retention{log: noVisits()}
 		for name, s := range settings() {
 			require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), name, s))
@@ -440,7 +440,7 @@ func TestRetentionAsFootfallApp(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
 	dbtest.NeedSuperuser(t, r.Tables())
-	service := dbtest.Open(t, dbtest.With(t, r.URL, "role", "footfall_app"), db.Options{})
+	service := dbtest.Open(t, dbtest.WithParameter(t, r.URL, "role", "footfall_app"), db.Options{})
 	for day := range int32(9) {
 		r.day.Store(day)
 		r.countDay(t)

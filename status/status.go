@@ -82,7 +82,7 @@ type Daily struct {
 type Inbox struct {
 	Waiting int64      `json:"waiting"` // number of waiting visits
 	Oldest  *time.Time `json:"oldest"`  // when the oldest waiting visit was accepted, or null
-	Aside   int64      `json:"aside"`   // number of waiting visits of locked apps, which are skipped for now
+	Skipped int64      `json:"aside"`   // number of waiting visits of locked apps, which are skipped for now
 }
 
 // Read reads the status. If this program cannot use the schema, Read adds a warning and reads no tables. dir is the folder of
@@ -102,7 +102,7 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	if err == nil {
 		if f.unreadable = d.CheckSchema(ctx); f.unreadable == nil {
 			f.standby, err = d.Standby(ctx)
-			if err == nil && !f.standby.InVain && !f.standby.Lacking && !f.server.IsStandby {
+			if err == nil && !f.standby.IsHanging && !f.standby.IsMissing && !f.server.IsStandby {
 				f.refused = d.Probe(ctx)
 			}
 		}
@@ -205,7 +205,7 @@ func (f *facts) status() *Status {
 	for _, app := range f.inbox {
 		s.Inbox.Waiting += app.Visits
 		if app.IsLocked {
-			s.Inbox.Aside += app.Visits
+			s.Inbox.Skipped += app.Visits
 		}
 		if s.Inbox.Oldest == nil || app.Oldest.Before(*s.Inbox.Oldest) {
 			s.Inbox.Oldest = timeOrNil(app.Oldest)

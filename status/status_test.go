@@ -96,7 +96,7 @@ func TestReadAsFootfallApp(t *testing.T) {
 	address := dbtest.New(t)
 	conn := dbtest.Connect(t, address)
 	dbtest.NeedSuperuser(t, conn)
-	assertWarns(t, read(t, dbtest.Open(t, dbtest.With(t, address, "role", "footfall_app"), db.Options{})), nobodyRuns)
+	assertWarns(t, read(t, dbtest.Open(t, dbtest.WithParameter(t, address, "role", "footfall_app"), db.Options{})), nobodyRuns)
 }
 
 func TestReadWebhooksThatNobodyAnswers(t *testing.T) {
@@ -149,7 +149,7 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	assertWarns(t, read(t, d), nobodyRuns, "not completed since 20260103")
 
 	daily := retention.NewRetainer(d, retention.Options{})
-	require.NoError(t, daily.InTurn(t.Context(), func() error {
+	require.NoError(t, daily.RunLocked(t.Context(), func() error {
 		assert.True(t, read(t, d).Daily.Running)
 		return nil
 	}))
@@ -178,7 +178,7 @@ func TestReadWhatTheDailyTaskLeftOut(t *testing.T) {
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), nobodyRuns, fmt.Sprint("not completed since ", before))
 	daily := retention.NewRetainer(d, retention.Options{})
-	require.NoError(t, daily.InTurn(t.Context(), func() error {
+	require.NoError(t, daily.RunLocked(t.Context(), func() error {
 		assertWarns(t, read(t, d), nobodyRuns)
 		return nil
 	}))
@@ -307,6 +307,6 @@ func TestStatusOfTheInbox(t *testing.T) {
 		got := read(t, d).Inbox
 		assert.True(t, oldest.Equal(*got.Oldest), got.Oldest)
 		got.Oldest = nil
-		assert.Equal(t, Inbox{Waiting: 6, Aside: c.aside}, got)
+		assert.Equal(t, Inbox{Waiting: 6, Skipped: c.aside}, got)
 	}
 }

@@ -72,11 +72,11 @@ func (f *facts) warnings() []string {
 			units.BytesSize(float64(f.disk.Free)), units.BytesSize(float64(f.disk.Bytes)))
 	}
 	switch {
-	case f.standby.InVain:
+	case f.standby.IsHanging:
 		warn("the server waits for a synchronous standby (synchronous_standby_names = '%s'), but none follows it or responds, "+
 			"so nothing is counted: start the standby",
 			f.server.WaitsFor)
-	case f.standby.Lacking && !f.server.IsStandby:
+	case f.standby.IsMissing && !f.server.IsStandby:
 		warn("the server waits for no standby, though one is required, so nothing is counted: name the standby in its " +
 			"synchronous_standby_names, and check that its max_wal_senders is not 0; or allow counting without one with `footfall standby require off`")
 	}

@@ -125,8 +125,8 @@ func (v *verifier) result(p promise) PromiseResult {
 	return u
 }
 
-// name adds the offenders (numbers that break a promise) to the proof, with the names of their apps and URIs.
-func (v *verifier) name(ctx context.Context, q *Queries, proof *Proof) error {
+// addOffenders adds the offenders (numbers that break a promise) to the proof, with the names of their apps and URIs.
+func (v *verifier) addOffenders(ctx context.Context, q *Queries, proof *Proof) error {
 	ids := []int64{}
 	for _, r := range v.results {
 		for _, o := range r.offenders {

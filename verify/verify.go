@@ -167,7 +167,7 @@ func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
 	v.done = v.all
 	v.reportProgress()
 	proof := v.proof()
-	return proof, snapshots[0].Take(ctx, func(tx db.Tx) error { return v.name(ctx, New(tx), proof) })
+	return proof, snapshots[0].Take(ctx, func(tx db.Tx) error { return v.addOffenders(ctx, New(tx), proof) })
 }
 
 // step chooses and checks the next piece. more is false if no piece is left.

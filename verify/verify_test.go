@@ -30,7 +30,7 @@ type proven struct{ *desk.Desk }
 func newProven(t *testing.T) *proven {
 	t.Helper()
 	at := func(day int) time.Time { return time.Date(2026, 6, day, 12, 0, 0, 0, time.UTC) }
-	p := on(t, dbtest.Made(t, "proven", at(28), func(d *db.DB) {
+	p := on(t, dbtest.NewPrepared(t, "proven", at(28), func(d *db.DB) {
 		admin, open := admin.NewAdmin(d, nil), "open"
 		for _, name := range []string{"demo", "empty"} {
 			require.NoError(t, admin.AddApp(t.Context(), name, app.Settings{Access: &open}))

@@ -11,13 +11,13 @@ const mostTitle = 200
 
 // Title returns the stored form of a page's title: one line, shortened if the title is long. Invisible characters are
 // removed, such as marks that change the direction of surrounding text. "" means that the page has no usable title.
-func Title(told string) string {
-	if !utf8.ValidString(told) {
+func Title(sent string) string {
+	if !utf8.ValidString(sent) {
 		return ""
 	}
 	var title strings.Builder
 	space := ""
-	for _, r := range told {
+	for _, r := range sent {
 		if unicode.IsSpace(r) && title.Len() > 0 {
 			space = " "
 		}

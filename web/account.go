@@ -23,13 +23,13 @@ type enterPage struct {
 // SignIn makes the sign-in page. to is the page to open afterwards. first is true if no account exists yet.
 func SignIn(p Place, to, name string, problem *visit.Error, first bool) Page {
 	f := frame{Place: p, Title: p.say("layout.sign-in"), Home: p.Root + "/", entering: true}
-	return render("enter", enterPage{frame: f, To: to, Name: name, Problem: p.fault(problem), First: first})
+	return render("enter", enterPage{frame: f, To: to, Name: name, Problem: p.errorText(problem), First: first})
 }
 
 // Begin makes the page where a user chooses a password, after following an invitation or a link for a new password. account is
 // the account's name. If account is "", the user also chooses a name. first is true for the first account of the service.
 func Begin(p Place, first bool, account, typed string, problem *visit.Error) Page {
-	page := enterPage{frame: frame{Place: p, Title: p.say("begin.title")}, Name: typed, Problem: p.fault(problem), First: first}
+	page := enterPage{frame: frame{Place: p, Title: p.say("begin.title")}, Name: typed, Problem: p.errorText(problem), First: first}
 	if page.Named = account != ""; page.Named {
 		page.Name = account
 	}

@@ -26,9 +26,9 @@ type appPage struct {
 // Counting visitors across sites takes several times as long as reading one site.
 const mostTagged = 100_000
 
-// asOne reads the numbers of all sites together. It counts visitors from rows of visits, so that a visitor of several sites
+// readAllSites reads the numbers of all sites together. It counts visitors from rows of visits, so that a visitor of several sites
 // counts only once. Page views and the list of pages come from daily sums.
-func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetween, page *appPage) (err error) {
+func (d *Dashboard) readAllSites(ctx context.Context, v view, sites []report.SiteBetween, page *appPage) (err error) {
 	of, hot, visits := sumsOf(sites)
 	if of < 2 || v.stretch().In == none {
 		return nil
@@ -38,7 +38,7 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 	page.One = one
 	var read *report.Filtered
 	var tagged bool
-	page.Reason, err = d.inTime(ctx, v, func(ctx context.Context) (err error) {
+	page.Reason, err = d.readWithTimeout(ctx, v, func(ctx context.Context) (err error) {
 		read, tagged, err = d.readApp(ctx, v, visits <= mostTagged)
 		return err
 	})
@@ -48,7 +48,7 @@ func (d *Dashboard) asOne(ctx context.Context, v view, sites []report.SiteBetwee
 	told := []report.Numbers{{Uniques: report.Unknown, NewVisitors: report.Unknown, Pv: report.Unknown, Exact: true}}
 	if page.Reason == "" {
 		if visits <= mostTagged {
-			told, err = d.asOneBefore(ctx, v)
+			told, err = d.readChange(ctx, v)
 		}
 		v.filtered = read
 		numbers, wrong := d.reader.Numbers(ctx, v.look())
@@ -108,16 +108,16 @@ func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
 	return of, hot, visits
 }
 
-// asOneBefore reads the numbers that show the change from earlier days. The first element of told is empty: the caller stores
+// readChange reads the numbers that show the change from earlier days. The first element of told is empty: the caller stores
 // the range's own numbers there. If only some days of the range can be compared, the second element has the numbers of these
 // days. The last element has the numbers of the earlier days. If no change can be shown, or if reading takes too long, told has
 // only the first element.
-func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numbers, err error) {
+func (d *Dashboard) readChange(ctx context.Context, v view) (told []report.Numbers, err error) {
 	look, in := v.look(), v.stretch()
 	if told = make([]report.Numbers, 1); !in.changes() {
 		return told, nil
 	}
-	reason, err := (&Dashboard{d.reader, d.within / 4}).inTime(ctx, v, func(ctx context.Context) error {
+	reason, err := (&Dashboard{d.reader, d.panelTimeout / 4}).readWithTimeout(ctx, v, func(ctx context.Context) error {
 		for _, days := range []visit.Range{in.Compared, in.Compared.Earlier(v.daysBefore())} {
 			if look.In = days; days == in.In {
 				continue
@@ -136,8 +136,8 @@ func (d *Dashboard) asOneBefore(ctx context.Context, v view) (told []report.Numb
 	return told, err
 }
 
-// sitesOf reads the sites of an app. It sets v.since and v.countedSince to the first day of the oldest site.
-func (d *Dashboard) sitesOf(ctx context.Context, v *view) (report.Panel[report.SiteBetween], error) {
+// readSites reads the sites of an app. It sets v.since and v.countedSince to the first day of the oldest site.
+func (d *Dashboard) readSites(ctx context.Context, v *view) (report.Panel[report.SiteBetween], error) {
 	sites, err := d.reader.SitesBetween(ctx, v.sitesLook())
 	for _, s := range sites.Rows {
 		if v.since == 0 || s.FirstDay > 0 && s.FirstDay < v.since {
@@ -148,12 +148,12 @@ func (d *Dashboard) sitesOf(ctx context.Context, v *view) (report.Panel[report.S
 }
 
 func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
-	sites, err := d.sitesOf(ctx, &v)
+	sites, err := d.readSites(ctx, &v)
 	if err != nil {
 		return nil, err
 	}
 	page := &appPage{frame: v.frame(), Heading: v.heading(), Cut: len(sites.Rows) == report.DeepestTop}
-	if err := d.asOne(ctx, v, sites.Rows, page); err != nil {
+	if err := d.readAllSites(ctx, v, sites.Rows, page); err != nil {
 		return nil, err
 	}
 	first := v.copyWith(func(o *view) { o.skip = 0 })
@@ -162,7 +162,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 		page.InPages = v.app.Root + "/embed?app=" + v.app.Name
 	}
 	page.Sites = list{Kind: "sites", Columns: v.siteColumns(v.sitesLook().Before > 0), From: v.source("sites", sites.SQL)}
-	until, err := d.toldSites(ctx, v, &sites)
+	until, err := d.addImportedSites(ctx, v, &sites)
 	slices.SortStableFunc(sites.Rows, v.order)
 	page.Sites.Part = v.part(len(sites.Rows))
 	for _, s := range sites.Rows[min(v.skip, len(sites.Rows)):min(v.skip+listedRows, len(sites.Rows))] {

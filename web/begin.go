@@ -64,7 +64,7 @@ func regionOf(l *words.Language, name string) string {
 // New makes the page where an owner adds a site. problem is the error in the submitted form, or nil.
 func New(p Place, site NewSite, problem *visit.Error) Page {
 	page := newPage{frame: frame{Place: p, Title: p.say("new.title"), Home: p.Root + "/"}, NewSite: site, Visitors: visitors,
-		Problem: p.fault(problem)}
+		Problem: p.errorText(problem)}
 	for _, name := range Zones() {
 		region, _, _ := strings.Cut(name, "/")
 		if last := len(page.Zones) - 1; last < 0 || page.Zones[last].Region != region {
@@ -130,7 +130,7 @@ func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Se
 			page.First = path
 		}
 		page.At = first.At.In(app.Zone).Format("15:04")
-		page.Numbers = app.opensAt([]report.Site{{Site: site}})
+		page.Numbers = app.linkToNumbers([]report.Site{{Site: site}})
 		return render("waiting", page), nil
 	}
 	page.Live, page.At = true, seen.At.In(app.Zone).Format("15:04")
@@ -140,9 +140,9 @@ func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Se
 	return render("waiting", page), nil
 }
 
-// opensAt returns the link to the app's only counted site. If there are several sites, or none, it returns the link to the
+// linkToNumbers returns the link to the app's only counted site. If there are several sites, or none, it returns the link to the
 // list of sites.
-func (a App) opensAt(sites []report.Site) string {
+func (a App) linkToNumbers(sites []report.Site) string {
 	sites = slices.DeleteFunc(sites, func(s report.Site) bool { return s.Site == visit.EventSite || s.Site == visit.OtherSite })
 	if len(sites) != 1 {
 		return usualView(a, "").link()
@@ -156,7 +156,7 @@ func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
 	if len(apps) != 1 {
 		return "", nil
 	}
-	sites, err := d.reader.Sites(ctx, apps[0].Name, "", 4) // two of the 4 may be pseudo-sites, which opensAt ignores
+	sites, err := d.reader.Sites(ctx, apps[0].Name, "", 4) // two of the 4 may be pseudo-sites, which linkToNumbers ignores
 	if err != nil {
 		return "", err
 	}
@@ -167,5 +167,5 @@ func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
 	for _, s := range told {
 		sites = append(sites, report.Site{Site: s.Site})
 	}
-	return apps[0].opensAt(sites), nil
+	return apps[0].linkToNumbers(sites), nil
 }

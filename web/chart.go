@@ -90,7 +90,8 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 		}
 		bar := draw.PlotBar{
 			Name: barName(l, b.Period, by), Label: full, Link: b.Link, Visitors: max(b.Visitors, 0), New: max(b.NewVisitors, 0),
-			Compared: b.Compared, Before: b.VisitorsBefore, Beside: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0, None: none,
+			Compared: b.Compared, Before: b.VisitorsBefore, OutOfRange: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0,
+			None: none,
 		}
 		if c.Views {
 			bar.Visitors, bar.New, bar.Compared, bar.Before = max(b.Hot, 0), max(b.Hot, 0), false, 0

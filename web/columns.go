@@ -27,7 +27,7 @@ func (v view) pageColumns() (columns []column) {
 		if !c.shown || !c.usual && !v.moreColumns() {
 			continue
 		}
-		made := column{Label: l.Say(c.label), Means: l.Say(c.means), Class: c.class, Sort: c.sort, Chosen: c.sort == v.pagesBy()}
+		made := column{Label: l.Say(c.label), Means: l.Say(c.means), Class: c.class, Sort: c.sort, Chosen: c.sort == v.pagesOrder()}
 		if c.sort != "" && !v.pagesHaveOneOrder() {
 			made.Link = v.copyWith(func(o *view) { o.sortedBy, o.skip = c.sort, 0 }).link() + "#pages"
 		}
@@ -40,8 +40,8 @@ func (v view) pageColumns() (columns []column) {
 // the list has only the pages to which a source brought visitors.
 func (v view) pagesHaveOneOrder() bool { return v.value != "" || len(v.where) > 0 }
 
-// pagesBy returns the value in orders by which the list of pages is ordered, such as pv or change.
-func (v view) pagesBy() string {
+// pagesOrder returns the value in orders by which the list of pages is ordered, such as pv or change.
+func (v view) pagesOrder() string {
 	if v.pagesHaveOneOrder() || v.find != "" && v.sortedBy == byChange {
 		return orders[0]
 	}
@@ -65,9 +65,9 @@ func (v view) tagColumns() []column {
 	return append(columns, column{Label: v.say("numbers.new"), Means: v.say("means.new"), Class: "n", Sort: "uv"})
 }
 
-// columned returns the link that shows all columns in all lists. If all columns are shown, the link shows only the usual
+// linkToColumns returns the link that shows all columns in all lists. If all columns are shown, the link shows only the usual
 // ones.
-func (v view) columned(panel string) option {
+func (v view) linkToColumns(panel string) option {
 	if v.moreColumns() {
 		fewer := v.copyWith(func(o *view) { o.more, o.sortedBy = false, orders[0] })
 		return option{Label: v.say("columns.fewer"), Link: fewer.link() + "#" + panel}

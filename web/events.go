@@ -36,7 +36,7 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	look := v.look()
 	look.N = firstEvents + 1 + len(v.app.Goals)
 	var read report.Panel[report.Event]
-	reason, err := d.inTime(ctx, v, func(ctx context.Context) (err error) {
+	reason, err := d.readWithTimeout(ctx, v, func(ctx context.Context) (err error) {
 		read, err = d.reader.Events(ctx, look)
 		return err
 	})
@@ -57,7 +57,7 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 		}
 		r := row{Name: e.Event}.choose(slices.Contains(v.where, condition))
 		if v.app.Shared == nil && v.site != "" {
-			r.Link = v.toggled(condition).link()
+			r.Link = v.toggleCondition(condition).link()
 		}
 		made.addShare(v, r, e.Visitors, e.OfVisitors)
 	}
@@ -95,7 +95,7 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 		return nil
 	}
 	made := onePage{}
-	reason, err := d.inTime(ctx, v, func(ctx context.Context) error {
+	reason, err := d.readWithTimeout(ctx, v, func(ctx context.Context) error {
 		read, err := d.reader.OnePage(ctx, v.look())
 		if made.From = v.source("one-page", read.SQL); err == nil {
 			made.OnePage = read.Rows[0]
@@ -109,10 +109,10 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 
 const firstEvents = 10
 
-// inTime calls read, which reads an optional part of a page. If read takes longer than d.within, or if the filter makes this
-// part unavailable, inTime returns a reason to show instead, and no error. So the rest of the page is still shown.
-func (d *Dashboard) inTime(ctx context.Context, v view, read func(ctx context.Context) error) (reason string, err error) {
-	within, cancel := context.WithTimeout(ctx, d.within)
+// readWithTimeout calls read, which reads an optional part of a page. If read takes longer than d.within, or if the filter makes this
+// part unavailable, readWithTimeout returns a reason to show instead, and no error. So the rest of the page is still shown.
+func (d *Dashboard) readWithTimeout(ctx context.Context, v view, read func(ctx context.Context) error) (reason string, err error) {
+	within, cancel := context.WithTimeout(ctx, d.panelTimeout)
 	defer cancel()
 	if err = read(within); err != nil && within.Err() != nil && ctx.Err() == nil {
 		return v.say("did.slow"), nil
@@ -123,7 +123,7 @@ func (d *Dashboard) inTime(ctx context.Context, v view, read func(ctx context.Co
 // reasonOf returns the text of an error about the filter, to show it instead of numbers. It returns other errors unchanged.
 func (v view) reasonOf(err error) (string, error) {
 	if fault, is := errors.AsType[*visit.Error](err); is && fault.Kind == visit.Invalid && fault.Field == "where" {
-		return v.app.fault(visit.InField("", fault)), nil
+		return v.app.errorText(visit.InField("", fault)), nil
 	}
 	return "", err
 }

@@ -23,12 +23,12 @@ type chip struct {
 }
 
 var (
-	// special escapes the characters that have a meaning in conditions. escaped finds text in a value that already looks like
+	// valueEscaper escapes the characters that have a meaning in conditions. escaped finds text in a value that already looks like
 	// such an escape, so that writtenValue can escape its percent sign. plain and percent revert these two steps.
-	special = strings.NewReplacer("|", "%7C", "*", "%2A", "!", "%21")
-	escaped = regexp.MustCompile(`(?i)%(7C|2A|21|25)`)
-	plain   = strings.NewReplacer("%7C", "|", "%7c", "|", "%2A", "*", "%2a", "*", "%21", "!")
-	percent = regexp.MustCompile(`(?i)%25(7C|2A|21|25)`)
+	valueEscaper = strings.NewReplacer("|", "%7C", "*", "%2A", "!", "%21")
+	escaped      = regexp.MustCompile(`(?i)%(7C|2A|21|25)`)
+	plain        = strings.NewReplacer("%7C", "|", "%7c", "|", "%2A", "*", "%2a", "*", "%21", "!")
+	percent      = regexp.MustCompile(`(?i)%25(7C|2A|21|25)`)
 )
 
 // conditionOf returns the condition that selects visitors with a value of a tag. A few names, such as page, have another
@@ -43,7 +43,7 @@ func conditionOf(name, value string) string {
 func pageCondition(path string) string { return "page:" + writtenValue(path) }
 
 func writtenValue(value string) string {
-	return special.Replace(escaped.ReplaceAllString(value, "%25$1"))
+	return valueEscaper.Replace(escaped.ReplaceAllString(value, "%25$1"))
 }
 
 // shownValue reverts writtenValue.
@@ -91,9 +91,9 @@ func (v view) sharesCondition(c string) bool {
 	return slices.Contains([]string{"page", "new", "returning"}, name) || slices.Contains(tag.Names, name)
 }
 
-// toggled returns the view with the condition c. If the view already has c, toggled removes it. If the view is about a single
-// page, that page becomes a condition, too.
-func (v view) toggled(c string) view {
+// toggleCondition returns the view with the condition c, or without c if the view already has it. If the view is about a single page,
+// that page becomes a condition, too.
+func (v view) toggleCondition(c string) view {
 	return v.withTarget(v.site, "").copyWith(func(o *view) {
 		o.where = slices.DeleteFunc(slices.Clone(v.where), func(other string) bool { return other == c })
 		if len(o.where) == len(v.where) {
@@ -109,7 +109,7 @@ func (v view) toggled(c string) view {
 func (v view) chips() (chips []chip) {
 	for _, c := range v.where {
 		rest, not := strings.CutPrefix(c, "!")
-		made := chip{Not: not, Link: v.toggled(c).link()}
+		made := chip{Not: not, Link: v.toggleCondition(c).link()}
 		if made.Name, made.Value = v.conditionNames(rest); not {
 			made.Name = v.say("where.not", "name", made.Name)
 		}
@@ -140,10 +140,10 @@ func (v view) conditionNames(c string) (name, value string) {
 	return v.tagLabel(strings.TrimPrefix(name, "tag.")), strings.Join(values, v.say("where.or"))
 }
 
-// single reports whether the filter's only condition is that a tag has one of the given values. Such a filter works without
-// the rows of visits, because daily sums for each value of a tag are kept for ever. single is false for ranges that are too long
-// for a chart by day.
-func (v view) single() bool {
+// filtersBySingleTag reports whether the filter's only condition is that a tag has one of the given values. Such a filter works without
+// the rows of visits, because daily sums for each value of a tag are kept for ever. filtersBySingleTag is false for ranges that are too
+// long for a chart by day.
+func (v view) filtersBySingleTag() bool {
 	if len(v.where) != 1 || v.days.Days() > mostDayBars {
 		return false
 	}
@@ -153,9 +153,9 @@ func (v view) single() bool {
 }
 
 // readFiltered reads the parts of a filtered page in one statement, into v.filtered. On the range's first days, the tags of some
-// visitors may not be recorded. Then readFiltered moves v.since to the first day with all tags, and reads again. But if v.single
-// is true, it reads daily sums for the whole range instead. Without parts, it reads no numbers, and only sets fields of v such as
-// v.since, v.taggedSince and v.erased.
+// visitors may not be recorded. Then readFiltered moves v.since to the first day with all tags, and reads again. But if
+// v.filtersBySingleTag is true, it reads daily sums for the whole range instead. Without parts, it reads no numbers, and only sets
+// fields of v such as v.since, v.taggedSince and v.erased.
 func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) error {
 	for len(v.where) > 0 && v.since > 0 && v.stretch().In != none {
 		look := v.filterLook()
@@ -173,7 +173,7 @@ func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) 
 			}
 			return nil
 		}
-		if v.taggedSince = read.Since; v.single() {
+		if v.taggedSince = read.Since; v.filtersBySingleTag() {
 			v.period = periods[0]
 			if look.Period = v.period; len(parts) > 0 {
 				v.filtered, err = d.reader.Filter(ctx, look, "numbers", "days")
@@ -216,7 +216,7 @@ func (v view) keepMore() string {
 }
 
 // onlySums reports whether only the daily sums of a single tag are available in the range.
-func (v view) onlySums() bool { return v.taggedSince > 0 && v.single() }
+func (v view) onlySums() bool { return v.taggedSince > 0 && v.filtersBySingleTag() }
 
 // linkToBroughtPages returns a link to the pages to which a source or campaign brought visitors. It returns "" if the filter is not
 // exactly one source or campaign.

@@ -136,7 +136,7 @@ func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err er
 		return nil
 	}
 	var read report.Panel[report.Goal]
-	reason, err := d.inTime(ctx, v, func(ctx context.Context) (err error) {
+	reason, err := d.readWithTimeout(ctx, v, func(ctx context.Context) (err error) {
 		read, err = d.reader.Goals(ctx, v.look())
 		return err
 	})
@@ -160,8 +160,8 @@ func (d *Dashboard) goals(ctx context.Context, v view, page *targetPage) (err er
 	return nil
 }
 
-// reached makes the page of a goal or a funnel.
-func (d *Dashboard) reached(ctx context.Context, v view) (_ Page, err error) {
+// makeReachedPage makes the page of a goal or a funnel.
+func (d *Dashboard) makeReachedPage(ctx context.Context, v view) (_ Page, err error) {
 	page := reachedPage{frame: v.frame(), Heading: v.heading(), Range: v.rangeBar(), Chips: v.chips(), List: list{Kind: "bars tags"},
 		Back: v.copyWith(func(o *view) { o.goal, o.funnel, o.steps = "", false, nil }).link()}
 	page.Heading.Compared, page.Range.Compares = "", nil
@@ -180,7 +180,7 @@ func (d *Dashboard) goal(ctx context.Context, v view, page *reachedPage) error {
 	page.Goal = goalName(v.goal)
 	page.List.Columns = v.columnsOf(sentenceCase(v.tagLabel(v.goalBy)), "visitors", "reached.reached", "of", "numbers.visitors",
 		"share", "did.of")
-	if page.Only = v.copyWith(func(o *view) { o.goal = "" }).toggled(v.goal).link(); slices.Contains(v.where, v.goal) {
+	if page.Only = v.copyWith(func(o *view) { o.goal = "" }).toggleCondition(v.goal).link(); slices.Contains(v.where, v.goal) {
 		page.Only = ""
 	}
 	for _, by := range v.goalsBy() {
@@ -253,8 +253,8 @@ func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage)
 	return nil
 }
 
-// asksReached is like panelReport, for the panels about goals and funnels.
-func (v view) asksReached(panel string, look report.Look) (name string, _ report.Look) {
+// reachedPanelReport is like panelReport, for the panels about goals and funnels.
+func (v view) reachedPanelReport(panel string, look report.Look) (name string, _ report.Look) {
 	switch {
 	case panel == "goals" && v.goal == "" && !v.funnel && len(v.app.Goals) > 0 && !v.app.ofOneSite():
 		name = "goals"

@@ -25,7 +25,7 @@ func (d *Dashboard) readImported(ctx context.Context, v *view) (err error) {
 		return nil
 	}
 	in := visit.Range{From: min(v.days.From, visit.LastDays(chartedDays, v.days.To).From), To: v.days.To}
-	v.importedDays, err = d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: in})
+	v.importedDays, err = d.reader.ImportedDays(ctx, report.Look{App: v.app.Name, Target: v.target(), In: in})
 	if err != nil || v.since > 0 {
 		if len(v.importedDays) > 0 {
 			v.since = min(v.since, v.importedDays[0].Day)
@@ -38,7 +38,7 @@ func (d *Dashboard) readImported(ctx context.Context, v *view) (err error) {
 
 // firstImported returns the first day with imported numbers of the view's site or page, or 0 if there are none.
 func (d *Dashboard) firstImported(ctx context.Context, v view) (int32, error) {
-	first, err := d.reader.Told(ctx, report.Look{App: v.app.Name, Target: v.target(), In: visit.AllDays, N: 1})
+	first, err := d.reader.ImportedDays(ctx, report.Look{App: v.app.Name, Target: v.target(), In: visit.AllDays, N: 1})
 	if len(first) == 0 {
 		return 0, err
 	}
@@ -52,28 +52,29 @@ func (d *Dashboard) fillImportedOnly(ctx context.Context, v view, page *targetPa
 	if page.Never, page.Alone = first == 0, first > 0; page.Never {
 		return err
 	}
-	page.numbers(v, []report.Numbers{{Exact: true}})
+	page.setTiles(v, []report.Numbers{{Exact: true}})
 	page.Heading.Compared, page.Numbers = "", ""
-	return cmp.Or(d.chart(ctx, v, page), d.toldPages(ctx, v, page))
+	return cmp.Or(d.chart(ctx, v, page), d.readImportedPages(ctx, v, page))
 }
 
-// toldSites adds the sites that have imported numbers but were never counted by Footfall. until has a text for each of these
+// addImportedSites adds the sites that have imported numbers but were never counted by Footfall. until has a text for each of these
 // sites: the source of its numbers, and its last imported day.
-func (d *Dashboard) toldSites(ctx context.Context, v view, sites *report.Panel[report.SiteBetween]) (until map[string]string, err error) {
+func (d *Dashboard) addImportedSites(ctx context.Context, v view, sites *report.Panel[report.SiteBetween],
+) (until map[string]string, err error) {
 	told, err := d.reader.HistorySites(ctx, v.app.Name, report.DeepestTop)
 	until = map[string]string{}
 	for _, s := range told {
-		until[s.Site] = v.toldUntil(s.Source, s.Day)
+		until[s.Site] = v.importedUntilText(s.Source, s.Day)
 		sites.Rows = append(sites.Rows, report.SiteBetween{Site: s.Site, Today: report.Unknown, Uniques: report.Unknown, Pv: report.Unknown,
 			Hot: report.Unknown})
 	}
 	return until, err
 }
 
-// toldPages reads the imported numbers of a site's pages in the range. It adds a list of the first pages, or of all pages if
+// readImportedPages reads the imported numbers of a site's pages in the range. It adds a list of the first pages, or of all pages if
 // v.fullPanel is "told".
-func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) error {
-	if v.path != "" || v.toldIn(v.stretch().In).days == 0 {
+func (d *Dashboard) readImportedPages(ctx context.Context, v view, page *targetPage) error {
+	if v.path != "" || v.sumImported(v.stretch().In).days == 0 {
 		return nil
 	}
 	told, err := d.reader.HistoryPages(ctx, v.look())
@@ -99,7 +100,7 @@ func (d *Dashboard) toldPages(ctx context.Context, v view, page *targetPage) err
 	return err
 }
 
-func (v view) toldIn(in visit.Range) (t importedNumbers) {
+func (v view) sumImported(in visit.Range) (t importedNumbers) {
 	for _, d := range v.importedDays {
 		if d.Day >= in.From && d.Day <= in.To {
 			t = importedNumbers{t.days + 1, report.Plus(t.visitors, d.Pv), report.Plus(t.fresh, d.NewVisitors), report.Plus(t.hot, d.Hot)}
@@ -111,11 +112,11 @@ func (v view) toldIn(in visit.Range) (t importedNumbers) {
 // uncounted reports whether a range has neither counted nor imported numbers. It is false for the page of all sites, which
 // does not read imports.
 func (v view) uncounted(in visit.Range) bool {
-	return v.site != "" && (v.countedSince == 0 || in.To < v.countedSince) && v.toldIn(in).days == 0
+	return v.site != "" && (v.countedSince == 0 || in.To < v.countedSince) && v.sumImported(in).days == 0
 }
 
-// toldBy returns the sources of the imported days in a range, and the last day of each source.
-func (v view) toldBy(in visit.Range) (sources []string, last map[string]int32) {
+// importedSources returns the sources of the imported days in a range, and the last day of each source.
+func (v view) importedSources(in visit.Range) (sources []string, last map[string]int32) {
 	last = map[string]int32{}
 	for _, d := range v.importedDays {
 		if d.Day >= in.From && d.Day <= in.To {
@@ -128,9 +129,9 @@ func (v view) toldBy(in visit.Range) (sources []string, last map[string]int32) {
 	return sources, last
 }
 
-func (v view) toldUntil(source string, until int32) string {
+func (v view) importedUntilText(source string, until int32) string {
 	l := v.app.words()
-	return l.Say("history.until", "source", l.Of(visit.CountedBy(source)), "day", l.LongDay(until))
+	return l.Say("history.until", "source", l.Translate(visit.CountedBy(source)), "day", l.LongDay(until))
 }
 
 // addTo adds the imported numbers t to the counted numbers n of a range with this number of days. For more than one day, the
@@ -146,10 +147,10 @@ func (t importedNumbers) addTo(n report.Numbers, days int) report.Numbers {
 	return n
 }
 
-// numbers sets the page's tiles from the counted numbers in rows and the imported numbers. It adds imported numbers only to the
+// setTiles sets the page's tiles from the counted numbers in rows and the imported numbers. It adds imported numbers only to the
 // range itself (rows[0]), and not to the earlier days in rows.
-func (page *targetPage) numbers(v view, rows []report.Numbers) {
-	told := v.toldIn(v.stretch().In)
+func (page *targetPage) setTiles(v view, rows []report.Numbers) {
+	told := v.sumImported(v.stretch().In)
 	page.OnlySums = page.OnlySums || told.days > 0
 	rows[0] = told.addTo(rows[0], v.stretch().In.Days())
 	page.Tiles = v.tiles(rows)
@@ -181,28 +182,28 @@ func (c *chart) addImported(v view, plotted []draw.PlotBar) {
 		return
 	}
 	l, all := v.app.words(), visit.Range{From: c.Bars[0].FirstDay, To: c.Bars[len(c.Bars)-1].LastDay}
-	sources, last := v.toldBy(all)
+	sources, last := v.importedSources(all)
 	for _, source := range sources {
-		c.Told = append(c.Told, v.toldUntil(source, last[source]))
+		c.Told = append(c.Told, v.importedUntilText(source, last[source]))
 	}
-	if sum := v.toldIn(all); sum.visitors == report.Unknown && !c.Views {
+	if sum := v.sumImported(all); sum.visitors == report.Unknown && !c.Views {
 		c.ToldViews = c.Shows[1].Link
 	}
-	c.NoHours = v.path == "" && v.stretch().In.Days() == 1 && v.toldIn(v.stretch().In).days > 0
+	c.NoHours = v.path == "" && v.stretch().In.Days() == 1 && v.sumImported(v.stretch().In).days > 0
 	for i := range c.Bars {
 		b, plot := &c.Bars[i], &plotted[i]
 		in := visit.Range{From: b.FirstDay, To: b.LastDay}
-		t := v.toldIn(in)
+		t := v.sumImported(in)
 		if t.days == 0 {
 			continue
 		}
 		if plot.None {
 			plot.None, b.Visitors, b.NewVisitors, b.Pv, b.Hot = false, 0, 0, 0, 0
 		}
-		plot.Told = max(map[bool]int64{false: t.visitors, true: t.hot}[c.Views], 0)
-		names, _ := v.toldBy(in)
+		plot.Imported = max(map[bool]int64{false: t.visitors, true: t.hot}[c.Views], 0)
+		names, _ := v.importedSources(in)
 		for i, source := range names {
-			names[i] = l.Of(visit.CountedBy(source))
+			names[i] = l.Translate(visit.CountedBy(source))
 		}
 		text := l.Say("history.bar", "sources", strings.Join(names, v.say("sentences.comma")), "visitors", v.number(t.visitors),
 			"views", v.number(t.hot))
@@ -234,7 +235,7 @@ func (c *chart) legend(v view, plotted []draw.PlotBar, by string) (series []opti
 	put("new", fresh, func(b draw.PlotBar) bool { return b.New > 0 })
 	put("back", "chart.returning", func(b draw.PlotBar) bool { return b.Visitors > b.New })
 	put("before", "chart.visitors-before", func(b draw.PlotBar) bool { return b.Compared }, "when", c.Before)
-	put("others", others, func(b draw.PlotBar) bool { return b.Told > 0 })
+	put("others", others, func(b draw.PlotBar) bool { return b.Imported > 0 })
 	put("none", "history.no-count", func(b draw.PlotBar) bool { return b.None })
 	return series
 }

@@ -42,7 +42,7 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 		return err
 	}
 	for hour, value := range day {
-		row := barRow{Label: hours(hour), Before: "–", Period: report.Period{
+		row := barRow{Label: formatHours(hour), Before: "–", Period: report.Period{
 			FirstDay: int32(hour), Visitors: value.Pv, NewVisitors: value.Newcomers, //nolint:gosec // an hour of the day
 			Compared: c.Before != "" && hour < over, VisitorsBefore: value.PvBefore,
 		}}
@@ -50,7 +50,7 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 			row.Before = v.number(value.PvBefore)
 		}
 		if row.Visitors > 0 {
-			row.Link = v.toggled(conditionOf(hourly, value.Value)).link()
+			row.Link = v.toggleCondition(conditionOf(hourly, value.Value)).link()
 		}
 		c.Bars = append(c.Bars, row)
 	}
@@ -73,7 +73,7 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 // earlier returns the name of the earlier days that bars are compared with, such as "7 days earlier".
 func (v view) earlier() string { return v.say("chart.earlier", "count", v.daysBefore()) }
 
-func hours(hour int) string { return fmt.Sprintf("%02d:00 – %02d:00", hour, hour+1) }
+func formatHours(hour int) string { return fmt.Sprintf("%02d:00 – %02d:00", hour, hour+1) }
 
 // hoursSummary describes the visitors of the past hours and the busiest hour. On the current day, it also sets the change in
 // the first tile: the visitors so far, compared with the same hours of the earlier day.
@@ -112,7 +112,7 @@ func (page *targetPage) hoursSummary(l *words.Language, over int, unknown int64)
 	if key != "" {
 		text = l.Say(key, "hour", up, "visitors", visitorsIn(l, now), "earlier", c.Before, "before", number(l, then)) + l.Say("sentences.gap")
 	}
-	text += l.Say("hours.most", "hours", hours(most), "visitors", visitorsIn(l, c.Bars[most].Visitors))
+	text += l.Say("hours.most", "hours", formatHours(most), "visitors", visitorsIn(l, c.Bars[most].Visitors))
 	if unknown > 0 {
 		text += l.Say("sentences.gap") + l.Say("hours.unknown-of", "count", unknown)
 	}

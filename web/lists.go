@@ -48,9 +48,9 @@ func (v view) toNumbers() string {
 	return v.copyWith(func(o *view) { o.fullPanel = "" }).link()
 }
 
-// listed returns the rows of the list of pages, in the chosen order. The list has all visited pages, or those that match a search,
+// readListedPages returns the rows of the list of pages, in the chosen order. The list has all visited pages, or those that match a search,
 // or those to which a source brought visitors. all is the number of these pages, at most DeepestTop + 1.
-func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[report.Page], all int, err error) {
+func (d *Dashboard) readListedPages(ctx context.Context, v view) (pages report.Panel[report.Page], all int, err error) {
 	n := firstPages
 	if v.fullPanel != "" {
 		n = listedRows
@@ -85,7 +85,7 @@ func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[repo
 
 // barOf returns the number that a page's bar shows: the number that the list is ordered by, or else the visits.
 func (v view) barOf(p report.Page) int64 {
-	switch v.pagesBy() {
+	switch v.pagesOrder() {
 	case "hot":
 		return p.Hot
 	case "uv":
@@ -100,7 +100,7 @@ func (v view) panelReport(panel string) (name string, look report.Look) {
 	look = v.look()
 	switch {
 	case v.site == "":
-		name, look = v.asksOfApp(panel)
+		name, look = v.appPanelReport(panel)
 	case v.showsVisitors:
 		if panel == "who" {
 			name = "who-came"
@@ -116,7 +116,7 @@ func (v view) panelReport(panel string) (name string, look report.Look) {
 	case (panel == "pages" || panel == "search") && v.path == "" && (panel == "search") == (v.find != ""):
 		name = "pages"
 	case panel == "from" || panel == "with":
-		if look.Name = v.tag(panel); look.Name != "" {
+		if look.Name = v.chosenTag(panel); look.Name != "" {
 			name = "tags"
 		}
 	case panel == "events" && v.path == "" && !v.app.ofOneSite():
@@ -124,15 +124,15 @@ func (v view) panelReport(panel string) (name string, look report.Look) {
 	case panel == "one-page" && v.path == "":
 		name = "one-page"
 	case panel == "goals" || panel == "goal" || panel == "funnel":
-		name, look = v.asksReached(panel, look)
+		name, look = v.reachedPanelReport(panel, look)
 	case panel == "tag-pages" && v.value != "":
 		name, look.Name, look.Value = "tag-pages", v.fromBy, v.value
 	}
 	return name, look
 }
 
-// asksOfApp is like panelReport, for the page of an app.
-func (v view) asksOfApp(panel string) (name string, look report.Look) {
+// appPanelReport is like panelReport, for the page of an app.
+func (v view) appPanelReport(panel string) (name string, look report.Look) {
 	switch look = v.look(); panel {
 	case "sites":
 		name, look = "sites-between", v.sitesLook()
@@ -141,7 +141,7 @@ func (v view) asksOfApp(panel string) (name string, look report.Look) {
 	case "chart":
 		name, look = panel, v.chartLook()
 	case "from", "with":
-		if look.Name = v.tag(panel); look.Name != "" {
+		if look.Name = v.chosenTag(panel); look.Name != "" {
 			name = "tags"
 		}
 	}
@@ -161,7 +161,7 @@ func (v view) source(panel, sql string) source {
 		return source{v.link("panel", panel, "format", "csv"), v.link("panel", panel, "format", "json"), sql}
 	}
 	link := v.app.Root + "/api/apps/" + v.app.Name + "/" + name + "?"
-	query := report.Named(name).Query(look)
+	query := report.FindReport(name).Query(look)
 	query.Set("format", "csv")
 	csv := link + query.Encode()
 	query.Set("format", "json")

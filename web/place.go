@@ -14,10 +14,10 @@ import (
 
 // Place has the context of a page: its address, language and reader.
 type Place struct {
-	Root  string          // path in front of the paths of all pages, such as /numbers, or ""
-	Words *words.Language // nil means English
-	At    *url.URL        // address of the page; nil if the address cannot be opened again
-	Kept  bool            // the address selects the language, so links on the page select it, too
+	Root            string          // path in front of the paths of all pages, such as /numbers, or ""
+	Words           *words.Language // nil means English
+	At              *url.URL        // address of the page; nil if the address cannot be opened again
+	SelectsLanguage bool            // the address selects the language, so links on the page select it, too
 
 	Reader Reader
 }
@@ -36,8 +36,8 @@ func (p Place) say(key string, places ...any) string { return p.words().Say(key,
 // Lang returns the language for the HTML attribute lang.
 func (p Place) Lang() string { return p.words().Tag }
 
-// fault returns the text of an error, with each of its parts as a sentence on its own line. It returns "" for nil.
-func (p Place) fault(err *visit.Error) string {
+// errorText returns the text of an error, with each of its parts as a sentence on its own line. It returns "" for nil.
+func (p Place) errorText(err *visit.Error) string {
 	if err == nil {
 		return ""
 	}
@@ -88,10 +88,10 @@ func (p Place) Languages() (all []Offered) {
 // needs a field for the language.
 var linksAndForms = regexp.MustCompile(` (?:href|action)="(/[^"#]*|\?[^"#]*)|<form (?:class="[a-z]+" )?(?:role="search" )?action="[^"]*">`)
 
-// keep adds the language to the forms of a page, and to the links except those to the API and to files. If the page's address
-// does not select the language, keep adds nothing.
-func (p Place) keep(body []byte) []byte {
-	if !p.Kept {
+// keepLanguage adds the language to the forms of a page, and to the links except those to the API and to files. If the page's address
+// does not select the language, keepLanguage adds nothing.
+func (p Place) keepLanguage(body []byte) []byte {
+	if !p.SelectsLanguage {
 		return body
 	}
 	return linksAndForms.ReplaceAllFunc(body, func(found []byte) []byte {

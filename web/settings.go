@@ -112,7 +112,7 @@ func (s *Settings) speak(l *words.Language) {
 	}
 	say := func(texts ...*string) {
 		for _, text := range texts {
-			*text = l.Of(*text)
+			*text = l.Translate(*text)
 		}
 	}
 	say(&s.Title, &s.When, &s.Said)

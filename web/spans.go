@@ -133,7 +133,7 @@ const (
 func (v view) charted() (in visit.Range, period string, may []string) {
 	in = v.stretch().In
 	days := in.Days()
-	if days == 1 && v.path == "" && v.site != "" && v.toldIn(in).days == 0 {
+	if days == 1 && v.path == "" && v.site != "" && v.sumImported(in).days == 0 {
 		may = []string{hourly, periods[0]}
 		if v.period != periods[0] {
 			return in, hourly, may

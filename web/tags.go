@@ -71,8 +71,8 @@ func (v view) tags(panel string) (tags []string) {
 	return tags
 }
 
-// tag returns the tag that a panel shows: the chosen tag, the default, or "" if the panel has no tags.
-func (v view) tag(panel string) string {
+// chosenTag returns the tag that a panel shows: the chosen tag, the default, or "" if the panel has no tags.
+func (v view) chosenTag(panel string) string {
 	tags, chosen := v.tags(panel), map[string]string{"from": v.fromBy, "with": v.withBy}[panel]
 	switch {
 	case slices.Contains(tags, chosen):
@@ -86,7 +86,7 @@ func (v view) tag(panel string) string {
 // panelTags returns the chosen tags of all panels.
 func (v view) panelTags() (names []string) {
 	for _, panel := range []string{"from", "with"} {
-		if name := v.tag(panel); name != "" {
+		if name := v.chosenTag(panel); name != "" {
 			names = append(names, name)
 		}
 	}
@@ -112,7 +112,7 @@ func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []*list, err 
 }
 
 func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
-	chosen, look := v.tag(p.ID), v.look()
+	chosen, look := v.chosenTag(p.ID), v.look()
 	p.Title = v.titleOf(chosen)
 	first := v.copyWith(func(o *view) { o.skip = 0 })
 	for _, tag := range v.tags(p.ID) {
@@ -163,7 +163,7 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 		}
 	}
 	p.Columns = append([]column{{Label: sentenceCase(v.tagLabel(chosen))}}, v.tagColumns()...)
-	p.Columned = v.columned(p.ID)
+	p.Columned = v.linkToColumns(p.ID)
 	for _, value := range rows {
 		p.add(v, v.tagRow(chosen, value, most), map[string]any{"": value.Pv, "uv": value.Newcomers,
 			byChange: changeOf(l, value.PvCompared, value.PvBefore, compared)})
@@ -207,7 +207,7 @@ func (v view) tagRow(name string, value report.TagValue, most int64) row {
 		r.Value = value.Value
 	}
 	if v.site != "" && (v.app.Shared == nil || v.sharesCondition(r.condition)) {
-		r.Link = v.toggled(r.condition).link()
+		r.Link = v.toggleCondition(r.condition).link()
 	}
 	if value.Value == report.WithoutTag && name != tag.Source {
 		r.Class = "none"
@@ -251,7 +251,7 @@ func tagName(l *words.Language, name, value string) string {
 	case tag.Country:
 		return cmp.Or(l.Country(value), value)
 	case tag.Language:
-		return cmp.Or(l.Tongue(value), value)
+		return cmp.Or(l.LanguageName(value), value)
 	case tag.Device:
 		if slices.Contains(devices, value) { // callers may send other values, which have no translation
 			return l.Say("tags." + value)

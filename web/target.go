@@ -113,9 +113,9 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	action, _, _ := strings.Cut(v.link(), "?")
 	page.Chips, page.KeepMore, page.Erased, page.OnlySums = v.chips(), sentence(v.app.words(), v.keepMore()), v.erased, v.onlySums()
-	page.NoteAt = v.noteAt()
+	page.NoteAt = v.linkToAddNote()
 	if v.path != "" && !v.ofEvents() {
-		page.Only = v.toggled(pageCondition(v.path)).link()
+		page.Only = v.toggleCondition(pageCondition(v.path)).link()
 	} else if !page.Never && !v.ofEvents() {
 		page.Range.Filter = &search{Action: action, Keeps: asked.hiddenFields()}
 	}
@@ -123,7 +123,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		return page, nil
 	}
 	if v.fullPanel == "told" {
-		return page, d.toldPages(ctx, v, page)
+		return page, d.readImportedPages(ctx, v, page)
 	}
 	numbers, err := d.reader.Numbers(ctx, v.look())
 	if err != nil {
@@ -152,13 +152,13 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		page.Who = v.copyWith(func(o *view) { o.showsVisitors, o.find, o.value, o.where = true, "", "", nil }).link()
 	}
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
-	parts := []func(context.Context, view, *targetPage) error{d.chart, d.toldPages, d.events, d.goals, d.pages, d.onePage, d.visitors}
+	parts := []func(context.Context, view, *targetPage) error{d.chart, d.readImportedPages, d.events, d.goals, d.pages, d.onePage, d.visitors}
 	if len(v.where) > 0 || v.ofEvents() {
 		parts = parts[:6]
 	} else if err := d.allTime(ctx, v, page); err != nil {
 		return nil, err
 	}
-	page.numbers(v, numbers.Rows) // before the parts, because the chart by hour changes the tiles
+	page.setTiles(v, numbers.Rows) // before the parts, because the chart by hour changes the tiles
 	for _, part := range parts {
 		if err := part(ctx, v, page); err != nil {
 			return nil, err
@@ -171,13 +171,13 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	if !page.IsSite || v.onlySums() {
 		return nil
 	}
-	found, all, err := d.listed(ctx, v)
+	found, all, err := d.readListedPages(ctx, v)
 	if err != nil {
 		return err
 	}
 	l, title, none := v.app.words(), "pages.title", "pages.none"
 	p := &list{ID: "pages", Class: "main", Kind: "pages", Columns: append([]column{{Label: v.say("pages.page")}}, v.pageColumns()...),
-		Columned: v.columned("pages")}
+		Columned: v.linkToColumns("pages")}
 	panel := "pages"
 	if v.ofEvents() {
 		p.Columns[0].Label, title, none = v.say("did.name"), "did.events", "chart.nothing"
@@ -244,7 +244,7 @@ func (v view) pageRow(p report.Page, most int64) (_ row, shown bool) {
 	}
 	link := v.withTarget(site, path).copyWith(func(o *view) { o.sortedBy = orders[0] })
 	if len(v.where) > 0 {
-		link = v.toggled(pageCondition(path))
+		link = v.toggleCondition(pageCondition(path))
 	}
 	made := row{Name: v.pageName(p.URI), Link: link.link(), Stored: p.URI, Calls: p.Title, Bar: bar("rank", v.barOf(p), most)}
 	return made.choose(slices.Contains(v.where, pageCondition(path))), true

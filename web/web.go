@@ -71,11 +71,11 @@ var Files = map[string]Page{
 
 // Dashboard makes pages from reports.
 type Dashboard struct {
-	reader *report.Reader
-	within time.Duration // time limit for each panel that reads rows of visits
+	reader       *report.Reader
+	panelTimeout time.Duration // time limit for each panel that reads rows of visits
 }
 
-// NewDashboard returns a Dashboard that reads from r. If a panel takes longer than within, the page shows a note instead of
+// NewDashboard returns a Dashboard that reads from r. If a panel takes longer than panelTimeout, the page shows a note instead of
 // the panel's rows.
 func NewDashboard(r *report.Reader, within time.Duration) *Dashboard { return &Dashboard{r, within} }
 
@@ -87,7 +87,7 @@ var pageNames = []string{
 // functions returns the functions that templates call. Their results are in the language l.
 func functions(l *words.Language) template.FuncMap {
 	return template.FuncMap{
-		"t": l.Say, "th": l.HTML, "of": l.Of, "gap": func() string { return l.Say("sentences.gap") },
+		"t": l.Say, "th": l.HTML, "of": l.Translate, "gap": func() string { return l.Say("sentences.gap") },
 		"day": l.Day, "dated": l.Dated, "date": visit.DayText, "bar": bar, "mix": mix, "dict": dict,
 		"number":     func(n int64) string { return number(l, n) },
 		"count":      func(things string, n int64) string { return l.Say("counts."+things, "count", n) },
@@ -133,7 +133,7 @@ func render(name string, data interface{ place() Place }) Page {
 	if err := loadTemplates(p.words())[name].Execute(&out, data); err != nil {
 		panic(err)
 	}
-	return Page{Type: "text/html; charset=utf-8", Body: p.keep(out.Bytes()), Language: p.words().Tag}
+	return Page{Type: "text/html; charset=utf-8", Body: p.keepLanguage(out.Bytes()), Language: p.words().Tag}
 }
 
 // loadTemplates returns the page templates in a language. It parses the templates when the first page is made, so that commands without
@@ -199,21 +199,21 @@ func Proof(p Place, at time.Time) Page {
 // Problem makes the page of an error. home is the page's link to the start page; if home is "", the page has no link.
 func Problem(p Place, title string, err *visit.Error, home string) Page {
 	p.At = nil // no links to other languages: opening the address again may fail again
-	f := frame{Place: p, Title: p.words().Of(title), Home: home}
-	return render("problem", plainPage{frame: f, Problem: p.fault(err)})
+	f := frame{Place: p, Title: p.words().Translate(title), Home: home}
+	return render("problem", plainPage{frame: f, Problem: p.errorText(err)})
 }
 
-// Asked returns the report, and the report's parameters, for a file with a panel's rows. q names the panel and the format.
+// PanelReport returns the report, and the report's parameters, for a file with a panel's rows. q names the panel and the format.
 // link is the address of this file: in the API, or below a shared link. link is "" if the format is unknown.
-func (d *Dashboard) Asked(
+func (d *Dashboard) PanelReport(
 	ctx context.Context, app App, site string, q url.Values,
 ) (kind report.Report, look report.Look, link string, err error) {
-	v, err := d.view(ctx, app, site, q)
+	v, err := d.readView(ctx, app, site, q)
 	if err != nil {
 		return kind, look, "", err
 	}
 	if err = d.readFiltered(ctx, &v); err == nil && site == "" {
-		_, err = d.sitesOf(ctx, &v)
+		_, err = d.readSites(ctx, &v)
 	}
 	if err != nil {
 		return kind, look, "", err
@@ -226,12 +226,12 @@ func (d *Dashboard) Asked(
 		return kind, look, "", visit.Errorf(visit.Invalid, "panel", "%.64q is not a panel of this page", q.Get("panel"))
 	}
 	from := v.source(q.Get("panel"), "")
-	return report.Named(name), look, map[string]string{"csv": from.CSV, "json": from.JSON}[q.Get("format")], nil
+	return report.FindReport(name), look, map[string]string{"csv": from.CSV, "json": from.JSON}[q.Get("format")], nil
 }
 
-// view returns the state of the page with this address. For a site, it also reads the first counted day and the imported
+// readView returns the state of the page with this address. For a site, it also reads the first counted day and the imported
 // numbers.
-func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values) (v view, err error) {
+func (d *Dashboard) readView(ctx context.Context, app App, site string, q url.Values) (v view, err error) {
 	if site == "" {
 		if err := d.readTags(ctx, &app); err != nil {
 			return v, err
@@ -262,7 +262,7 @@ func (d *Dashboard) view(ctx context.Context, app App, site string, q url.Values
 // Target makes the page of a site, or of a page of the site. q may select another view of the site: visitors, a goal or a
 // funnel.
 func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Values) (Page, error) {
-	v, err := d.view(ctx, app, site, q)
+	v, err := d.readView(ctx, app, site, q)
 	if err != nil {
 		return Page{}, err
 	}
@@ -270,7 +270,7 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	case v.showsVisitors:
 		return d.visitorPage(ctx, v)
 	case v.goal != "" || v.funnel:
-		return d.reached(ctx, v)
+		return d.makeReachedPage(ctx, v)
 	}
 	if err := d.readFiltered(ctx, &v, v.partsOf()...); err != nil {
 		return Page{}, err
@@ -285,7 +285,7 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 
 // App makes the page of an app with all of its sites.
 func (d *Dashboard) App(ctx context.Context, app App, q url.Values) (Page, error) {
-	v, err := d.view(ctx, app, "", q)
+	v, err := d.readView(ctx, app, "", q)
 	if err != nil {
 		return Page{}, err
 	}

@@ -25,7 +25,7 @@ type whoPage struct {
 }
 
 type whoRow struct {
-	report.Came
+	report.VisitorOfDay
 	Begins bool // first row of its day, after the day's title
 	New    bool
 }
@@ -53,7 +53,7 @@ func (d *Dashboard) visitorPage(ctx context.Context, v view) (Page, error) {
 			return Page{}, err
 		}
 	}
-	began, err := d.reader.CameOn(ctx, v.app.Name, v.target(), begins)
+	began, err := d.reader.CountVisitors(ctx, v.app.Name, v.target(), begins)
 	if err != nil {
 		return Page{}, err
 	}

@@ -30,12 +30,12 @@ import (
 )
 
 const (
-	lookEvery   = time.Second
-	takesAtMost = 10 * time.Second
-	notedWithin = 10 * time.Second // time limit for storing the result of a call
-	restsAtMost = time.Hour
-	mostHeaders = 64 << 10 // bytes in the header of a response; the body is not read
-	longestURL  = 2048     // bytes; the table webhooks also checks this limit
+	lookEvery    = time.Second
+	callTimeout  = 10 * time.Second
+	storeTimeout = 10 * time.Second // time limit for storing the result of a call
+	maxBackoff   = time.Hour
+	mostHeaders  = 64 << 10 // bytes in the header of a response; the body is not read
+	longestURL   = 2048     // bytes; the table webhooks also checks this limit
 )
 
 // Options of NewSender. The zero value of a field selects its default.
@@ -58,7 +58,7 @@ type Sender struct {
 // NewSender returns a Sender that signs the calls with key. If key is nil, the Sender makes no calls: they wait for an
 // instance with the key.
 func NewSender(d *db.DB, key Keys, o Options) *Sender {
-	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, takesAtMost)}
+	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, callTimeout)}
 }
 
 // Run looks for round numbers and makes calls until ctx ends.
@@ -79,13 +79,13 @@ func (s *Sender) Run(ctx context.Context) {
 }
 
 // due looks for round numbers. It then returns the first pending call of each webhook, if an attempt is due, and reserves the call
-// for this instance. If this instance is killed during the call, another instance retries the call after s.within + notedWithin.
+// for this instance. If this instance is killed during the call, another instance retries the call after s.within + storeTimeout.
 func (s *Sender) due(ctx context.Context) (due []WebhooksTryRow, err error) {
 	err = s.write(ctx, func(ctx context.Context, q *Queries) error {
 		if err := q.RoundNumbersSee(ctx); err != nil || s.key == nil {
 			return err
 		}
-		due, err = q.WebhooksTry(ctx, (s.within + notedWithin).Seconds())
+		due, err = q.WebhooksTry(ctx, (s.within + storeTimeout).Seconds())
 		return err
 	})
 	return due, err
@@ -106,21 +106,21 @@ func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 		if failed == nil {
 			return q.WebhookTaken(ctx, WebhookTakenParams{ID: w.ID, Body: w.Body, Answer: answer})
 		}
-		return q.WebhookBackOff(ctx, WebhookBackOffParams{ID: w.ID, Most: restsAtMost.Seconds(), Answer: answer})
+		return q.WebhookBackOff(ctx, WebhookBackOffParams{ID: w.ID, Most: maxBackoff.Seconds(), Answer: answer})
 	})
-	if failed = errors.Join(detailed(failed), err); failed != nil {
+	if failed = errors.Join(unhideError(failed), err); failed != nil {
 		s.log.Warn("a call of a webhook failed; it will be retried", "webhook", w.ID, "error", failed)
 	}
 }
 
-// unreached hides the text of a network error from users. Only the log shows this text. Otherwise a user who adds webhooks could
+// hiddenError hides the text of a network error from users. Only the log shows this text. Otherwise a user who adds webhooks could
 // find names and addresses in the service's own network.
-type unreached struct{ error }
+type hiddenError struct{ error }
 
-func (unreached) Error() string { return "its host cannot be reached, or is not public" }
+func (hiddenError) Error() string { return "its host cannot be reached, or is not public" }
 
-func detailed(err error) error {
-	if hidden, is := errors.AsType[unreached](err); is {
+func unhideError(err error) error {
+	if hidden, is := errors.AsType[hiddenError](err); is {
 		return hidden.error
 	}
 	return err
@@ -145,7 +145,7 @@ func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, pr
 	body := fmt.Sprintf(`{"test":true,"id":%q}`, call)
 	status, err := s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Salt: salt, Body: body, Call: call})
 	if err != nil {
-		s.log.Warn("a test call of a webhook was not accepted", "webhook", id, "error", detailed(err))
+		s.log.Warn("a test call of a webhook was not accepted", "webhook", id, "error", unhideError(err))
 		if of, is := errors.AsType[*visit.Error](err); is {
 			return visit.Textf("The test call was not accepted: %v.", of)
 		}
@@ -173,7 +173,7 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err er
 	}
 	answer, err := transport(w.Private).RoundTrip(request)
 	if _, network := errors.AsType[*net.OpError](err); network && !w.Private {
-		return 0, unreached{err}
+		return 0, hiddenError{err}
 	} else if of, is := errors.AsType[*visit.Error](err); is {
 		return 0, of
 	} else if err != nil {

@@ -68,7 +68,7 @@ func (w *world) add(url string) (id int32, key []byte) {
 // send runs an instance that calls webhooks, with the rights of the service, until end is called.
 func (w *world) send(within time.Duration) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := dbtest.Open(w.t, dbtest.With(w.t, w.URL, "role", "footfall_app"), db.Options{})
+	d := dbtest.Open(w.t, dbtest.WithParameter(w.t, w.URL, "role", "footfall_app"), db.Options{})
 	var done sync.WaitGroup
 	done.Go(func() {
 		webhook.NewSender(d, desk.Secret.WebhookKey, webhook.Options{Log: slog.New(slog.NewTextHandler(&w.logged, nil)), Within: within}).Run(ctx)

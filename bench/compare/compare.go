@@ -38,7 +38,7 @@ func (o Options) Check() (f bench.Faults) {
 	f.When(o.Duration <= 0, "duration: %s is not positive: give a time like 10s", o.Duration)
 	f.When(visitsOf(o) > load.Addresses, "visits: %d visitors need more than the %d available addresses: give fewer",
 		visitsOf(o), load.Addresses)
-	_, err := chosen(o)
+	_, err := chooseContenders(o)
 	f.When(err != nil, "%w", err)
 	return f
 }
@@ -74,7 +74,7 @@ type task struct {
 // checks the counted numbers. If a contender that should be exact was wrong, Run finishes all measurements, and then
 // returns an error that wraps bench.ErrUntrue.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	contenders, err := chosen(o)
+	contenders, err := chooseContenders(o)
 	if err != nil {
 		return nil, err
 	}
@@ -183,12 +183,12 @@ type storedNumbers struct {
 	unproven int64                           // number of sums that contradict other rows in the contender's tables
 }
 
-func newStanding() storedNumbers {
+func newStoredNumbers() storedNumbers {
 	return storedNumbers{sums: map[string]load.Sums{}, ranks: map[string]map[netip.Addr]int64{}}
 }
 
-// came adds a visitor of a target to s.ranks.
-func (s storedNumbers) came(uri string, visitor netip.Addr, rank int64) {
+// addVisitor adds a visitor of a target to s.ranks.
+func (s storedNumbers) addVisitor(uri string, visitor netip.Addr, rank int64) {
 	if s.ranks[uri] == nil {
 		s.ranks[uri] = map[netip.Addr]int64{}
 	}
@@ -197,13 +197,13 @@ func (s storedNumbers) came(uri string, visitor netip.Addr, rank int64) {
 
 // judge compares the stored numbers with the expected numbers for the visits that were counted (sent).
 func judge(sent []load.Arrival, s storedNumbers) Errors {
-	truth := load.Truth(sent)
+	truth := load.ExpectedSums(sent)
 	var off load.Sums
 	for uri, want := range truth {
-		off = off.Plus(want.Beyond(s.sums[uri]))
+		off = off.Plus(want.ExcessOver(s.sums[uri]))
 	}
 	for uri, got := range s.sums {
-		off = off.Plus(got.Beyond(truth[uri]))
+		off = off.Plus(got.ExcessOver(truth[uri]))
 	}
 	v := Errors{PV: off.PV, UV: off.UV, Hot: off.Hot, Unproven: s.unproven}
 	for uri, got := range s.sums { // count ranks without a visitor

@@ -32,7 +32,7 @@ func completed(t *testing.T, o Options) Options {
 
 func contenderNamed(t *testing.T, name string) contender {
 	t.Helper()
-	all, err := chosen(completed(t, Options{Contenders: []string{name}}))
+	all, err := chooseContenders(completed(t, Options{Contenders: []string{name}}))
 	require.NoError(t, err)
 	return all[0]
 }
@@ -177,7 +177,7 @@ func (r refusing) Visit(context.Context, counter.Request) (visit.Answer, error) 
 func TestChosen(t *testing.T) {
 	t.Parallel()
 	names := func(o Options) (names []string) {
-		all, err := chosen(completed(t, o))
+		all, err := chooseContenders(completed(t, o))
 		require.NoError(t, err)
 		for _, c := range all {
 			names = append(names, c.Name)
@@ -224,15 +224,15 @@ func sentVisits() []load.Arrival {
 
 // faultless returns the correct content of the tables after sentVisits.
 func faultless() storedNumbers {
-	s := newStanding()
+	s := newStoredNumbers()
 	s.sums = map[string]load.Sums{load.Site: {PV: 3, UV: 3, Hot: 4}, load.PageURI(0): {PV: 1, UV: 1, Hot: 2},
 		load.PageURI(1): {PV: 2, UV: 2, Hot: 2}}
 	for rank, visitor := range []netip.Addr{load.Address(0), load.Address(1), load.Address(2)} {
-		s.came(load.Site, visitor, int64(rank+1))
+		s.addVisitor(load.Site, visitor, int64(rank+1))
 	}
-	s.came(load.PageURI(0), load.Address(0), 1)
-	s.came(load.PageURI(1), load.Address(1), 1)
-	s.came(load.PageURI(1), load.Address(2), 2)
+	s.addVisitor(load.PageURI(0), load.Address(0), 1)
+	s.addVisitor(load.PageURI(1), load.Address(1), 1)
+	s.addVisitor(load.PageURI(1), load.Address(2), 2)
 	return s
 }
 
@@ -258,8 +258,8 @@ func TestJudge(t *testing.T) {
 		}, Errors{UV: 1}},
 		"a day not counted":    {func(s *storedNumbers) { s.sums[site] = load.Sums{PV: 2, UV: 3, Hot: 4} }, Errors{PV: 1}},
 		"a visit at nobody's":  {func(s *storedNumbers) { s.sums[load.PageURI(7)] = load.Sums{Hot: 1} }, Errors{Hot: 1}},
-		"two with one rank":    {func(s *storedNumbers) { s.came(site, load.Address(2), 1) }, Errors{Ranks: 1}},
-		"a rank that none has": {func(s *storedNumbers) { s.came(site, load.Address(2), 9) }, Errors{Ranks: 1}},
+		"two with one rank":    {func(s *storedNumbers) { s.addVisitor(site, load.Address(2), 1) }, Errors{Ranks: 1}},
+		"a rank that none has": {func(s *storedNumbers) { s.addVisitor(site, load.Address(2), 9) }, Errors{Ranks: 1}},
 		"unproven sums":        {func(s *storedNumbers) { s.unproven = 1 }, Errors{Unproven: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

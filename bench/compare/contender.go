@@ -48,10 +48,10 @@ var behindProxy = []string{"serve", "--max-wait", "10s", "--trust-proxy", "127.0
 // contenders contains all contenders, in the order in which reports show them. Contenders that do not promise exact numbers
 // may have errors, which the report shows.
 var contenders = []contender{
-	literally(naive, "one visit per transaction: look up the visitor, insert if new, add to the counters; wrong for concurrent visits",
+	newLiteral(naive, "one visit per transaction: look up the visitor, insert if new, add to the counters; wrong for concurrent visits",
 		literal.Naive),
-	literally("naive+filter", "naive, but a visitor whom a Bloom filter reports as new is not looked up", literal.NaiveFilter),
-	literally(baseline, "one visit per transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact",
+	newLiteral("naive+filter", "naive, but a visitor whom a Bloom filter reports as new is not looked up", literal.NaiveFilter),
+	newLiteral(baseline, "one visit per transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact",
 		literal.Baseline),
 	service(batched, "Footfall without helpers: waiting visits are counted in one transaction", false, 0),
 	service("batched+filter", "batched, and a filter of all visitors saves look-ups of new ones", true, 0),
@@ -59,8 +59,8 @@ var contenders = []contender{
 	service(both, "batched with filter and memory, like `footfall serve`", true, memoryBytes),
 }
 
-// literally returns a contender that counts one visit per transaction, with package literal.
-func literally(name, about string, way literal.Way) contender {
+// newLiteral returns a contender that counts one visit per transaction, with package literal.
+func newLiteral(name, about string, way literal.Way) contender {
 	return contender{
 		About: About{name, about + "; takes a tenth of the visits", way == literal.Baseline}, literal: true, read: literalTables,
 		open: func(ctx context.Context, address string) (counting, error) {
@@ -89,9 +89,9 @@ func service(name, about string, filter bool, memory int64) contender {
 	}
 }
 
-// chosen returns the contenders in o.Contenders. If this list is empty, it returns all contenders that are possible with
+// chooseContenders returns the contenders in o.Contenders. If this list is empty, it returns all contenders that are possible with
 // the other options.
-func chosen(o Options) ([]contender, error) {
+func chooseContenders(o Options) ([]contender, error) {
 	can := slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool {
 		return o.HTTP && c.literal
 	})

@@ -37,7 +37,7 @@ func (c *comparison) visitHere(ctx context.Context, of contender, t task, addres
 	}
 	defer open.Close()
 	waits, began := make([]time.Duration, len(sequence)), time.Now()
-	err = load.Together(ctx, c.Clients, len(sequence), func(ctx context.Context) func(int) error {
+	err = load.RunConcurrently(ctx, c.Clients, len(sequence), func(ctx context.Context) func(int) error {
 		return func(n int) error {
 			r := counter.Request{App: load.App, URI: "http://" + load.PageURI(int(sequence[n].Page)),
 				IP: load.Address(int(sequence[n].Visitor)).String()}
@@ -68,7 +68,7 @@ type counting interface {
 func noon() time.Time { return time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC) }
 
 func literalTables(ctx context.Context, address string) (storedNumbers, error) {
-	s := newStanding()
+	s := newStoredNumbers()
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
 		return s, err
@@ -81,7 +81,7 @@ func literalTables(ctx context.Context, address string) (storedNumbers, error) {
 	}
 	visitors, err2 := q.VisitorsAll(ctx)
 	for _, v := range visitors {
-		s.came(v.Uri, v.Ip, v.Rank)
+		s.addVisitor(v.Uri, v.Ip, v.Rank)
 	}
 	losses, err3 := q.Losses(ctx)
 	s.unproven = max(losses.Ranks, -losses.Ranks) + max(losses.Days, -losses.Days)
@@ -138,15 +138,15 @@ func (s serviceCounting) Close() {
 }
 
 func serviceTables(ctx context.Context, address string) (storedNumbers, error) {
-	s := newStanding()
-	err := bench.Ask(ctx, address, func(q *tables.Queries) error {
+	s := newStoredNumbers()
+	err := bench.WithQueries(ctx, address, func(q *tables.Queries) error {
 		counters, err1 := q.CountersByURI(ctx)
 		for _, c := range counters {
 			s.sums[c.Uri] = load.Sums{PV: c.Pv, UV: c.Uv, Hot: c.Hot}
 		}
 		visitors, err2 := q.VisitorsByURI(ctx)
 		for _, v := range visitors {
-			s.came(v.Uri, v.Ip, v.Rank)
+			s.addVisitor(v.Uri, v.Ip, v.Rank)
 		}
 		amiss, err3 := q.TargetsAmiss(ctx)
 		s.unproven = amiss
@@ -167,7 +167,7 @@ func (c contender) setUp(ctx context.Context, address string) error {
 			}
 		}
 	} else {
-		d, err := bench.Migrated(ctx, address)
+		d, err := bench.OpenMigrated(ctx, address)
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func (c contender) setUp(ctx context.Context, address string) error {
 	for i := range uris {
 		uris[i] = load.PageURI(i)
 	}
-	return bench.Ask(ctx, address, func(q *tables.Queries) error {
+	return bench.WithQueries(ctx, address, func(q *tables.Queries) error {
 		return q.TargetsMake(ctx, uris, load.Site)
 	})
 }

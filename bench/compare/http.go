@@ -27,13 +27,13 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, add
 	}
 	defer func() { err = errors.Join(err, p.Stop()) }()
 	if !slices.Contains(of.arguments, "off") { // the contender has a filter, which must be ready first
-		err = p.Shows(bench.MetricFilterReady, 1)
+		err = p.WaitForMetric(bench.MetricFilterReady, 1)
 	}
 	if err == nil {
 		m, sent, err = load.Visits(ctx, p.URL, t.sequence, ends(), c.Connections, c.Duration)
 	}
 	if err == nil {
-		err = p.Shows(bench.MetricWaiting, 0)
+		err = p.WaitForMetric(bench.MetricWaiting, 0)
 	}
 	if err != nil {
 		return m, 0, nil, err

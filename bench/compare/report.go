@@ -138,7 +138,7 @@ func (r *Report) Print(w io.Writer) {
 				bench.Grouped(float64(row.Errors.Ranks)),
 			}
 			for _, reference := range there {
-				line = append(line, bench.OrNone(row.To[reference], bench.Short))
+				line = append(line, bench.FormatOrDash(row.To[reference], bench.Short))
 			}
 			t = append(t, line)
 			if row.Errors != (Errors{}) {

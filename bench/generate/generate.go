@@ -72,7 +72,7 @@ func (s Set) String() string {
 // the code behind POST /visits. The caller must have validated the set with Check.
 func Run(ctx context.Context, o bench.Options, set Set) error {
 	set = set.Completed()
-	d, err := bench.Migrated(ctx, o.DatabaseURL)
+	d, err := bench.OpenMigrated(ctx, o.DatabaseURL)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 		return err
 	}
 	if err = count(ctx, d, set, o); err == nil {
-		err = bench.Ask(ctx, o.DatabaseURL, func(q *tables.Queries) error { return q.Vacuum(ctx) })
+		err = bench.WithQueries(ctx, o.DatabaseURL, func(q *tables.Queries) error { return q.Vacuum(ctx) })
 	}
 	if err != nil {
 		return fmt.Errorf("app: %s is incomplete: delete it with `footfall app delete %s`, or start with a new folder: %w",

@@ -112,14 +112,14 @@ func (s *Store) Visit(ctx context.Context, r counter.Request) (a visit.Answer, e
 		count = s.countByConflict
 	}
 	counts := map[string]visit.Counts{}
-	if err := count(ctx, one{[]string{target.Site, target.Page}, visitor, s.day}, counts); err != nil {
+	if err := count(ctx, singleVisit{[]string{target.Site, target.Page}, visitor, s.day}, counts); err != nil {
 		return a, fmt.Errorf("count one visit: %w", err)
 	}
 	return visit.Answer{Site: counts[target.Site], Page: counts[target.Page]}, nil
 }
 
-// one is a single visit that is being counted.
-type one struct {
+// singleVisit is a single visit that is being counted.
+type singleVisit struct {
 	uris    []string // the site, then the page: all transactions lock rows in this order, so they cannot deadlock
 	visitor netip.Addr
 	day     int32
@@ -127,7 +127,7 @@ type one struct {
 
 // countByConflict counts a visit like Baseline: it sends the whole transaction at once, and finds out from conflicts which
 // rows existed.
-func (s *Store) countByConflict(ctx context.Context, v one, counts map[string]visit.Counts) error {
+func (s *Store) countByConflict(ctx context.Context, v singleVisit, counts map[string]visit.Counts) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ type state struct {
 }
 
 // countNaively counts a visit like Naive or NaiveFilter: it looks up each key, and inserts missing rows.
-func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit.Counts) error {
+func (s *Store) countNaively(ctx context.Context, v singleVisit, counts map[string]visit.Counts) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		q := New(tx)
 		found, err := s.find(ctx, q, v)
@@ -202,7 +202,7 @@ func (s *Store) countNaively(ctx context.Context, v one, counts map[string]visit
 }
 
 // find looks up all keys of a visit in the tables. With a filter, it skips keys that the filter reports as new.
-func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, error) {
+func (s *Store) find(ctx context.Context, q *Queries, v singleVisit) (map[string]state, error) {
 	found := map[string]state{}
 	ask, asked := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris}, int64(0)
 	for _, uri := range v.uris {
@@ -224,7 +224,7 @@ func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, 
 
 // key returns the key in the filter for a row of the table visits. With day 0, it returns the key for a row of the table
 // visitors.
-func (v one) key(day int32, uri string) bloom.Sum {
+func (v singleVisit) key(day int32, uri string) bloom.Sum {
 	key := make([]byte, 0, 128)
 	address := v.visitor.As16()
 	key = append(key, address[:]...)

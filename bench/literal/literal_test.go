@@ -129,7 +129,7 @@ func TestFilterLearnsAfterCommit(t *testing.T) {
 	if _, err := s.Visit(ended, asks("/home", address(1))); err == nil {
 		t.Fatal("a visit was counted whose context had ended")
 	}
-	v := one{visitor: netip.MustParseAddr(address(1)), day: today}
+	v := singleVisit{visitor: netip.MustParseAddr(address(1)), day: today}
 	if s.known.Has(v.key(0, "hhui.top")) || s.known.Has(v.key(today, "hhui.top")) {
 		t.Error("the filter knows a visitor who was not counted")
 	}

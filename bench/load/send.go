@@ -17,11 +17,11 @@ import (
 	"footfall/pause"
 )
 
-// Together processes the items 0 to all-1 with several concurrent clients. Each client takes the next item when it has
+// RunConcurrently processes the items 0 to all-1 with several concurrent clients. Each client takes the next item when it has
 // finished its last one. begin returns the function with which a client processes an item. If this function returns io.EOF,
-// the client stops. Together returns when all items are processed, after the first other error, or when ctx ends. The ctx
-// of begin ends when Together returns.
-func Together(ctx context.Context, clients, all int, begin func(ctx context.Context) func(n int) error) error {
+// the client stops. RunConcurrently returns when all items are processed, after the first other error, or when ctx ends. The ctx
+// of begin ends when RunConcurrently returns.
+func RunConcurrently(ctx context.Context, clients, all int, begin func(ctx context.Context) func(n int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
@@ -63,7 +63,7 @@ type Clients struct {
 func (s *Clients) Send(ctx context.Context) error {
 	s.Waits = make([]time.Duration, s.Requests)
 	begin := time.Now()
-	return Together(ctx, s.Connections, s.Requests, func(ctx context.Context) func(int) error {
+	return RunConcurrently(ctx, s.Connections, s.Requests, func(ctx context.Context) func(int) error {
 		var conn net.Conn // opened when the client sends its first request
 		var answers *bufio.Reader
 		return func(n int) (err error) {
@@ -89,7 +89,7 @@ func (s *Clients) Send(ctx context.Context) error {
 			status, err := exchange(conn, answers, s.Request(n))
 			switch {
 			case err != nil:
-				return fmt.Errorf("visit %d was not answered: %s", n, err.Error()) // not %w, because Together treats io.EOF as the end
+				return fmt.Errorf("visit %d was not answered: %s", n, err.Error()) // not %w, because RunConcurrently treats io.EOF as the end
 			case status != http.StatusOK && status != http.StatusAccepted:
 				return fmt.Errorf("visit %d was answered %d", n, status)
 			}

@@ -93,14 +93,14 @@ type Sums struct{ PV, UV, Hot int64 }
 // Plus returns the field-wise sum of s and t.
 func (s Sums) Plus(t Sums) Sums { return Sums{s.PV + t.PV, s.UV + t.UV, s.Hot + t.Hot} }
 
-// Beyond returns, for each field, by how much s exceeds t, or 0 if it does not.
-func (s Sums) Beyond(t Sums) Sums {
+// ExcessOver returns, for each field, by how much s exceeds t, or 0 if it does not.
+func (s Sums) ExcessOver(t Sums) Sums {
 	return Sums{max(s.PV-t.PV, 0), max(s.UV-t.UV, 0), max(s.Hot-t.Hot, 0)}
 }
 
-// Truth returns the numbers that a sequence of visits on one day must produce. The result maps the uri of each target to
+// ExpectedSums returns the numbers that a sequence of visits on one day must produce. The result maps the uri of each target to
 // its numbers.
-func Truth(sequence []Arrival) map[string]Sums {
+func ExpectedSums(sequence []Arrival) map[string]Sums {
 	const site = -1 // not the number of a page
 	came, sums := map[Arrival]bool{}, map[int32]Sums{}
 	for _, a := range sequence {

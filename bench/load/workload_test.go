@@ -86,7 +86,7 @@ func TestPagesOfWorkloads(t *testing.T) {
 func TestTruth(t *testing.T) {
 	t.Parallel()
 	sequence := []Arrival{{Page: 1, Visitor: 1}, {Page: 1, Visitor: 1}, {Page: 2, Visitor: 1}, {Page: 2, Visitor: 2}, {Page: 1, Visitor: 2}}
-	assert.Equal(t, map[string]Sums{Site: {2, 2, 5}, PageURI(1): {2, 2, 3}, PageURI(2): {2, 2, 2}}, Truth(sequence))
+	assert.Equal(t, map[string]Sums{Site: {2, 2, 5}, PageURI(1): {2, 2, 3}, PageURI(2): {2, 2, 2}}, ExpectedSums(sequence))
 	assert.InDelta(t, 0.8, firstShare(sequence), 1e-9)
 }
 

@@ -56,11 +56,11 @@ func (r *Report) note(format string, of ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, of...))
 }
 
-// asking is the state of one call of Run. It is not safe for concurrent use.
-type asking struct {
+// measurement is the state of one call of Run. It is not safe for concurrent use.
+type measurement struct {
 	Options
 	app, address string                  // name of the app, and URL of the database
-	came         []tables.VisitsOfDayRow // visits of one day; pages are drawn from them, so frequent pages are drawn more often
+	dayVisits    []tables.VisitsOfDayRow // visits of one day; pages are drawn from them, so frequent pages are drawn more often
 	sites        []string
 	report       *Report
 }
@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	r := &asking{Options: o, address: server.URL, report: &Report{Machine: server.Machine, Rate: o.Rate}}
+	r := &measurement{Options: o, address: server.URL, report: &Report{Machine: server.Machine, Rate: o.Rate}}
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -88,13 +88,13 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 
 // prepare closes days that have ended, as the service does every night. It returns an error unless exactly one app has
 // counted visits in the database. This prevents that the benchmark adds visits to real apps.
-func (r *asking) prepare(ctx context.Context) error {
-	d, err := bench.Migrated(ctx, r.address)
+func (r *measurement) prepare(ctx context.Context) error {
+	d, err := bench.OpenMigrated(ctx, r.address)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	return bench.Ask(ctx, r.address, func(q *tables.Queries) error {
+	return bench.WithQueries(ctx, r.address, func(q *tables.Queries) error {
 		apps, err := q.AppsThatCounted(ctx)
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func (r *asking) prepare(ctx context.Context) error {
 		}
 		r.report.note("%d days were closed in %.1f s", len(done.Closed), time.Since(began).Seconds())
 		var err1 error
-		r.came, err = q.VisitsOfDay(ctx, r.app)
+		r.dayVisits, err = q.VisitsOfDay(ctx, r.app)
 		r.sites, err1 = q.SitesOfApp(ctx, r.app)
 		return errors.Join(err, err1, q.Vacuum(ctx))
 	})
@@ -120,7 +120,7 @@ func (r *asking) prepare(ctx context.Context) error {
 // runUnderLoad starts a service, sends visits to it at a steady rate, and calls f in the meantime. It adds the latencies of
 // the visits to the report. Half of the visits are by earlier visitors of the page, a quarter by earlier visitors of any
 // page, and a quarter by new visitors.
-func (r *asking) runUnderLoad(ctx context.Context, what string, f func(p *bench.Process) error) (err error) {
+func (r *measurement) runUnderLoad(ctx context.Context, what string, f func(p *bench.Process) error) (err error) {
 	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
 		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
 	})
@@ -128,17 +128,17 @@ func (r *asking) runUnderLoad(ctx context.Context, what string, f func(p *bench.
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Stop()) }()
-	if err := p.Shows(bench.MetricFilterReady, 1); err != nil {
+	if err := p.WaitForMetric(bench.MetricFilterReady, 1); err != nil {
 		return err
 	}
 	s := &load.Clients{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: 512,
 		// with 512 connections, hardly any request has to wait for a free connection
 		Request: func(n int) []byte {
-			v := r.came[rand.IntN(len(r.came))] //nolint:gosec // not secret, here and below
+			v := r.dayVisits[rand.IntN(len(r.dayVisits))] //nolint:gosec // not secret, here and below
 			ip := v.Ip.String()
 			switch rand.IntN(4) {
 			case 0:
-				ip = r.came[rand.IntN(len(r.came))].Ip.String()
+				ip = r.dayVisits[rand.IntN(len(r.dayVisits))].Ip.String()
 			case 1:
 				ip = load.Address(int(rand.Int32())).String()
 			}
@@ -171,9 +171,9 @@ const (
 
 var errEnough = errors.New("enough")
 
-// questions returns the paths of the measured reports and dashboard pages. measureAnswers replaces the placeholders in
+// listReportPaths returns the paths of the measured reports and dashboard pages. measureAnswers replaces the placeholders in
 // braces by random values: a page (frequent pages more often), one of its visitors, its site, or any site.
-func questions() []string {
+func listReportPaths() []string {
 	all := []string{
 		"/api/apps/{app}/sites",
 		"/api/apps/{app}/pages?order=pv&limit=20",
@@ -196,14 +196,14 @@ func questions() []string {
 }
 
 // measureAnswers requests one report after the other over a single connection, while visits are being counted.
-func (r *asking) measureAnswers(ctx context.Context) error {
+func (r *measurement) measureAnswers(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // repeatable, not secret
-	asked := questions()
+	asked := listReportPaths()
 	took := make([][]time.Duration, len(asked))
 	err := r.runUnderLoad(ctx, "reports", func(p *bench.Process) error {
 		for range r.Runs {
 			for i, q := range asked {
-				came := r.came[random.IntN(len(r.came))]
+				came := r.dayVisits[random.IntN(len(r.dayVisits))]
 				site, path, _ := strings.Cut(came.Uri, "/")
 				drawn := strings.NewReplacer("{app}", r.app, "{any}", r.sites[random.IntN(len(r.sites))], "{page}", came.Uri,
 					"{site}", site, "{path}", path, "{visitor}", came.Ip.String()).Replace(q)
@@ -230,7 +230,7 @@ const (
 // measureDashboards measures the latencies of visits twice: without other load, and while dashboards are open. Each
 // dashboard shows the last 30 days of a site. The dashboards are opened one after the other, so that their requests do not
 // all arrive at once.
-func (r *asking) measureDashboards(ctx context.Context) error {
+func (r *measurement) measureDashboards(ctx context.Context) error {
 	long := time.Second * time.Duration(min(r.Runs, 30))
 	took, errs := make([][]time.Duration, openDashboards), make([]error, openDashboards)
 	err := errors.Join(
@@ -262,7 +262,7 @@ func (r *Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "\n%s\nvisits arrived at %d per second\n%s\n", r.Machine, r.Rate, strings.Join(r.Notes, "\n"))
 	t := bench.Table{{"what", "times", "per second", "p50 ms", "p99 ms", "max ms"}}
 	for _, row := range r.Rows {
-		t = append(t, []string{row.What, strconv.Itoa(row.Requests), bench.OrNone(row.PerSecond, bench.Grouped), bench.Short(row.P50Ms),
+		t = append(t, []string{row.What, strconv.Itoa(row.Requests), bench.FormatOrDash(row.PerSecond, bench.Grouped), bench.Short(row.P50Ms),
 			bench.Short(row.P99Ms), bench.Short(row.MaxMs)})
 	}
 	fmt.Fprintf(w, "\n%s", t)

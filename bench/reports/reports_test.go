@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 // The benchmark adds visits only to generated data.
 func TestOnlyGeneratedDataIsChanged(t *testing.T) {
 	t.Parallel()
-	r := &asking{address: dbtest.New(t), report: &Report{}}
+	r := &measurement{address: dbtest.New(t), report: &Report{}}
 	require.ErrorContains(t, r.prepare(t.Context()), "data: 0 apps have counted there")
 	small := generate.Set{App: "small", Visits: 600, Days: 9, Until: time.Date(2026, 6, 29, 13, 0, 0, 0, time.UTC), Pages: 40, Visitors: 200,
 		Sites: 4}
@@ -28,7 +28,7 @@ func TestOnlyGeneratedDataIsChanged(t *testing.T) {
 	require.NoError(t, r.prepare(t.Context()))
 	assert.Equal(t, "small", r.app)
 	assert.Len(t, r.sites, 4)
-	assert.NotEmpty(t, r.came)
+	assert.NotEmpty(t, r.dayVisits)
 	small.App = "another"
 	require.NoError(t, generate.Run(t.Context(), bench.Options{DatabaseURL: r.address}, small))
 	require.ErrorContains(t, r.prepare(t.Context()), "data: 2 apps have counted there")

@@ -186,7 +186,7 @@ func TestSecret(t *testing.T) {
 func TestServeWithFewRights(t *testing.T) {
 	t.Parallel()
 	owner := dbtest.New(t)
-	few := dbtest.With(t, owner, "options", "-c role=footfall_app")
+	few := dbtest.WithParameter(t, owner, "options", "-c role=footfall_app")
 	well(t, "app", "add", "shop", "--visitor=address", "--site=shop.example", "--database-url", owner)
 	s := serve(t, "--no-migrate", "--database-url", few)
 	for n := range 2 {

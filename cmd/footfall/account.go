@@ -111,7 +111,7 @@ func (c *accountArg) printLink(p *program, publicURL, token string, err error) e
 	if err == nil {
 		fmt.Fprintf(p.stderr, "The first person who opens this link, up to %s, chooses the password of %s. Keep it: "+
 			"it is shown only once.\n",
-			time.Now().Add(account.LinkFor).UTC().Format(time.DateOnly), c.Account)
+			time.Now().Add(account.LinkLifetime).UTC().Format(time.DateOnly), c.Account)
 	}
 	return p.printChange(err, "%s", passwordLink(publicURL, token))
 }
@@ -155,5 +155,5 @@ func appsWithRight(e account.Entry, one ...account.Right) string {
 	if e.Owner {
 		return "everything"
 	}
-	return joinNames(e.With(one...))
+	return joinNames(e.AppsWith(one...))
 }

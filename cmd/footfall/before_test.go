@@ -56,7 +56,7 @@ func TestBesideTheVersionBefore(t *testing.T) {
 	old := startOf(t, before, flags...)
 	old.awaitReady()
 	c.goTo(old)
-	conn := dbtest.Connect(t, dbtest.With(t, database, "search_path", "footfall"))
+	conn := dbtest.Connect(t, dbtest.WithParameter(t, database, "search_path", "footfall"))
 	waiting := func() int64 {
 		return dbtest.Column[int64](t, conn, `SELECT sum(inbox_behind(id))::bigint FROM apps`)[0]
 	}

@@ -111,27 +111,27 @@ func (*cellListCmd) run(ctx context.Context, p *program, cluster *cells.Cluster)
 	err = printRows(p.stdout, nil, "CELL\tNODE\tSIZE\tAPPS\tVISITS TODAY\tSTANDBY\tSTATE", all, func(l cells.Look) []any {
 		has[l.Place] = append(has[l.Place], l.Name)
 		if l.Bytes == 0 {
-			return []any{l.Name, l.Place, "-", "-", "-", "-", db.Sentence(l.Wrong)}
+			return []any{l.Name, l.Place, "-", "-", "-", "-", db.Sentence(l.Err)}
 		}
 		standby, state := cmp.Or(strings.Join(l.Standbys, ", "), "-"), "ready"
-		if l.Needs.Required {
+		if l.Standby.Required {
 			standby += ", required"
 		}
 		switch {
-		case l.Wrong != nil:
-			state = db.Sentence(l.Wrong)
-		case l.Needs.Lacking || l.Needs.InVain:
+		case l.Err != nil:
+			state = db.Sentence(l.Err)
+		case l.Standby.IsMissing || l.Standby.IsHanging:
 			state = "counts nothing: no standby follows or responds"
 		case l.Moves:
 			state = "ready, being moved"
 		}
-		return []any{l.Name, l.Place, size(l.Bytes), l.Apps, l.Today, standby, state}
+		return []any{l.Name, l.Place, size(l.Bytes), l.Apps, l.VisitsToday, standby, state}
 	})
 	fmt.Fprintln(p.stdout)
 	err = printRows(p.stdout, err, "NODE\tCELLS\tDISK\tSTATE", nodes, func(n cells.NodeLook) []any {
 		names, state, disk := cmp.Or(strings.Join(has[n.String()], ", "), "-"), "answers", size(n.Bytes)
-		if n.Wrong != nil {
-			state, disk = db.Sentence(n.Wrong), "-"
+		if n.Err != nil {
+			state, disk = db.Sentence(n.Err), "-"
 		} else if n.Node == nodes[0].Node {
 			state += ", coordinator"
 		}
@@ -204,8 +204,8 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 		return err
 	}
 	defer from.Close()
-	moving := admin.Moving{Name: c.App, Cell: c.To, From: admin.NewAdmin(from, nil), To: admin.NewAdmin(to, nil),
-		Lead: func(ctx context.Context) error { return c.pointName(ctx, p) }}
+	moving := admin.AppMove{Name: c.App, Cell: c.To, From: admin.NewAdmin(from, nil), To: admin.NewAdmin(to, nil),
+		PointName: func(ctx context.Context) error { return c.pointName(ctx, p) }}
 	err = moving.MoveApp(ctx)
 	refused := ""
 	if moving.Refused > 0 {

@@ -44,7 +44,7 @@ func (c *consumeQueueCmd) run(ctx context.Context, p *program) error {
 	return orInterrupted(ctx, p.withCounter(ctx, c.countriesFlag, record.Options{Log: p.log, Metrics: registry},
 		func(counting *counter.Counter) error {
 			if admin != nil {
-				_, server := handler.Servers(handler.Options{Log: p.log, Metrics: registry, Cells: routing.One(&routing.Cell{Counter: counting})})
+				_, server := handler.Servers(handler.Options{Log: p.log, Metrics: registry, Cells: routing.NewSingle(&routing.Cell{Counter: counting})})
 				defer func() { _ = server.Close() }()
 				go func() { // this goroutine runs until server is closed
 					if err := server.Serve(admin); !errors.Is(err, http.ErrServerClosed) {

@@ -148,8 +148,8 @@ func (p *program) awaitDatabase(ctx context.Context, d *db.DB, within time.Durat
 const (
 	// Maximum sizes, in bytes, of a counter's filter of all visitors and of its memory of recent visitors. They apply to
 	// commands that count, such as import, and keep such a command below 100 MB.
-	besideFilter = 24 << 20
-	besideMemory = 8 << 20
+	commandFilter = 24 << 20
+	commandMemory = 8 << 20
 )
 
 // withCounter opens the database and calls f with a new counter. Services that count in the same database keep their own
@@ -164,7 +164,7 @@ func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.
 		if err != nil {
 			return err
 		}
-		o.Brief, o.Filter, o.FilterMemory, o.Memory = true, true, besideFilter, besideMemory
+		o.Brief, o.Filter, o.FilterMemory, o.Memory = true, true, commandFilter, commandMemory
 		counts, err := counter.Open(ctx, d, counter.Options{Secret: secret, Countries: countries, Options: o})
 		if err != nil {
 			return orInterrupted(ctx, err)

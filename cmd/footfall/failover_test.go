@@ -111,7 +111,7 @@ type failover struct {
 // patientURL returns a URL for a pair whose servers do not hang. On a slow machine a connection may take longer than
 // the limit for a hanging server.
 func patientURL(t *testing.T, pair *dbtest.Pair) string {
-	return dbtest.With(t, pair.URL(), "connect_timeout", "30")
+	return dbtest.WithParameter(t, pair.URL(), "connect_timeout", "30")
 }
 
 // countsAgain waits for answers to new visits, and logs how long there were none.
@@ -197,7 +197,7 @@ func newFailover(t *testing.T, database string, flags ...string) *failover {
 	f := &failover{crash: &crash{t: t, ctx: ctx, killed: kills{}, targets: make(map[string]*told), statuses: make(map[int]int64)},
 		database: database}
 	f.connect = func() (*pgx.Conn, bool) {
-		conn, err := pgx.Connect(ctx, dbtest.With(t, database, "target_session_attrs", "read-write"))
+		conn, err := pgx.Connect(ctx, dbtest.WithParameter(t, database, "target_session_attrs", "read-write"))
 		return conn, err == nil
 	}
 	flags = append(flags, "--database-url="+database)

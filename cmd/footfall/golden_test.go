@@ -86,7 +86,7 @@ func newGolden(t *testing.T) *golden {
 	g.Exec(t, `CREATE TRIGGER nobody_here BEFORE INSERT ON here FOR EACH ROW EXECUTE FUNCTION skip_row()`)
 	g.flags = []string{"--database-url=" + g.URL, "--secret-file=" + writeFile(t, string(desk.Secret))}
 	cell := &routing.Cell{Counter: g.Counter, Admin: g.Admin, Reports: report.NewReader(g.DB)}
-	server, _ := handler.Servers(handler.Options{Metrics: g.metrics, Cells: routing.One(cell), Accounts: account.Open(g.DB),
+	server, _ := handler.Servers(handler.Options{Metrics: g.metrics, Cells: routing.NewSingle(cell), Accounts: account.Open(g.DB),
 		Dashboard: true, PublicURL: "https://count.example", Help: readHelp(helpText)})
 	g.public = server.Handler
 	day := time.Now().UTC().AddDate(0, 0, -1)

@@ -70,7 +70,7 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 		shown := showProgress(p, func(time.Time) string {
 			return fmt.Sprintf("%s of %s", units.HumanSize(float64(done.Load())), units.HumanSize(float64(total)))
 		})
-		imported, err := h.Import(ctx, a, admin.History{App: c.App, Site: c.Site, Offsets: c.Offsets, Try: c.DryRun})
+		imported, err := h.Import(ctx, a, admin.History{App: c.App, Site: c.Site, Offsets: c.Offsets, DryRun: c.DryRun})
 		shown()
 		if err != nil {
 			return err
@@ -94,10 +94,10 @@ func (p *program) openInput(name string) (*os.File, error) {
 		defer func() { _ = file.Close() }()
 		from = file
 	}
-	return spooled(from)
+	return copyToTemporary(from)
 }
 
-func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.HistoryDone) error {
+func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.HistoryResult) error {
 	for _, fault := range h.Faults {
 		fmt.Fprintln(p.stdout, "left out: "+fault.Message())
 	}
@@ -108,8 +108,8 @@ func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.Histo
 	if c.DryRun && h.Lines > 0 {
 		if err := printRows(p.stdout, nil, "DAY\tPAGE OR SITE\tPAGE VIEWS\tVISITS\tVISITORS\tNEW", done.First,
 			func(r admin.HistoryFirstRow) []any {
-				return []any{visit.DayText(r.DayID), visit.Shown(r.Uri), shownOr(r.PageViews), shownOr(r.Visits), shownOr(r.Visitors),
-					shownOr(r.NewVisitors)}
+				return []any{visit.DayText(r.DayID), visit.Shown(r.Uri), formatOrDash(r.PageViews), formatOrDash(r.Visits), formatOrDash(r.Visitors),
+					formatOrDash(r.NewVisitors)}
 			}); err != nil {
 			return err
 		}
@@ -135,8 +135,8 @@ func printTotals(p *program, first []admin.OffsetsPutRow) error {
 	})
 }
 
-// shownOr formats a number. It returns a dash if the number is unknown.
-func shownOr(n int64) string {
+// formatOrDash formats a number. It returns a dash if the number is unknown.
+func formatOrDash(n int64) string {
 	if n == admin.Unknown {
 		return "–"
 	}

@@ -46,13 +46,13 @@ func (k *keeper) keep(running context.Context, server *embedded.Server) {
 		case <-server.Done():
 			k.config.Log.Error("the database server has stopped; starting it again", "error", server.Err())
 			_ = k.end(server) // releases the directory; the server's error was just logged
-			server = k.again(running)
+			server = k.restart(running)
 		}
 	}
 }
 
-// again restarts the server, and retries until the server has started. It returns nil if the context running ends first.
-func (k *keeper) again(running context.Context) *embedded.Server {
+// restart restarts the server, and retries until the server has started. It returns nil if the context running ends first.
+func (k *keeper) restart(running context.Context) *embedded.Server {
 	for {
 		server, err := embedded.Start(running, k.config)
 		if err == nil {

@@ -33,7 +33,7 @@ func TestNextVersion(t *testing.T) {
 	url := "--database-url=" + database
 	well(t, "migrate", "up", url)
 	f := newFailover(t, database)
-	old, conn := f.services, dbtest.Connect(t, dbtest.With(t, database, "search_path", "footfall"))
+	old, conn := f.services, dbtest.Connect(t, dbtest.WithParameter(t, database, "search_path", "footfall"))
 	counted := func(s *running, app string) (int, string) {
 		return get(s.url + "/visit?app=" + app + "&ip=192.0.2.1&uri=http://blog.example/0")
 	}

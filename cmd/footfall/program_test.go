@@ -93,7 +93,7 @@ func usedData(t *testing.T) string {
 // withDemo returns the flag for a database with an app demo, for tests that need no server of their own.
 func withDemo(t *testing.T) string {
 	t.Helper()
-	return "--database-url=" + dbtest.Made(t, "demo", time.Now(), func(d *db.DB) {
+	return "--database-url=" + dbtest.NewPrepared(t, "demo", time.Now(), func(d *db.DB) {
 		open := "open"
 		require.NoError(t, admin.NewAdmin(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
 	})

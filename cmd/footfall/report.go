@@ -214,7 +214,7 @@ func (c *reportFunnelCmd) run(ctx context.Context, p *program) error {
 
 func (c *reportPanelCmd) run(ctx context.Context, p *program) error {
 	return c.withApp(ctx, p, strings.Join(c.Targets[:min(1, len(c.Targets))], ""), func(a appReport) (report.Answer, error) {
-		takes := report.Named(c.Name).Takes
+		takes := report.FindReport(c.Name).Parameters
 		given := params("prefix", c.Prefix, "order", c.Order, "find", c.Find, "name", c.Tag, "value", c.Value, "period", c.Period,
 			"days_before", c.DaysBefore, "compared_from", c.ComparedFrom, "compared_to", c.ComparedTo, "offsets", withOffsets(c.Offsets))
 		if slices.Contains(takes, "from") { // otherwise the report covers all time, and the default of --from means nothing

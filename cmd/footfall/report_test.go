@@ -76,7 +76,7 @@ var sixSteps = []seen{
 func TestReports(t *testing.T) {
 	t.Parallel()
 	owner := countAll(t, app.Settings{}, sixSteps...)
-	url := dbtest.With(t, owner, "options", "-c role=footfall_report -c default_transaction_read_only=on")
+	url := dbtest.WithParameter(t, owner, "options", "-c role=footfall_report -c default_transaction_read_only=on")
 	assert.Equal(t, 1, footfall(t, "app", "add", "shop", "--visitor=address", "--site=shop.example", "--database-url="+url).code)
 	for _, c := range []struct {
 		name string

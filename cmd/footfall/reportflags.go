@@ -158,9 +158,9 @@ func withOffsets(wanted bool) string {
 
 // rows reads the report of this name. If the report has a maximum number of rows, it is n; 0: all.
 func (a appReport) rows(ctx context.Context, name string, n int, given url.Values) (report.Answer, error) {
-	k := report.Named(name)
+	k := report.FindReport(name)
 	for _, param := range slices.Sorted(maps.Keys(given)) {
-		if len(given[param]) > 0 && !slices.Contains(k.Takes, param) {
+		if len(given[param]) > 0 && !slices.Contains(k.Parameters, param) {
 			return nil, visit.Errorf(visit.Invalid, strings.ReplaceAll(param, "_", "-"), "the report %s does not take it", name)
 		}
 	}
@@ -176,7 +176,7 @@ func (a appReport) rows(ctx context.Context, name string, n int, given url.Value
 	if err != nil {
 		return nil, err
 	}
-	if slices.Contains(k.Takes, "limit") {
+	if slices.Contains(k.Parameters, "limit") {
 		look.N = n
 	}
 	if look.Counted {

@@ -34,7 +34,7 @@ func (c *retainCmd) run(ctx context.Context, p *program, d *db.DB) error {
 }
 
 // printRetention prints tables of the deleted data. If dry is true, they show the data that would be deleted.
-func printRetention(w io.Writer, r *retention.Done, dry bool) error {
+func printRetention(w io.Writer, r *retention.Result, dry bool) error {
 	would := ""
 	if dry {
 		would = "would be "
@@ -63,7 +63,7 @@ func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 
 // retentionLines returns the rows of the table of deleted visits, sorted by day. A day whose visits were deleted for all
 // apps has an additional row with the freed space.
-func retentionLines(r *retention.Done) (lines [][]any) {
+func retentionLines(r *retention.Result) (lines [][]any) {
 	dropped := map[int32]bool{}
 	for _, d := range r.Dropped {
 		dropped[d.Day] = true

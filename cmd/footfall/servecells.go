@@ -43,14 +43,14 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openOp
 		if err != nil {
 			return nil, nil, err
 		}
-		return routing.One(home), openAccounts(p, d), nil
+		return routing.NewSingle(home), openAccounts(p, d), nil
 	}
 	cluster, err := cells.OpenCluster(url, o.options)
 	if err != nil {
 		return nil, nil, err
 	}
 	if d, err := db.Open(ctx, url, o.options); err == nil {
-		names, _ := cluster.Found(ctx, d) // names is empty if the database does not respond yet
+		names, _ := cluster.FindURLs(ctx, d) // names is empty if the database does not respond yet
 		o.shares += int64(len(names))
 		d.Close()
 	}
@@ -106,7 +106,7 @@ func (f *cellFinder) url(name string) string {
 }
 
 func (f *cellFinder) find(ctx context.Context) (names []string, err error) {
-	found, err := f.cluster.Found(ctx, f.home)
+	found, err := f.cluster.FindURLs(ctx, f.home)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (c *serveCmd) begin(ctx context.Context, p *program, d *db.DB, o openOption
 		return nil, err
 	}
 	stopTasks := runAlongside(d, counting, secret, p.log)
-	return &routing.Cell{Name: o.cell, Counter: counting, Admin: admin.NewAdmin(d, secret).Sharing(o.slots), Reports: report.NewReader(d),
+	return &routing.Cell{Name: o.cell, Counter: counting, Admin: admin.NewAdmin(d, secret).WithSlots(o.slots), Reports: report.NewReader(d),
 		Status: p.statusText(d),
 		Close:  func() { counting.Close(); stopTasks(); d.Close() }}, nil
 }

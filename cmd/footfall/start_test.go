@@ -244,7 +244,7 @@ func TestMissingAppOfBusuanziIsReported(t *testing.T) {
 func TestImportWaitsForTheFailover(t *testing.T) {
 	t.Parallel()
 	pair := dbtest.NewPair(t, true)
-	url := "--database-url=" + dbtest.With(t, pair.URL(), "sslmode", "prefer")
+	url := "--database-url=" + dbtest.WithParameter(t, pair.URL(), "sslmode", "prefer")
 	well(t, "app", "add", "demo", "--access=open", "--visitor=address", url)
 	file := writeFile(t, `192.0.2.1 - - [28/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 1 "-" "`+browser+`"`+"\n")
 	pair.Kill()

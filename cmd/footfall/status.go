@@ -130,8 +130,8 @@ func printInbox(out io.Writer, i *status.Inbox) {
 		return
 	}
 	fmt.Fprintf(out, "inbox: visits waiting to be counted: %d, the first since %s", i.Waiting, i.Oldest.UTC().Format(time.RFC3339))
-	if i.Aside > 0 {
-		fmt.Fprintf(out, "; of apps that are locked for now: %d", i.Aside)
+	if i.Skipped > 0 {
+		fmt.Fprintf(out, "; of apps that are locked for now: %d", i.Skipped)
 	}
 	fmt.Fprintln(out)
 }

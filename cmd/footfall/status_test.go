@@ -84,7 +84,7 @@ func TestStatusOfTheInbox(t *testing.T) {
 	printInbox(&text, &status.Inbox{})
 	assert.Empty(t, text.String())
 	oldest := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
-	printInbox(&text, &status.Inbox{Waiting: 7, Aside: 2, Oldest: &oldest})
+	printInbox(&text, &status.Inbox{Waiting: 7, Skipped: 2, Oldest: &oldest})
 	assert.Equal(t, "inbox: visits waiting to be counted: 7, the first since 2026-06-29T12:00:00Z; of apps that are locked for now: 2\n",
 		text.String())
 }

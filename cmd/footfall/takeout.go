@@ -27,7 +27,7 @@ type (
 	}
 )
 
-// maxInputBytes is the maximum size of an input that spooled copies to a temporary file. `footfall app load` needs this
+// maxInputBytes is the maximum size of an input that copyToTemporary copies to a temporary file. `footfall app load` needs this
 // copy of standard input, because the directory of a zip file is at the end of the file.
 const maxInputBytes = 64 << 30
 
@@ -73,7 +73,7 @@ func rowsOf(m *admin.Manifest) (rows int64) {
 func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	file, err := os.Open(c.File)
 	if c.File == standardOutput {
-		file, err = spooled(p.stdin)
+		file, err = copyToTemporary(p.stdin)
 	}
 	if err != nil {
 		return err
@@ -99,9 +99,9 @@ func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	return err
 }
 
-// spooled copies an input to a temporary file. It unlinks the file at once, so that the file disappears when it is closed
+// copyToTemporary copies an input to a temporary file. It unlinks the file at once, so that the file disappears when it is closed
 // or when the program is killed.
-func spooled(from io.Reader) (*os.File, error) {
+func copyToTemporary(from io.Reader) (*os.File, error) {
 	file, err := os.CreateTemp("", "footfall-*")
 	if err != nil {
 		return nil, err

@@ -85,16 +85,16 @@ func (c *pageDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	if err != nil {
 		return err
 	}
-	asks, says := deleting(page)
+	asks, says := describeDeletion(page)
 	if err := c.ask(p, asks, "yes"); err != nil {
 		return err
 	}
 	return p.printChange(a.DeletePage(ctx, c.App, c.URI), "%s", says)
 }
 
-// deleting returns two texts: asks is shown before the user confirms that a page is deleted, and says is printed after the
+// describeDeletion returns two texts: asks is shown before the user confirms that a page is deleted, and says is printed after the
 // deletion.
-func deleting(page admin.Page) (asks, says string) {
+func describeDeletion(page admin.Page) (asks, says string) {
 	name, into := visit.Shown(page.URI), visit.Shown(page.Site+visit.DeletedPage)
 	if page.Counted {
 		numbers := numbersOf(page.Hot, page.PV, page.UV)

@@ -24,7 +24,7 @@ type App struct {
 	db.App
 	Zone     *time.Location
 	Mode     string // one of visitorModes
-	CountsBy db.CountsBy
+	CountsBy db.CountingSettings
 	Fault    error // why this instance cannot count for the app, or nil
 	sites    sites
 	ignored  ignored

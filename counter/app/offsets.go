@@ -26,9 +26,9 @@ func newOffsets(access *db.Access, cached *offsets) *offsets {
 	return read
 }
 
-// Shown adds the app's offsets (imported numbers) to an answer about a target. The sums are only shown to callers. They are
+// AddOffsets adds the app's offsets (imported numbers) to an answer about a target. The sums are only shown to callers. They are
 // never stored or compared.
-func (a *App) Shown(t visit.Target, answer visit.Answer) visit.Answer {
+func (a *App) AddOffsets(t visit.Target, answer visit.Answer) visit.Answer {
 	if len(a.offsets) == 0 || answer.Later {
 		return answer
 	}
@@ -40,13 +40,13 @@ func (a *App) Shown(t visit.Target, answer visit.Answer) visit.Answer {
 }
 
 func (a *App) withOffset(target string, n visit.Counts) visit.Counts {
-	before, is := a.offsets[target]
+	offset, is := a.offsets[target]
 	if !is {
 		return n
 	}
-	n.PV, n.UV, n.Hot = n.PV+before.PV, n.UV+before.UV, n.Hot+before.Hot
+	n.PV, n.UV, n.Hot = n.PV+offset.PV, n.UV+offset.UV, n.Hot+offset.Hot
 	if n.Rank > 0 {
-		n.Rank += before.UV
+		n.Rank += offset.UV
 	}
 	return n
 }

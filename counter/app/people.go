@@ -21,9 +21,9 @@ const (
 
 // Link links a visitor's id to a person, sets the person's tags, or both.
 type Link struct {
-	ID   string
-	Is   string  // the person's id; "": unchanged
-	Tags tag.Set // the person's new tags; nil: unchanged
+	ID       string
+	PersonID string  // the person's id; "": unchanged
+	Tags     tag.Set // the person's new tags; nil: unchanged
 }
 
 // Person is the person linked to an id.
@@ -50,7 +50,7 @@ func (a *App) CheckPeople() error {
 type pendingLink struct {
 	id, person netip.Addr // person equals id if the link only sets tags
 	tags       []db.Tag
-	tagged     bool
+	hasTags    bool
 }
 
 // PutPeople writes links in order, and returns for each link why it is invalid, or "". wrong contains the links that the caller
@@ -83,21 +83,21 @@ func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.T
 	if err := a.makeTags(ctx, d, visit.DayOf(now, a.Zone), tags); err != nil {
 		return nil, putError(err)
 	}
-	var told []string
+	var results []string
 	err := d.PutPeople(ctx, a.ID, ids, func(rows map[netip.Addr]*db.PersonRow, lead func() error) error {
 		p := people{rows: rows, loadLeading: lead}
-		told = slices.Clone(faults)
+		results = slices.Clone(faults)
 		for i := range pending {
-			if told[i] != "" {
+			if results[i] != "" {
 				continue
 			}
 			if err := p.put(&pending[i], tags); err != nil {
-				told[i] = err.Error()
+				results[i] = err.Error()
 			}
 		}
 		return p.err
 	})
-	return told, putError(err)
+	return results, putError(err)
 }
 
 // putError returns the error to report for links that were not written.
@@ -126,17 +126,17 @@ func (a *App) readLink(secret Secret, link *Link) (l pendingLink, err error) {
 		return l, err
 	}
 	l.id = a.hashOf(secret, ByID, link.ID)
-	l.person, l.tagged = l.id, link.Tags != nil
+	l.person, l.hasTags = l.id, link.Tags != nil
 	switch {
-	case link.Is != "":
-		if err := checkVisitor("is", link.Is); err != nil {
+	case link.PersonID != "":
+		if err := checkVisitor("is", link.PersonID); err != nil {
 			return l, err
 		}
-		if link.Is == link.ID {
+		if link.PersonID == link.ID {
 			return l, visit.Errorf(visit.Invalid, "is", "it is the same as id: give the id of the person that this id belongs to")
 		}
-		l.person = a.hashOf(secret, ByID, link.Is)
-	case !l.tagged:
+		l.person = a.hashOf(secret, ByID, link.PersonID)
+	case !l.hasTags:
 		return l, visit.Errorf(visit.Invalid, "is", "it is missing: give the id of the person that this id belongs to, or tags")
 	}
 	if len(link.Tags) > mostPersonTags {
@@ -198,7 +198,7 @@ type people struct {
 
 func (p *people) row(id netip.Addr) *db.PersonRow {
 	if p.rows[id] == nil {
-		p.rows[id] = &db.PersonRow{Is: id}
+		p.rows[id] = &db.PersonRow{Person: id}
 	}
 	return p.rows[id]
 }
@@ -206,7 +206,7 @@ func (p *people) row(id netip.Addr) *db.PersonRow {
 // chain returns the ids from an id to its person: the id first, the person last.
 func (p *people) chain(id netip.Addr) []netip.Addr {
 	chain := []netip.Addr{id}
-	for is := p.row(id).Is; is != id; is = p.row(id).Is {
+	for is := p.row(id).Person; is != id; is = p.row(id).Person {
 		id = is
 		chain = append(chain, id)
 	}
@@ -219,7 +219,7 @@ func (p *people) put(l *pendingLink, tags map[db.Tag]int32) error {
 			return err
 		}
 	}
-	if !l.tagged {
+	if !l.hasTags {
 		return nil
 	}
 	var ids []int32
@@ -238,7 +238,7 @@ func (p *people) put(l *pendingLink, tags map[db.Tag]int32) error {
 func (p *people) link(id, person netip.Addr) error {
 	row, chain := p.row(id), p.chain(person)
 	switch {
-	case row.Is == person:
+	case row.Person == person:
 		return nil
 	case slices.Contains(chain, id):
 		return visit.Errorf(visit.Invalid, "is",
@@ -252,17 +252,17 @@ func (p *people) link(id, person netip.Addr) error {
 			next.Height, next.Changed = height, true
 		}
 	}
-	p.setLeading(id, row.Is, false)
+	p.setLeading(id, row.Person, false)
 	p.setLeading(id, person, true)
-	row.Is, row.Tags, row.Changed = person, nil, true
+	row.Person, row.Tags, row.Changed = person, nil, true
 	return nil
 }
 
 // setLeading records that an id is linked to a person, or no longer is. It does nothing until lowerHeight has loaded the links.
-func (p *people) setLeading(id, person netip.Addr, does bool) {
+func (p *people) setLeading(id, person netip.Addr, isLinked bool) {
 	switch {
 	case p.leading == nil || id == person:
-	case !does:
+	case !isLinked:
 		delete(p.leading[person], id)
 	case p.leading[person] == nil:
 		p.leading[person] = map[netip.Addr]bool{id: true}
@@ -280,7 +280,7 @@ func (p *people) lowerHeight(id netip.Addr) int16 {
 		}
 		p.leading = map[netip.Addr]map[netip.Addr]bool{}
 		for id, row := range p.rows {
-			p.setLeading(id, row.Is, true)
+			p.setLeading(id, row.Person, true)
 		}
 	}
 	row, height := p.row(id), int16(0)

@@ -61,8 +61,8 @@ const (
 
 // Words for settings that are on or off, such as filters and titles.
 var (
-	isKept  = map[bool]string{true: "on", false: "off"}
-	keeping = []string{isKept[true], isKept[false]}
+	switchWord  = map[bool]string{true: "on", false: "off"}
+	switchWords = []string{switchWord[true], switchWord[false]}
 )
 
 var publicCounts = []string{PublicOff, PublicAnswers, PublicRead, publicCount}
@@ -109,36 +109,36 @@ func (s Settings) make(row *db.App) error {
 
 // Apply applies the settings to a row, and records which secret hashes the visitors.
 func (s Settings) Apply(row *db.App, secret Secret) error {
-	was := row.Visitor
+	oldVisitor := row.Visitor
 	if err := s.make(row); err != nil {
 		return err
 	}
 	switch {
 	case row.Visitor == ByAddress:
 		row.SecretID = nil
-	case row.Visitor != was && len(secret) == 0:
+	case row.Visitor != oldVisitor && len(secret) == 0:
 		return visit.Errorf(visit.Invalid, "visitor",
 			"%s visitors are hashed with a secret: configure the secret of the service", row.Visitor)
-	case row.Visitor != was:
+	case row.Visitor != oldVisitor:
 		row.SecretID = secret.ID()
 	}
 	return nil
 }
 
 // CheckFixed refuses changes of settings that the counted numbers depend on.
-func CheckFixed(was, row *db.App) error {
+func CheckFixed(old, row *db.App) error {
 	var f faults
-	if row.Tz != was.Tz {
+	if row.Tz != old.Tz {
 		f.add("tz",
-			"app %s has counted days in the time zone %s, and that cannot change: add another app for %s", row.Name, was.Tz, row.Tz)
+			"app %s has counted days in the time zone %s, and that cannot change: add another app for %s", row.Name, old.Tz, row.Tz)
 	}
-	if row.Visitor != was.Visitor && (was.Visitor != ByAddress || row.Visitor != ByHash) { // hashing can be turned on later
-		f.add("visitor", "app %s has distinguished visitors by %s, and that cannot change: add another app for %s", row.Name, was.Visitor,
+	if row.Visitor != old.Visitor && (old.Visitor != ByAddress || row.Visitor != ByHash) { // hashing can be turned on later
+		f.add("visitor", "app %s has distinguished visitors by %s, and that cannot change: add another app for %s", row.Name, old.Visitor,
 			row.Visitor)
 	}
-	if row.Ipv6Prefix != was.Ipv6Prefix {
+	if row.Ipv6Prefix != old.Ipv6Prefix {
 		f.add("ipv6-prefix", "app %s has distinguished visitors by /%d networks, and that cannot change: add another app for /%d", row.Name,
-			was.Ipv6Prefix, row.Ipv6Prefix)
+			old.Ipv6Prefix, row.Ipv6Prefix)
 	}
 	return visit.Join(f...)
 }

@@ -29,8 +29,8 @@ func applyWord(f *faults, name string, given, to *string, words []string, refusa
 func applySwitch(f *faults, name string, given *string, to *bool) {
 	if given != nil {
 		var word string
-		applyWord(f, name, given, &word, keeping, unknownWordFormat)
-		*to = word == isKept[true]
+		applyWord(f, name, given, &word, switchWords, unknownWordFormat)
+		*to = word == switchWord[true]
 	}
 }
 

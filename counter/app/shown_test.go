@@ -31,7 +31,7 @@ func BenchmarkShown(b *testing.B) {
 			}
 			var sum int64
 			for i := range b.N {
-				sum += a.Shown(targets[i%1024], visit.Answer{Page: visit.Counts{Hot: 1}}).Page.Hot
+				sum += a.AddOffsets(targets[i%1024], visit.Answer{Page: visit.Counts{Hot: 1}}).Page.Hot
 			}
 			if sum == 0 {
 				b.Fatal("nothing was shown")

@@ -9,15 +9,15 @@ import (
 
 // sites are the sites that an app counts.
 type sites struct {
-	exact map[string]bool
-	below map[string]bool // hosts with a dot in front, such as ".localhost:3000": all their subdomains are counted
+	exact      map[string]bool
+	subdomains map[string]bool // hosts with a dot in front, such as ".localhost:3000": all their subdomains are counted
 }
 
 func newSites(list []string) sites {
-	s := sites{exact: map[string]bool{}, below: map[string]bool{}}
+	s := sites{exact: map[string]bool{}, subdomains: map[string]bool{}}
 	for _, site := range list {
 		if host, wild := strings.CutPrefix(site, visit.Subdomains); wild {
-			s.below["."+host] = true
+			s.subdomains["."+host] = true
 		} else {
 			s.exact[site] = true
 		}
@@ -25,18 +25,18 @@ func newSites(list []string) sites {
 	return s
 }
 
-func (s sites) empty() bool { return len(s.exact) == 0 && len(s.below) == 0 }
+func (s sites) empty() bool { return len(s.exact) == 0 && len(s.subdomains) == 0 }
 
 // contains reports whether a site, in canonical form, is included.
 func (s sites) contains(site string) bool {
 	if s.exact[site] {
 		return true
 	}
-	if len(s.below) == 0 {
+	if len(s.subdomains) == 0 {
 		return false
 	}
 	for at := range len(site) {
-		if site[at] == '.' && at > 0 && s.below[site[at:]] {
+		if site[at] == '.' && at > 0 && s.subdomains[site[at:]] {
 			return true
 		}
 	}

@@ -104,7 +104,7 @@ func (t *trip) referrer() string {
 func (t *trip) query() string { return "?utm_campaign=" + t.campaignOf(t.who.ip, t.at) }
 
 func (t *trip) request() counter.Request {
-	q := counter.Request{App: t.name, IP: t.who.ip, URI: t.uri + t.query(), Referrer: t.referrer(), ID: t.id, Counted: true}
+	q := counter.Request{App: t.name, IP: t.who.ip, URI: t.uri + t.query(), Referrer: t.referrer(), ID: t.id, OnlyCounted: true}
 	if t.at != present {
 		q.At = timeOf(t.at).Format(time.RFC3339)
 	}
@@ -177,7 +177,7 @@ func (s *storm) owner(client int, r *rand.Rand) {
 func (s *storm) send(r *rand.Rand, t *trip) {
 	s.untilAnswered("a visit", func() bool {
 		q := t.request()
-		q.Later = r.IntN(4) == 0
+		q.CountLater = r.IntN(4) == 0
 		a, err := s.any(r).now.Load().Visit(context.Background(), q)
 		switch {
 		case err == nil && a.Skipped != "":
@@ -208,7 +208,7 @@ func (s *storm) sendWithID(r *rand.Rand, t *trip) {
 		answers := make([]answered, 1+r.IntN(2))
 		for i := range answers {
 			q, in := t.request(), s.any(r)
-			q.Later = r.IntN(4) == 0
+			q.CountLater = r.IntN(4) == 0
 			answers[i].q = q
 			both.Go(func() { answers[i].Answer, answers[i].err = in.now.Load().Visit(context.Background(), q) })
 		}
@@ -272,7 +272,7 @@ func (s *storm) wasCounted(t *trip) (known bool) {
 // taken notes the outcome of a visit.
 func (s *storm) taken(q *counter.Request, a visit.Answer) {
 	switch {
-	case q.Later:
+	case q.CountLater:
 		assert.True(s, a.Later)
 		s.some("visits into the inbox", 1)
 	case a.Later:
@@ -304,7 +304,7 @@ func (s *storm) stranger(_ int, r *rand.Rand) {
 		t.at = max(0, s.today.Load()-r.Int64N(3))
 	}
 	q := t.request()
-	q.Later = r.IntN(4) == 0
+	q.CountLater = r.IntN(4) == 0
 	a, err := s.any(r).now.Load().Visit(context.Background(), q)
 	switch {
 	case err == nil && a.Repeated:
@@ -379,7 +379,7 @@ func (s *storm) caller(_ int, r *rand.Rand) {
 
 func (s *storm) call(in *instance, of tenant, key, body string) []intake.Result {
 	c := in.now.Load()
-	counting, err := c.AuthorizeCounting(context.Background(), counter.Request{App: of.name, Counted: true})
+	counting, err := c.AuthorizeCounting(context.Background(), counter.Request{App: of.name, OnlyCounted: true})
 	if err == nil {
 		var results []intake.Result
 		results, _, err = in.desk.Count(context.Background(), intake.Call{Counting: counting, Body: strings.NewReader(body), Key: key})

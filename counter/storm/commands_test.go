@@ -116,7 +116,9 @@ func (s *storm) verify() {
 func anyApp(r *rand.Rand) tenant { return apps[r.IntN(len(apps))] }
 
 // process returns the commands of another process: its long work takes no slot from others.
-func (s *storm) process() *admin.Admin { return s.admin.Sharing(admin.NewSlots(context.Background())) }
+func (s *storm) process() *admin.Admin {
+	return s.admin.WithSlots(admin.NewSlots(context.Background()))
+}
 
 func (s *storm) eraseSomebody(r *rand.Rand) {
 	_, err := s.process().EraseVisitor(context.Background(), wild[r.IntN(len(wild))].name, anyIP(r))

@@ -195,7 +195,7 @@ func (s *storm) now(ahead time.Duration) time.Time {
 
 // open opens the database under an application name, so that cut can find its connections.
 func (s *storm) open(name string) *db.DB {
-	return dbtest.Open(s.T, dbtest.With(s.T, s.url, "application_name", "storm "+name), db.Options{})
+	return dbtest.Open(s.T, dbtest.WithParameter(s.T, s.url, "application_name", "storm "+name), db.Options{})
 }
 
 // start starts an instance, unless the database does not answer.

@@ -129,7 +129,7 @@ func settle(ctx context.Context, conn *pgx.Conn) error {
 
 // nodes returns the cluster's nodes, the coordinator first, or only the coordinator if there is no cluster
 // yet. The second result contains only the nodes that respond.
-func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
+func (c *Cluster) nodes(ctx context.Context) (nodes, activeNodes []Node, err error) {
 	if err := c.make(ctx, c.coordinator(), c.home()); err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +141,7 @@ func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 		for _, row := range rows {
 			nodes = append(nodes, row.node())
 			if row.Isactive {
-				here = append(here, row.node())
+				activeNodes = append(activeNodes, row.node())
 			}
 		}
 		if len(rows) > 0 && !rows[0].IsHere {
@@ -151,9 +151,9 @@ func (c *Cluster) nodes(ctx context.Context) (nodes, here []Node, err error) {
 	})
 	if len(nodes) == 0 {
 		nodes = []Node{c.coordinator()}
-		here = nodes
+		activeNodes = nodes
 	}
-	return nodes, here, err
+	return nodes, activeNodes, err
 }
 
 // join adds nodes to the list of nodes in one of the coordinator's databases. It also creates this database on the
@@ -170,7 +170,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 		}
 		for i, node := range nodes {
 			switch {
-			case find(there, node) >= 0:
+			case findNode(there, node) >= 0:
 			case i == 0:
 				err = q.ClusterBegin(ctx, node.Host, node.Port)
 			default:
@@ -195,8 +195,8 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 	})
 }
 
-// Found returns the URLs of the cells, by the cells' names. It needs only the right to read from the coordinator.
-func (c *Cluster) Found(ctx context.Context, coordinator *db.DB) (urls map[string]string, err error) {
+// FindURLs returns the URLs of the cells, by the cells' names. It needs only the right to read from the coordinator.
+func (c *Cluster) FindURLs(ctx context.Context, coordinator *db.DB) (urls map[string]string, err error) {
 	err = coordinator.Read(ctx, func(shared *db.Queries) error {
 		q := New(shared.Tx())
 		databases, err := q.CellsServed(ctx, databasePrefix)
@@ -217,7 +217,7 @@ func (c *Cluster) Found(ctx context.Context, coordinator *db.DB) (urls map[strin
 	return urls, err
 }
 
-// IsCell reports whether a database that Found has returned really is a cell. Another database may have a similar
+// IsCell reports whether a database that FindURLs has returned really is a cell. Another database may have a similar
 // name, and a cell under construction is not a cell yet.
 func (c *Cluster) IsCell(ctx context.Context, name string) (is bool, err error) {
 	d, err := db.Open(ctx, c.url(c.coordinator(), databasePrefix+name), c.options)
@@ -348,7 +348,7 @@ func (c *Cluster) Cells(ctx context.Context) (cells []Cell, err error) {
 
 // MoveCell moves the tables of a cell to a node. The services of the cell continue on that node.
 func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell, err error) {
-	nodes, here, err := c.nodes(ctx)
+	nodes, activeNodes, err := c.nodes(ctx)
 	if err == nil {
 		err = c.mayHost(ctx, to, nodes)
 	}
@@ -361,7 +361,7 @@ func (c *Cluster) MoveCell(ctx context.Context, name string, to Node) (cell Cell
 	}
 	defer d.Close()
 	if d.Place(ctx) != to.String() {
-		if err := c.join(ctx, databasePrefix+name, here); err != nil { // adds nodes that were down when the cell was added
+		if err := c.join(ctx, databasePrefix+name, activeNodes); err != nil { // adds nodes that were down when the cell was added
 			return cell, err
 		}
 		err = c.withConn(ctx, c.coordinator(), databasePrefix+name, func(_ *pgx.Conn, q *Queries) error {

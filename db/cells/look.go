@@ -14,15 +14,15 @@ type (
 	Look struct {
 		Cell
 		CellLookRow
-		Today int64      // visits that the apps of the cell have counted today
-		Needs db.Standby // the state of the standby of the cell's node
-		Wrong error      // why the cell cannot count visits, or why its state is unknown
+		VisitsToday int64      // visits that the apps of the cell have counted today
+		Standby     db.Standby // the state of the standby of the cell's node
+		Err         error      // why the cell cannot count visits, or why its state is unknown
 	}
 	// NodeLook is the state of a node.
 	NodeLook struct {
 		Node
 		Bytes int64 // size of the node's databases and WAL
-		Wrong error // why the node's state is unknown
+		Err   error // why the node's state is unknown
 	}
 )
 
@@ -44,7 +44,7 @@ func (c *Cluster) Look(ctx context.Context) (looks []Look, nodes []NodeLook, err
 	for i, node := range there {
 		nodes[i].Node = node
 		all.Go(func() {
-			nodes[i].Wrong = c.withConn(ctx, node, c.home(), func(_ *pgx.Conn, q *Queries) (err error) {
+			nodes[i].Err = c.withConn(ctx, node, c.home(), func(_ *pgx.Conn, q *Queries) (err error) {
 				nodes[i].Bytes, err = q.NodeLook(ctx)
 				return err
 			})
@@ -57,7 +57,7 @@ func (c *Cluster) Look(ctx context.Context) (looks []Look, nodes []NodeLook, err
 func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 	look := Look{Cell: cell}
 	if at, err := ParseNode(cell.Place); err == nil { // so that the error contains the node if it does not respond
-		if look.Wrong = c.withConn(ctx, at, c.home(), func(*pgx.Conn, *Queries) error { return nil }); look.Wrong != nil {
+		if look.Err = c.withConn(ctx, at, c.home(), func(*pgx.Conn, *Queries) error { return nil }); look.Err != nil {
 			return look
 		}
 	}
@@ -72,15 +72,15 @@ func (c *Cluster) look(ctx context.Context, cell Cell) Look {
 		}
 	}
 	if err == nil {
-		look.Needs, err = d.Standby(ctx)
+		look.Standby, err = d.Standby(ctx)
 	}
 	if err == nil {
 		err = d.Read(ctx, func(q *db.Queries) (err error) {
-			look.Today, err = New(q.Tx()).CellToday(ctx)
+			look.VisitsToday, err = New(q.Tx()).CellToday(ctx)
 			return err
 		})
 	}
-	look.Wrong = err
+	look.Err = err
 	return look
 }
 

@@ -45,29 +45,29 @@ func (c *Cluster) forEachDatabase(ctx context.Context, f func(database string, t
 
 func (r ClusterNodesRow) node() Node { return Node{r.Nodename, r.Nodeport} }
 
-// find returns the index of a node's row in a list of nodes, or -1.
-func find(there []ClusterNodesRow, node Node) int {
+// findNode returns the index of a node's row in a list of nodes, or -1.
+func findNode(there []ClusterNodesRow, node Node) int {
 	return slices.IndexFunc(there, func(row ClusterNodesRow) bool { return row.node() == node })
 }
 
 // ReplaceNode replaces a node with another server, which must be a promoted standby of this node. Services continue on
 // the new server. After a failure, ReplaceNode can be called again.
-func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
+func (c *Cluster) ReplaceNode(ctx context.Context, old, replacement Node) error {
 	nodes, _, err := c.nodes(ctx)
 	switch {
 	case err != nil:
-	case slices.Contains(nodes, old) && slices.Contains(nodes, by):
+	case slices.Contains(nodes, old) && slices.Contains(nodes, replacement):
 		err = fmt.Errorf("%v is another node of the cluster: move the cells of %v there with `footfall cell move`, or name "+
-			"its promoted standby", by, old)
+			"its promoted standby", replacement, old)
 	case slices.Contains(nodes, old):
-		err = c.mayReplace(ctx, old, by)
-	case !slices.Contains(nodes, by):
+		err = c.mayReplace(ctx, old, replacement)
+	case !slices.Contains(nodes, replacement):
 		err = unknownNode(old, nodes)
 	}
 	if err == nil {
 		err = c.forEachDatabase(ctx, func(_ string, there []ClusterNodesRow, q *Queries) error {
-			if at := find(there, old); at >= 0 {
-				return q.NodeReplace(ctx, NodeReplaceParams{ID: there[at].Nodeid, Host: by.Host, Port: by.Port})
+			if at := findNode(there, old); at >= 0 {
+				return q.NodeReplace(ctx, NodeReplaceParams{ID: there[at].Nodeid, Host: replacement.Host, Port: replacement.Port})
 			}
 			return nil
 		})
@@ -79,7 +79,7 @@ func (c *Cluster) ReplaceNode(ctx context.Context, old, by Node) error {
 }
 
 // mayReplace returns an error if a node cannot be replaced with this server. The error contains all reasons.
-func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
+func (c *Cluster) mayReplace(ctx context.Context, old, replacement Node) error {
 	wrong := c.withConn(ctx, old, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
 		if err == nil && !now.IsStandby {
@@ -98,27 +98,27 @@ func (c *Cluster) mayReplace(ctx context.Context, old, by Node) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(wrong, c.withConn(ctx, by, c.home(), func(_ *pgx.Conn, q *Queries) error {
+	return errors.Join(wrong, c.withConn(ctx, replacement, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
 		if err != nil {
 			return err
 		}
 		copied, err := q.ClusterNodes(ctx)
-		place := nodes[find(nodes, old)].Nodeid
+		place := nodes[findNode(nodes, old)].Nodeid
 		switch {
 		case err != nil:
 		case !slices.ContainsFunc(copied, func(row ClusterNodesRow) bool { return row.Nodeid == place && row.IsHere }):
-			err = fmt.Errorf("%v is not a copy of %v", by, old)
+			err = fmt.Errorf("%v is not a copy of %v", replacement, old)
 		case now.IsStandby:
-			err = fmt.Errorf("%v is still a standby: promote it first, with pg_ctl promote or SELECT pg_promote()", by)
+			err = fmt.Errorf("%v is still a standby: promote it first, with pg_ctl promote or SELECT pg_promote()", replacement)
 		case !now.Connects:
-			err = notItself(by, now)
+			err = selfConnectError(replacement, now)
 		}
 		return err
 	}))
 }
 
-func notItself(node Node, now NodeItselfRow) error {
+func selfConnectError(node Node, now NodeItselfRow) error {
 	return fmt.Errorf("%v cannot connect to itself at %v, the address that Citus uses: run there, as a superuser, "+
 		"ALTER SYSTEM SET citus.local_hostname = '%s'; SELECT pg_reload_conf();", node, Node{now.Host, now.Port}, node.Host)
 }
@@ -131,7 +131,7 @@ func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 			now, err := q.NodeItself(ctx)
 			if err == nil && !now.Connects {
 				if err = db.NodePassword(db.TakeWarning(conn)); err == nil {
-					err = notItself(node, now)
+					err = selfConnectError(node, now)
 				}
 			}
 			return err
@@ -165,7 +165,7 @@ func (c *Cluster) mayJoin(ctx context.Context, node Node) (err error) {
 		return err
 	}
 	return c.forEachDatabase(ctx, func(database string, there []ClusterNodesRow, _ *Queries) error {
-		if !slices.Contains(has, database) || find(there, node) >= 0 {
+		if !slices.Contains(has, database) || findNode(there, node) >= 0 {
 			return nil
 		}
 		return c.withConn(ctx, node, database, func(conn *pgx.Conn, _ *Queries) error {
@@ -246,7 +246,7 @@ func (c *Cluster) RemoveNode(ctx context.Context, node, to Node) error {
 		} else if err := c.dropAt(ctx, node, left); err != nil && !db.IsConnect(err) { // the machine may be gone for good
 			return err
 		}
-		at := find(there, node)
+		at := findNode(there, node)
 		if at < 0 {
 			return nil
 		}

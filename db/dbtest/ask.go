@@ -48,8 +48,8 @@ func Column[T any](t testing.TB, a asker, sql string, args ...any) []T {
 	return values
 }
 
-// With returns the URL address with one more parameter, such as a setting of the sessions.
-func With(t testing.TB, address, name, value string) string {
+// WithParameter returns the URL address with one more parameter, such as a setting of the sessions.
+func WithParameter(t testing.TB, address, name, value string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	require.NoError(t, err)

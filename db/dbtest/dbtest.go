@@ -91,10 +91,10 @@ func New(t testing.TB) string {
 	return fresh(t, func(ctx context.Context, s *server) (string, error) { return s.template(ctx) })
 }
 
-// Made is like New, but the database also has the changes that do makes. Before do, Made creates the partitions that a
+// NewPrepared is like New, but the database also has the changes that do makes. Before do, NewPrepared creates the partitions that a
 // service would create if it started at the given time. The process makes one such database for each name, and copies
 // it for each test, because copying is cheaper.
-func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) string {
+func NewPrepared(t testing.TB, name string, started time.Time, do func(d *db.DB)) string {
 	t.Helper()
 	return fresh(t, func(ctx context.Context, s *server) (string, error) {
 		made := s.madeOf(name)

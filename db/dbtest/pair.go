@@ -139,7 +139,7 @@ func (p *Pair) URL() string {
 
 // Primary returns the URL of the present primary only. Commits of connections to this URL do not wait for a standby.
 func (p *Pair) Primary() string {
-	return With(p.t, p.nodes[p.primary].server.URL(), "synchronous_commit", "local")
+	return WithParameter(p.t, p.nodes[p.primary].server.URL(), "synchronous_commit", "local")
 }
 
 // Exec executes a statement on the primary, without waiting for a standby.

@@ -39,21 +39,21 @@ type server struct {
 	templateName string
 	templateErr  error
 
-	mu   sync.Mutex       // guards made
-	made map[string]*made // by the name passed to Made
+	mu   sync.Mutex                   // guards preparedDatabase
+	made map[string]*preparedDatabase // by the name passed to Made
 }
 
-// made is a database that the function Made prepares once and copies for each test.
-type made struct {
+// preparedDatabase is a database that the function Made prepares once and copies for each test.
+type preparedDatabase struct {
 	once sync.Once
 	name string // empty until the database is ready
 }
 
-func (s *server) madeOf(name string) *made {
+func (s *server) madeOf(name string) *preparedDatabase {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.made[name] == nil {
-		s.made[name] = new(made)
+		s.made[name] = new(preparedDatabase)
 	}
 	return s.made[name]
 }
@@ -100,7 +100,7 @@ func startServer() (*server, error) {
 
 func chooseServer(ctx context.Context) (s *server, address string, err error) {
 	if address := os.Getenv(EnvDatabaseURL); address != "" {
-		return &server{made: map[string]*made{}, stop: func(context.Context) error { return nil }}, address, nil
+		return &server{made: map[string]*preparedDatabase{}, stop: func(context.Context) error { return nil }}, address, nil
 	}
 	dir, err := tempdir.Make()
 	if err != nil {
@@ -111,7 +111,7 @@ func chooseServer(ctx context.Context) (s *server, address string, err error) {
 		return nil, "", errors.Join(err, os.RemoveAll(dir))
 	}
 	stop := func(ctx context.Context) error { return errors.Join(running.Stop(ctx), os.RemoveAll(dir)) }
-	return &server{made: map[string]*made{}, stop: stop}, running.URL(), nil
+	return &server{made: map[string]*preparedDatabase{}, stop: stop}, running.URL(), nil
 }
 
 // StartIn starts a server for tests. The server's user must be able to enter the folder dir.

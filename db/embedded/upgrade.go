@@ -21,7 +21,7 @@ import (
 // in the meantime, because writes after the dump would be lost. The new directory appears only if it is complete.
 // It has the database, roles and passwords of the old directory, and the settings of a new cluster. Upgrade also
 // copies the named additional files of the data directory, if they exist.
-func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error) {
+func Upgrade(ctx context.Context, from, to Config, extraFiles ...string) (err error) {
 	from.MustExist = true
 	if to, err = to.new(); err != nil {
 		return err
@@ -69,7 +69,7 @@ func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error)
 		return err
 	}
 	err = copyCluster(ctx, tools, old.URL(), fresh.URL())
-	for _, file := range beside {
+	for _, file := range extraFiles {
 		err = errors.Join(err, copyFile(filepath.Join(from.Dir, file), filepath.Join(to.Dir, file)))
 	}
 	if err = errors.Join(err, stopWithin(fresh)); err != nil {

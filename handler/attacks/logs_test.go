@@ -142,7 +142,7 @@ func panicsOutside(w *world) {
 		}
 		require.NoError(w.t, err)
 		heard := new(records)
-		server, _ := handler.Servers(handler.Options{Log: heard.logger(), Cells: routing.One(&routing.Cell{})})
+		server, _ := handler.Servers(handler.Options{Log: heard.logger(), Cells: routing.NewSingle(&routing.Cell{})})
 		server.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("outside\nFORGED") })
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()

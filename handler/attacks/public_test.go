@@ -37,7 +37,8 @@ func TestPublicCounts(t *testing.T) {
 	proxies, faults := handler.NewProxies(nil, "")
 	require.Empty(t, faults)
 	public, _ := handler.Servers(handler.Options{Log: w.log.logger(), Metrics: prometheus.NewRegistry(), Proxies: proxies,
-		Cells: routing.One(&routing.Cell{Counter: w.Counter, Reports: report.NewReader(w.DB)}), Accounts: account.Open(w.DB), Dashboard: true})
+		Cells: routing.NewSingle(&routing.Cell{Counter: w.Counter, Reports: report.NewReader(w.DB)}), Accounts: account.Open(w.DB),
+		Dashboard: true})
 	w.public[direct] = w.serve(public)
 
 	const numbers = `{"site":{"pv":1,"uv":1,`

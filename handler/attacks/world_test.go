@@ -103,7 +103,7 @@ func (w *world) listen(at via, on *desk.Desk, registry *prometheus.Registry, tru
 	proxies, faults := handler.NewProxies(trusted, header)
 	require.Empty(w.t, faults)
 	public, private := handler.Servers(handler.Options{Log: w.log.logger(), Metrics: registry, Proxies: proxies,
-		Cells: routing.One(&routing.Cell{Counter: on.Counter})})
+		Cells: routing.NewSingle(&routing.Cell{Counter: on.Counter})})
 	w.public[at], w.private[at] = w.serve(public), w.serve(private)
 }
 

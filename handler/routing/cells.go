@@ -50,8 +50,8 @@ const (
 // Open starts routing apps to cells. It returns when all cells that currently respond are open, or after startWithin at the
 // latest. Cells.Close stops the routing.
 func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
-	c := &Cells{home: home.ofMany(), options: o, logLimit: pause.Seldom[string]{Every: sayEvery}, cells: map[string]*Cell{},
-		opening: map[string]bool{}, gone: map[gone]time.Time{}, places: make(chan struct{}, openAtOnce)}
+	c := &Cells{home: home.prepareForCells(), options: o, logLimit: pause.Seldom[string]{Every: sayEvery}, cells: map[string]*Cell{},
+		opening: map[string]bool{}, staleSince: map[staleName]time.Time{}, places: make(chan struct{}, openAtOnce)}
 	opens, endOpens := context.WithCancel(ctx)
 	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // continues during shutdown, while accepted requests are answered
 	c.end = func() { endOpens(); endRunning() }
@@ -68,10 +68,10 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	case <-tried:
 	case <-within.C:
 	}
-	c.lookAgain()
+	c.rebuildTable()
 	c.loops.Go(func() {
 		for pause.For(running, lookEvery) == nil {
-			c.lookAgain()
+			c.rebuildTable()
 		}
 	})
 	c.loops.Go(func() { // a separate loop, because it may wait for the home database
@@ -79,7 +79,7 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 			if err := c.seekCells(opens, &c.tries); err != nil {
 				c.logError(running, "cannot list the cells; retrying", err)
 			}
-			if err := c.settle(running); err != nil {
+			if err := c.storeCellsOfApps(running); err != nil {
 				c.logError(running, "cannot store which cells the apps are in; retrying", err)
 			}
 		}
@@ -184,24 +184,24 @@ func (c *Cells) reachAndOpen(ctx context.Context, name string, all int) (*Cell, 
 	if err != nil {
 		return nil, err
 	}
-	return cell.ofMany(), nil
+	return cell.prepareForCells(), nil
 }
 
 // register returns the cell's apps. If the cell is unreachable, it returns the apps that this instance read last.
 func (cell *Cell) register() *app.Register {
-	if held := cell.Counter.Held(); held != nil {
-		cell.known.Store(held)
+	if held := cell.Counter.CachedRegister(); held != nil {
+		cell.lastRegister.Store(held)
 	}
-	if known := cell.known.Load(); known != nil {
+	if known := cell.lastRegister.Load(); known != nil {
 		return known
 	}
 	return &app.Register{}
 }
 
-// lookAgain rebuilds the table that maps app names to cells.
-func (c *Cells) lookAgain() {
+// rebuildTable rebuilds the table that maps app names to cells.
+func (c *Cells) rebuildTable() {
 	c.mu.Lock()
-	t := &table{cells: maps.Clone(c.cells), byApp: map[string]*Cell{}, faults: map[string]error{}, twice: map[string][]*Cell{}}
+	t := &table{cells: maps.Clone(c.cells), byApp: map[string]*Cell{}, faults: map[string]error{}, duplicates: map[string][]*Cell{}}
 	c.mu.Unlock()
 	in := map[string][]*Cell{}
 	for _, cell := range append(slices.Collect(maps.Values(t.cells)), c.home) {
@@ -238,7 +238,7 @@ func (c *Cells) lookAgain() {
 				names[i] = cmp.Or(cell.Name, "(the coordinator's)")
 			}
 			slices.Sort(names)
-			t.twice[name] = of
+			t.duplicates[name] = of
 			t.faults[name] = visit.Errorf(visit.Unavailable, "app", "app %s exists in several cells, and is not served until "+
 				"only one of them has it: %s", name, strings.Join(names, ", "))
 			c.logError(context.Background(), "several cells have an app with the same name", t.faults[name])
@@ -247,13 +247,13 @@ func (c *Cells) lookAgain() {
 	c.table.Store(t)
 }
 
-// gone is an app's name that points to a cell, although the cell does not have this app.
-type gone struct{ name, cell string }
+// staleName is an app's name that points to a cell, although the cell does not have this app.
+type staleName struct{ name, cell string }
 
-// settle stores in the home database which cell each app is in. So every instance finds the cell's name even while the cell is
-// unreachable. settle also removes an app's name if the name's cell has not had the app for the time LeadFor.
-func (c *Cells) settle(ctx context.Context) error {
-	home, t := c.home.Counter.Held(), c.table.Load()
+// storeCellsOfApps stores in the home database which cell each app is in. So every instance finds the cell's name even while the cell is
+// unreachable. storeCellsOfApps also removes an app's name if the name's cell has not had the app for the time LeadFor.
+func (c *Cells) storeCellsOfApps(ctx context.Context) error {
+	home, t := c.home.Counter.CachedRegister(), c.table.Load()
 	if home == nil {
 		return nil // the home database is unreachable
 	}
@@ -280,27 +280,27 @@ func (c *Cells) settle(ctx context.Context) error {
 		}
 	}
 	now := time.Now()
-	since := map[gone]time.Time{}
+	since := map[staleName]time.Time{}
 	for name, led := range home.Cells {
-		if _, listed := t.cells[led]; listed && !t.lacks(name, led) || t.byApp[name] != t.cells[led] || t.twice[name] != nil {
+		if _, listed := t.cells[led]; listed && !t.lacks(name, led) || t.byApp[name] != t.cells[led] || t.duplicates[name] != nil {
 			continue
 		}
-		is := gone{name, led}
-		if since[is] = c.gone[is]; since[is].IsZero() {
+		is := staleName{name, led}
+		if since[is] = c.staleSince[is]; since[is].IsZero() {
 			since[is] = now
 		}
 		if now.Sub(since[is]) >= c.options.LeadFor {
 			errs = append(errs, c.home.Admin.LetNameGo(ctx, name, led, c.options.LeadFor.Seconds()))
 		}
 	}
-	c.gone = since
+	c.staleSince = since
 	return errors.Join(errs...)
 }
 
 // registerOf returns the current apps of the cell with this name, or nil if the cell is unreachable.
 func (t *table) registerOf(cell string) *app.Register {
 	if of := t.cells[cell]; of != nil {
-		return of.Counter.Held()
+		return of.Counter.CachedRegister()
 	}
 	return nil
 }

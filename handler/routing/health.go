@@ -30,7 +30,7 @@ func (c *Cells) Ready(ctx context.Context) (h Health, err error) {
 	if nodes := c.nodesAway.Load(); nodes != nil {
 		h.NodesAway = *nodes
 	}
-	if c.home.Counter.Held() == nil {
+	if c.home.Counter.CachedRegister() == nil {
 		h.Coordinator = "away"
 	}
 	var mu sync.Mutex

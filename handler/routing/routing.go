@@ -30,7 +30,7 @@ type Cell struct {
 	Close   func() // closes the database and everything that uses it
 
 	// Places limits the reports that run in this cell at once, so that a slow cell does not delay reports of other cells. The
-	// functions One and ofMany create Places.
+	// functions NewSingle and prepareForCells create Places.
 	Places chan struct{}
 	// Strangers is the separate limit for reports to callers without an account, a key or a link. So a flood of such reports does
 	// not use up Places.
@@ -39,7 +39,7 @@ type Cell struct {
 	// the whole service, so that one cell leaves capacity to the other cells. Turns is nil in a service without cells.
 	Turns chan struct{}
 
-	known atomic.Pointer[app.Register] // the cell's apps as this instance last read them
+	lastRegister atomic.Pointer[app.Register] // the cell's apps as this instance last read them
 }
 
 // ReportPlaces is the capacity of Cell.Places. A database has ReportPlaces connections for reports, and one more for
@@ -48,8 +48,8 @@ const ReportPlaces = 2
 
 const callTurns = 2 // capacity of Cell.Turns; intake.Desk permits four calls for all cells together
 
-// ofMany prepares a cell for a service that has several cells.
-func (cell *Cell) ofMany() *Cell {
+// prepareForCells prepares a cell for a service that has several cells.
+func (cell *Cell) prepareForCells() *Cell {
 	cell.makePlaces()
 	cell.Turns = make(chan struct{}, callTurns)
 	return cell
@@ -72,7 +72,7 @@ type Cells struct {
 	opening map[string]bool
 	places  chan struct{} // limits how many cells are opened at once
 
-	gone map[gone]time.Time // since when an app's name has pointed to a cell that does not have the app
+	staleSince map[staleName]time.Time // since when an app's name has pointed to a cell that does not have the app
 
 	nodesAway atomic.Pointer[[]string]
 
@@ -80,16 +80,16 @@ type Cells struct {
 	end                   context.CancelFunc
 }
 
-// table maps app names to cells. The function lookAgain replaces it every second.
+// table maps app names to cells. The function rebuildTable replaces it every second.
 type table struct {
-	cells  map[string]*Cell // by name; nil: not open yet
-	byApp  map[string]*Cell // by app name: the app's cell
-	faults map[string]error // by app name: why requests for the app are refused
-	twice  map[string][]*Cell
+	cells      map[string]*Cell // by name; nil: not open yet
+	byApp      map[string]*Cell // by app name: the app's cell
+	faults     map[string]error // by app name: why requests for the app are refused
+	duplicates map[string][]*Cell
 }
 
-// One returns the Cells of a service with a single database.
-func One(home *Cell) *Cells {
+// NewSingle returns the Cells of a service with a single database.
+func NewSingle(home *Cell) *Cells {
 	home.makePlaces()
 	return &Cells{home: home}
 }
@@ -103,11 +103,11 @@ func (c *Cells) All() (here []*Cell, away []string) {
 	if t == nil {
 		return []*Cell{c.home}, nil
 	}
-	if c.home.Counter.Held() != nil {
+	if c.home.Counter.CachedRegister() != nil {
 		here = append(here, c.home)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.cells)) {
-		if cell := t.cells[name]; cell == nil || cell.Counter.Held() == nil {
+		if cell := t.cells[name]; cell == nil || cell.Counter.CachedRegister() == nil {
 			away = append(away, name)
 		} else {
 			here = append(here, cell)
@@ -124,20 +124,20 @@ func (c *Cells) Of(name string) (*Cell, error) {
 		return c.home, nil
 	}
 	cell, err := t.byApp[name], t.faults[name]
-	if only := stillThere(name, t.twice[name]); len(only) == 1 {
+	if only := stillThere(name, t.duplicates[name]); len(only) == 1 {
 		cell, err = only[0], nil
 	} else if cell == nil && err == nil {
 		cell, err = c.seek(t, name)
 	}
 	for hops := 0; err == nil && hops < len(t.cells); hops++ { // if the app has just moved, follow the forwarding of its former cell
-		to := cell.leads(name)
+		to := cell.forwardsTo(name)
 		if to == "" {
 			return cell, nil
 		}
 		if cell = t.cells[to]; cell == nil {
 			return nil, app.InCell(name, to)
 		}
-		if held := cell.Counter.Held(); held != nil && held.Apps[name] == nil && held.Cells[name] == "" {
+		if held := cell.Counter.CachedRegister(); held != nil && held.Apps[name] == nil && held.Cells[name] == "" {
 			return nil, app.InCell(name, to) // this instance has not read the moved app from its new cell yet
 		}
 	}
@@ -155,9 +155,9 @@ func stillThere(name string, in []*Cell) []*Cell {
 	return slices.DeleteFunc(slices.Clone(in), func(cell *Cell) bool { return cell.register().Apps[name] == nil })
 }
 
-// leads returns the name of the cell to which this cell forwards requests for an app that has moved, or "".
-func (cell *Cell) leads(name string) string {
-	if held := cell.Counter.Held(); held != nil {
+// forwardsTo returns the name of the cell to which this cell forwards requests for an app that has moved, or "".
+func (cell *Cell) forwardsTo(name string) string {
+	if held := cell.Counter.CachedRegister(); held != nil {
 		return held.Cells[name]
 	}
 	return ""
@@ -171,11 +171,12 @@ func (c *Cells) seek(t *table, name string) (*Cell, error) {
 		cell := t.cells[of]
 		if cell == nil {
 			unseen = append(unseen, of)
-		} else if held := cell.Counter.Held(); held != nil && held.Apps[name] != nil {
+		} else if held := cell.Counter.CachedRegister(); held != nil && held.Apps[name] != nil {
 			return cell, nil
 		}
 	}
-	if held := c.home.Counter.Held(); name != "" && len(unseen) > 0 && (held == nil || held.Apps[name] == nil && held.Cells[name] == "") {
+	if held := c.home.Counter.CachedRegister(); name != "" && len(unseen) > 0 &&
+		(held == nil || held.Apps[name] == nil && held.Cells[name] == "") {
 		return nil, visit.Errorf(visit.Unavailable, "app", "there is no app %.64q, unless it is in a cell that cannot be reached: %s", name,
 			strings.Join(unseen, ", "))
 	}
@@ -349,7 +350,7 @@ func (c *Cells) registers(ctx context.Context) (all []*app.Register, away bool, 
 func (c *Cells) OfLink(token string) (*Cell, error) {
 	here, away := c.All()
 	for _, cell := range here {
-		if held := cell.Counter.Held(); held != nil {
+		if held := cell.Counter.CachedRegister(); held != nil {
 			if _, found := held.Share(token); found {
 				return cell, nil
 			}

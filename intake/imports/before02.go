@@ -111,8 +111,8 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *logLi
 	if err != nil {
 		return err
 	}
-	e := feed.Entry[logLine]{Of: *of}
-	e.Of.source, e.Of.line = s, s.lines.number
+	e := feed.Entry[logLine]{Data: *of}
+	e.Data.source, e.Data.line = s, s.lines.number
 	if err := decide(ctx, &e); err != nil || e.Fate != feed.Counts {
 		return err
 	}

@@ -88,8 +88,8 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[logLine], err
 		switch {
 		case len(s.queue) == 0:
 			d.timeline = d.timeline[1:]
-		case s.queue[0].Of.At.After(s.nextTime):
-			s.nextTime = s.queue[0].Of.At
+		case s.queue[0].Data.At.After(s.nextTime):
+			s.nextTime = s.queue[0].Data.At
 			later := d.timeline[1:]
 			to, _ := slices.BinarySearchFunc(later, s.nextTime, func(o *source, at time.Time) int { return o.nextTime.Compare(at) })
 			copy(d.timeline, later[:to])
@@ -175,7 +175,7 @@ func (d *reader) sawLine() {
 
 func (s *source) add(of logLine) {
 	of.source, of.line, of.before = s, s.lines.number, s.counted
-	s.queue = append(s.queue, feed.Entry[logLine]{Of: of})
+	s.queue = append(s.queue, feed.Entry[logLine]{Data: of})
 }
 
 // take adds a parsed line to s.queue, unless the rules leave it out or it was already counted.
@@ -222,7 +222,7 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 		return nil
 	}
 	of.Item = counter.Item{URI: uri, IP: string(l.Client), At: l.Time, Referrer: string(l.Referer), Bots: d.Rules.Bots}
-	if l.TellsAgent {
+	if l.HasAgent {
 		of.Agent = cmp.Or(string(l.Agent), "-") // the line has no User-Agent, which servers write as -
 	}
 	if err := d.decide02(ctx, s, text, &of); err != nil || s.refused {
@@ -255,7 +255,7 @@ func (d *reader) choose(ctx context.Context, entries []feed.Entry[logLine]) erro
 	defer c.mu.Unlock()
 	hours := map[int32]*db.LogHour{}
 	for i := range entries {
-		if of := &entries[i].Of; of.number > 0 && hours[of.hour] == nil {
+		if of := &entries[i].Data; of.number > 0 && hours[of.hour] == nil {
 			hours[of.hour] = &db.LogHour{App: c.app, Server: c.server, Hour: of.hour}
 		}
 	}
@@ -268,7 +268,7 @@ func (d *reader) choose(ctx context.Context, entries []feed.Entry[logLine]) erro
 	pending := map[uint64]int{}
 	for i := range entries {
 		e := &entries[i]
-		of := &e.Of
+		of := &e.Data
 		e.Line = db.LogLine{}
 		if of.number == 0 || e.Fate != feed.Counts && e.Fate != feed.Before {
 			continue
@@ -295,20 +295,20 @@ func (d *reader) choose(ctx context.Context, entries []feed.Entry[logLine]) erro
 func (d *reader) Decide(ctx context.Context) (func(context.Context, *feed.Entry[logLine]) error, error) {
 	g, err := d.permit(ctx)
 	return func(ctx context.Context, e *feed.Entry[logLine]) error {
-		if e.Of.problem != "" {
-			return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", e.Of.problem))
+		if e.Data.problem != "" {
+			return e.Refuse(visit.Errorf(visit.Invalid, "", "%s", e.Data.problem))
 		}
-		if e.Of.Agent == "" && g.App().Mode == app.ByBrowser {
+		if e.Data.Agent == "" && g.App().Mode == app.ByBrowser {
 			return visit.Errorf(visit.Invalid, "app", "%s distinguishes visitors by address and browser, but line %d of %s has no User-Agent: "+
 				"import a log in the combined format, or into an app that distinguishes visitors by address",
-				g.App().Name, e.Of.line, e.Of.source.file.name)
+				g.App().Name, e.Data.line, e.Data.source.file.name)
 		}
-		return intake.Decide(ctx, g, e.Of.Item, e)
+		return intake.Decide(ctx, g, e.Data.Item, e)
 	}, err
 }
 
 func (d *reader) Unaccepted(e *feed.Entry[logLine], err error) error {
-	return fmt.Errorf("%s, line %d cannot be counted: %w", e.Of.source.file.name, e.Of.line, err)
+	return fmt.Errorf("%s, line %d cannot be counted: %w", e.Data.source.file.name, e.Data.line, err)
 }
 
 // Keep stores no refusals, because refused lines are still in their log.
@@ -318,21 +318,21 @@ func (d *reader) Settled(entries []*feed.Entry[logLine]) {
 	counted := int64(0)
 	for _, e := range entries {
 		switch {
-		case e.Of.recorded && e.Fate == feed.Before:
+		case e.Data.recorded && e.Fate == feed.Before:
 			d.summary.leaveOut(BeforeAfter)
 		case e.Fate == feed.Refused && e.Refusal.Kind == visit.Forbidden:
 			d.summary.leaveOut(OtherHost)
 		case e.Fate == feed.Refused:
-			d.summary.unread(e.Of.source.file.name, e.Of.line, e.Refusal.Message())
+			d.summary.unread(e.Data.source.file.name, e.Data.line, e.Refusal.Message())
 		case e.Fate == feed.Skipped && e.Why == visit.SkippedBot:
 			d.summary.leaveOut(Bot)
 		case e.Fate == feed.Skipped:
 			d.summary.leaveOut(Ignored)
 		case e.Fate == feed.Before:
-			d.summary.addCounted(e.Of.countedFirst)
+			d.summary.addCounted(e.Data.countedFirst)
 		default:
 			d.summary.visit(e.Visit.Target.Site, e.Visit.Day)
-			e.Of.source.addNew(e.Of.before)
+			e.Data.source.addNew(e.Data.before)
 			counted++
 		}
 	}

@@ -109,7 +109,7 @@ func (c *counted) load(ctx context.Context, hours []int32) error {
 	for rest := slices.Clone(hours); len(rest) > 0; {
 		var rows []CountedLinesGetRow
 		err := c.db.Read(ctx, func(q *db.Queries) (err error) {
-			rows, err = New(q.Tx()).CountedLinesGet(ctx, c.after(rest))
+			rows, err = New(q.Tx()).CountedLinesGet(ctx, c.buildParams(rest))
 			return err
 		})
 		if err != nil {
@@ -133,8 +133,8 @@ func (c *counted) load(ctx context.Context, hours []int32) error {
 	return nil
 }
 
-// after returns the parameters of a query for the lines of hours that are not in memory yet.
-func (c *counted) after(hours []int32) CountedLinesGetParams {
+// buildParams returns the parameters of a query for the lines of hours that are not in memory yet.
+func (c *counted) buildParams(hours []int32) CountedLinesGetParams {
 	p := CountedLinesGetParams{AppID: c.app, AllHours: hours, Compared: c.server, Most: blocksAtOnce}
 	for _, hour := range hours {
 		for server, lines := range c.hours[hour].servers {
@@ -222,12 +222,12 @@ func (s *hashSet) add(hashes []uint64) {
 	slices.Sort(hashes)
 	s.parts = append(s.parts, hashes)
 	for n := len(s.parts); n > 1 && len(s.parts[n-2]) < min(2*len(s.parts[n-1]), mostMerged); n = len(s.parts) {
-		s.parts[n-2] = merged(s.parts[n-2], s.parts[n-1])
+		s.parts[n-2] = mergeSorted(s.parts[n-2], s.parts[n-1])
 		s.parts = s.parts[:n-1]
 	}
 }
 
-func merged(a, b []uint64) []uint64 {
+func mergeSorted(a, b []uint64) []uint64 {
 	both := make([]uint64, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
 		if a[0] <= b[0] {

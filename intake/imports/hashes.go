@@ -75,9 +75,9 @@ func (h *hashes) hashLine(day int32, text []byte, site string) (uint64, bool) {
 	return binary.BigEndian.Uint64(h.block[:]), true
 }
 
-// hashesOf loads an app's keys and returns the hashes with these keys. It creates and stores the key of the app's logs if
+// loadHashes loads an app's keys and returns the hashes with these keys. It creates and stores the key of the app's logs if
 // the app has none yet.
-func hashesOf(ctx context.Context, g *counter.Counting) (*hashes, error) {
+func loadHashes(ctx context.Context, g *counter.Counting) (*hashes, error) {
 	key, daily, err := g.LogKey(ctx)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ type run struct {
 	position     *record.Position
 	pause        counter.Pause     // pause of retention, which deletes old days
 	renewed      time.Time         // when hold last renewed position and pause
-	began        [sha256.Size]byte // value of settings.hash when the import started to read files
+	startHash    [sha256.Size]byte // value of settings.hash when the import started to read files
 	sequence     int64             // number of the last entry passed to the feed
 	counted      *counted
 	closed       *closed // logs that Footfall 0.2 counted; nil: there are none
@@ -153,7 +153,7 @@ func (r *run) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := hashesOf(ctx, g)
+	h, err := loadHashes(ctx, g)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func newDeskOf(t *testing.T, secret app.Secret, settings app.Settings, apps ...s
 	t.Helper()
 	d := &desk{t: t, folder: t.TempDir(), app: apps[0]}
 	settings.Sites = []string{"blog.example"}
-	d.url = dbtest.Made(t, fmt.Sprint(apps, *cmp.Or(settings.Visitor, new(string))), time.Now(), func(tables *db.DB) {
+	d.url = dbtest.NewPrepared(t, fmt.Sprint(apps, *cmp.Or(settings.Visitor, new(string))), time.Now(), func(tables *db.DB) {
 		for _, name := range apps {
 			require.NoError(t, admin.NewAdmin(tables, secret).AddApp(t.Context(), name, settings))
 		}
@@ -441,7 +441,7 @@ func TestImportsPauseRetentionEachForItself(t *testing.T) {
 	for range files[1:] {
 		require.NoError(t, <-ended)
 	}
-	retain := func() *retention.Done {
+	retain := func() *retention.Result {
 		done, err := retention.NewRetainer(tables, retention.Options{}).Run(t.Context())
 		require.NoError(t, err)
 		return done

@@ -555,7 +555,7 @@ func TestRule(t *testing.T) {
 		}
 		g, err := w.counter.AuthorizeOperator(t.Context(), name)
 		require.NoError(t, err)
-		w.hash, err = hashesOf(t.Context(), g)
+		w.hash, err = loadHashes(t.Context(), g)
 		require.NoError(t, err)
 		t.Logf("%s: %s, %d servers, named %v, %d visitors", name, w.format, w.many, w.named, w.pool)
 		for range 14 {

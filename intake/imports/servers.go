@@ -49,7 +49,7 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 			return nil
 		}
 		e := s.queue[at] // a copy, because the feed later sets the fate of the queued entry
-		if e.Of.recorded {
+		if e.Data.recorded {
 			continue
 		}
 		if err := decide(ctx, &e); err != nil {
@@ -87,8 +87,8 @@ func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[logLine]) (se
 	all := newCounted(d.app.DB(), d.app.App().ID, "")
 	var hours []int32
 	for _, e := range lines {
-		if !slices.Contains(hours, e.Of.hour) {
-			hours = append(hours, e.Of.hour)
+		if !slices.Contains(hours, e.Data.hour) {
+			hours = append(hours, e.Data.hour)
 		}
 	}
 	if err := d.retry.Do(ctx, func() error { return all.load(ctx, hours) }); err != nil {
@@ -99,7 +99,7 @@ func (d *reader) serverOf(ctx context.Context, lines []*feed.Entry[logLine]) (se
 			continue
 		}
 		if !slices.ContainsFunc(lines, func(e *feed.Entry[logLine]) bool {
-			return all.hours[e.Of.hour].numberOf(other, e.Of.hash) < e.Of.number
+			return all.hours[e.Data.hour].numberOf(other, e.Data.hash) < e.Data.number
 		}) {
 			return other, nil
 		}

@@ -15,13 +15,13 @@ func (r *run) begin(ctx context.Context) error {
 		r.changed = r.sources
 		return nil
 	}
-	r.began = r.app.hash
+	r.startHash = r.app.hash
 	inodes := []string{}
 	for _, s := range r.sources {
 		inodes = append(inodes, s.file.inode())
 	}
 	err := r.tx(ctx, func(q *Queries) error {
-		rows, err := q.ReadLogsGet(ctx, ReadLogsGetParams{AppID: r.app.App().ID, Options: r.began[:], Inodes: inodes})
+		rows, err := q.ReadLogsGet(ctx, ReadLogsGetParams{AppID: r.app.App().ID, Options: r.startHash[:], Inodes: inodes})
 		if err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (r *run) begin(ctx context.Context) error {
 			}
 		}
 		slices.Sort(read)
-		p := ReadLogsBeginParams{AppID: r.app.App().ID, Options: r.began[:], Run: r.name, Inodes: slices.Compact(read)}
+		p := ReadLogsBeginParams{AppID: r.app.App().ID, Options: r.startHash[:], Run: r.name, Inodes: slices.Compact(read)}
 		return q.ReadLogsBegin(ctx, p)
 	})
 	r.summary.Unchanged = int64(len(r.sources) - len(r.changed))
@@ -52,9 +52,9 @@ func (r *run) begin(ctx context.Context) error {
 // remember records in the table read_logs how far this import has read the files. If settings have changed since begin, it
 // records nothing: a later import must read the files again, because other lines may count now.
 func (r *run) remember(ctx context.Context) error {
-	end := ReadLogsEndParams{AppID: r.app.App().ID, Options: r.began[:], Run: r.name}
+	end := ReadLogsEndParams{AppID: r.app.App().ID, Options: r.startHash[:], Run: r.name}
 	for _, s := range r.changed {
-		if s.file.inode() == "" || s.refused || r.app.hash != r.began {
+		if s.file.inode() == "" || s.refused || r.app.hash != r.startHash {
 			continue
 		}
 		var k ReadLogsGetRow

@@ -37,7 +37,7 @@ func (p *Parser) balancer(text []byte, l *Line) (err error) {
 		return errRequest
 	}
 	l.setRequest(asked)
-	if l.Agent, _, l.TellsAgent = p.quoted(text); !l.TellsAgent {
+	if l.Agent, _, l.HasAgent = p.quoted(text); !l.HasAgent {
 		return errEnds
 	}
 	return nil

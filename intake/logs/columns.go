@@ -45,8 +45,8 @@ var variables = map[string]column{
 // piece is one variable of a log_format, and the fixed text that follows the variable.
 type piece struct {
 	column         column
-	behind         []byte // the text after the variable; "": the variable extends to the end of the line
-	isNextVariable bool   // no fixed text follows: behind is the start of the next variable's value
+	following      []byte // the text after the variable; "": the variable extends to the end of the line
+	isNextVariable bool   // no fixed text follows: following is the start of the next variable's value
 }
 
 // layout is a parsed log_format of nginx. front is the fixed text before the first variable.
@@ -84,7 +84,7 @@ func readLayout(text string) (*layout, error) {
 			}
 			behind = "/"
 		}
-		one.behind, has[one.column] = []byte(behind), true
+		one.following, has[one.column] = []byte(behind), true
 		l.pieces = append(l.pieces, one)
 	}
 	for _, needed := range []struct {
@@ -110,8 +110,8 @@ func (p *Parser) parseLogFormat(text []byte, l *Line) error {
 	}
 	for _, one := range p.layout.pieces {
 		end := len(rest)
-		if len(one.behind) > 0 {
-			end = bytes.Index(rest, one.behind)
+		if len(one.following) > 0 {
+			end = bytes.Index(rest, one.following)
 		}
 		if end < 0 {
 			return errLayout
@@ -124,7 +124,7 @@ func (p *Parser) parseLogFormat(text []byte, l *Line) error {
 			return err
 		}
 		if rest = rest[end:]; !one.isNextVariable {
-			rest = rest[len(one.behind):]
+			rest = rest[len(one.following):]
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func (p *Parser) put(l *Line, c column, value []byte) error {
 			return errStatus
 		}
 	case agent:
-		l.Agent, l.TellsAgent = value, true
+		l.Agent, l.HasAgent = value, true
 	case referrer:
 		l.Referer = value
 	}

@@ -40,7 +40,7 @@ func (p *Parser) common(text []byte, l *Line) error {
 	if l.Agent, _, ok = p.quoted(rest); !ok {
 		return errEnds
 	}
-	l.Format, l.TellsAgent = Combined, true
+	l.Format, l.HasAgent = Combined, true
 	if hosted {
 		l.Format = CombinedHost
 	}

@@ -109,5 +109,5 @@ func (r *jsonReader) time(rank int, value []byte) {
 }
 
 func (r *jsonReader) agent(value []byte) {
-	r.line.Agent, r.line.TellsAgent = value, true
+	r.line.Agent, r.line.HasAgent = value, true
 }

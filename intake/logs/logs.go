@@ -58,7 +58,7 @@ type Line struct {
 
 	Referer []byte // the referrer; "-" if the server writes that for a missing referrer
 
-	TellsAgent bool // the line has a field for the User-Agent, which may be empty
+	HasAgent bool // the line has a field for the User-Agent, which may be empty
 
 	ahead int // offset of the line's time zone from UTC, in seconds
 }

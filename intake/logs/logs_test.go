@@ -59,7 +59,7 @@ func dockerLine(line string) string {
 
 func (l *Line) read() read {
 	return read{l.Format, string(l.Host), string(l.Client), string(l.Method), string(l.Target), string(l.Agent), string(l.Referer), l.Status,
-		l.TellsAgent}
+		l.HasAgent}
 }
 
 func TestParse(t *testing.T) {

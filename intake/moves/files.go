@@ -54,7 +54,7 @@ func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
 		}
 		isFile = err == nil
 	}
-	counted := &counter{from: f.From, all: f.Done}
+	counted := &byteCounter{from: f.From, all: f.Done}
 	from := bufio.NewReaderSize(counted, peeked)
 	begins, err := from.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -208,7 +208,7 @@ func (h *History) goatHits(ctx context.Context, name string, from io.Reader, pat
 			h.LeftOut["events"]++
 			return nil
 		}
-		err = to.Add(ctx, &admin.Told{Page: page, Day: to.Day(at), PageViews: hit.Count, Visits: admin.Unknown, Visitors: hit.Count,
+		err = to.Add(ctx, &admin.HistoryLine{Page: page, Day: to.Day(at), PageViews: hit.Count, Visits: admin.Unknown, Visitors: hit.Count,
 			New: admin.Unknown})
 		if err != nil {
 			return h.wrong(name, line, "", err)
@@ -220,7 +220,7 @@ func (h *History) goatHits(ctx context.Context, name string, from io.Reader, pat
 // json reads a file with one JSON object per line. For each line, it decodes the object into the value that into returns,
 // and then calls the function then with the line's number.
 func (h *History) json(name string, from io.Reader, into func() any, then func(line int) error) error {
-	lines := bufio.NewScanner(&limited{from, h})
+	lines := bufio.NewScanner(&sizeLimitReader{from, h})
 	lines.Buffer(nil, longest)
 	for line := 1; lines.Scan(); line++ {
 		if text := bytes.TrimSpace(lines.Bytes()); len(text) == 0 || text[0] == '#' { // line 1 of a LeanCloud export is a comment
@@ -300,13 +300,13 @@ func (u *ratioLimitReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// limited returns an error if the decompressed files together exceed MostBytes or MostLines of the History.
-type limited struct {
+// sizeLimitReader returns an error if the decompressed files together exceed MostBytes or MostLines of the History.
+type sizeLimitReader struct {
 	from io.Reader
 	of   *History
 }
 
-func (l *limited) Read(into []byte) (int, error) {
+func (l *sizeLimitReader) Read(into []byte) (int, error) {
 	n, err := l.from.Read(into)
 	h := l.of
 	h.unpacked += int64(n)
@@ -322,14 +322,14 @@ func (l *limited) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// counter is a reader that counts the bytes that it reads, in read and in all.
-type counter struct {
+// byteCounter is a reader that counts the bytes that it reads, in read and in all.
+type byteCounter struct {
 	from io.Reader
 	read atomic.Int64
 	all  *atomic.Int64
 }
 
-func (c *counter) Read(into []byte) (int, error) {
+func (c *byteCounter) Read(into []byte) (int, error) {
 	n, err := c.from.Read(into)
 	c.read.Add(int64(n))
 	if c.all != nil {

@@ -40,7 +40,7 @@ type History struct {
 }
 
 // Import imports the files into an app. Daily numbers become history, and totals become offsets.
-func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History) (admin.HistoryDone, error) {
+func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History) (admin.HistoryResult, error) {
 	into.Source = h.Source
 	for _, f := range h.Files {
 		into.Files = append(into.Files, f.Name)
@@ -52,25 +52,26 @@ func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History
 		into.AreParts = h.form.parts
 		return a.ImportHistory(ctx, into, func(to *admin.HistoryTo) error { return h.read(ctx, to) })
 	case !slices.Contains(totalSources, h.Source):
-		return admin.HistoryDone{}, visit.Errorf(visit.Invalid, "from", "%.64q is not possible: write %s", h.Source,
+		return admin.HistoryResult{}, visit.Errorf(visit.Invalid, "from", "%.64q is not possible: write %s", h.Source,
 			strings.Join(Sources(), ", "))
 	case h.Source == fromLeanCloud:
 		list, err := h.leanCloud(ctx, into.Site)
 		return setOffsets(ctx, a, into, list, err)
 	case len(h.Files) > 1 || into.Site != "" || h.Skip:
-		return admin.HistoryDone{}, fault("%s has totals, which become offsets: give one file, and neither a site nor --skip", h.Source)
+		return admin.HistoryResult{}, fault("%s has totals, which become offsets: give one file, and neither a site nor --skip", h.Source)
 	}
-	list, err := ReadCSV(&limited{h.Files[0].From, h})
+	list, err := ReadCSV(&sizeLimitReader{h.Files[0].From, h})
 	return setOffsets(ctx, a, into, list, err)
 }
 
 // setOffsets stores offsets in an app. If err is set, it only returns err.
-func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []admin.Offset, err error) (done admin.HistoryDone, _ error) {
+func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []admin.Offset, err error,
+) (done admin.HistoryResult, _ error) {
 	if err != nil {
 		return done, err
 	}
-	offsets, first, err := a.PutOffsets(ctx, into.App, list, into.Try)
-	return admin.HistoryDone{Offsets: &offsets, Totals: first}, err
+	offsets, first, err := a.PutOffsets(ctx, into.App, list, into.DryRun)
+	return admin.HistoryResult{Offsets: &offsets, Totals: first}, err
 }
 
 // mostFaults is the maximum length of History.Faults.
@@ -135,7 +136,7 @@ func (h *History) table(ctx context.Context, name string, from io.Reader, to *ad
 	if h.Source == fromLeanCloud {
 		return unreadFile(name, h.leanCloudLines(name, from))
 	}
-	text, err := decodeText(&limited{from, h})
+	text, err := decodeText(&sizeLimitReader{from, h})
 	if err != nil {
 		return fault("%s: %v", name, err)
 	}
@@ -263,7 +264,8 @@ func (h *History) line(ctx context.Context, name string, line int, record []stri
 			return h.wrong(name, line, strconv.Itoa(i+1), fault("it is not UTF-8: save the file as UTF-8"))
 		}
 	}
-	t := admin.Told{Host: at(p.host), Page: at(p.page), PageViews: 1, Visits: admin.Unknown, Visitors: admin.Unknown, New: admin.Unknown}
+	t := admin.HistoryLine{Host: at(p.host), Page: at(p.page), PageViews: 1, Visits: admin.Unknown, Visitors: admin.Unknown,
+		New: admin.Unknown}
 	if query := at(p.query); query != "" {
 		t.Page += "?" + strings.TrimPrefix(query, "?")
 	}
@@ -356,7 +358,7 @@ func separator(from *lineLimitReader) rune {
 }
 
 // Describe returns a text about the result of an import. say returns a text of package words in the user's language.
-func (h *History) Describe(done *admin.HistoryDone, say func(key string, places ...any) string) string {
+func (h *History) Describe(done *admin.HistoryResult, say func(key string, places ...any) string) string {
 	if h.Lines == 0 {
 		return describeOffsets(done.Offsets, say)
 	}
@@ -384,6 +386,6 @@ func (h *History) Describe(done *admin.HistoryDone, say func(key string, places 
 	return said
 }
 
-func describeOffsets(o *admin.OffsetsDone, say func(key string, places ...any) string) string {
+func describeOffsets(o *admin.OffsetCounts, say func(key string, places ...any) string) string {
 	return say("brought.offsets", "added", o.Added, "changed", o.Changed, "same", o.Same)
 }

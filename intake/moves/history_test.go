@@ -47,7 +47,7 @@ func newImports(t *testing.T) *imports {
 // file is a named file. It becomes a zip if its content consists of several files.
 type file struct{ name, text string }
 
-func (i *imports) read(to admin.History, files ...file) (admin.HistoryDone, error) {
+func (i *imports) read(to admin.History, files ...file) (admin.HistoryResult, error) {
 	i.t.Helper()
 	i.h = moves.History{Source: to.Source, Skip: i.h.Skip}
 	for _, f := range files {
@@ -59,7 +59,7 @@ func (i *imports) read(to admin.History, files ...file) (admin.HistoryDone, erro
 	return i.h.Import(i.t.Context(), i.Admin, to)
 }
 
-func (i *imports) well(source string, files ...file) admin.HistoryDone {
+func (i *imports) well(source string, files ...file) admin.HistoryResult {
 	i.t.Helper()
 	done, err := i.read(admin.History{Source: source}, files...)
 	require.NoError(i.t, err)
@@ -177,7 +177,7 @@ func TestFormats(t *testing.T) {
 		}
 		assert.Equal(t, c.leftOut, i.h.LeftOut, c.name)
 		before := i.rows()
-		again, err := i.read(admin.History{Source: c.source, Try: true}, c.files[len(c.files)-1])
+		again, err := i.read(admin.History{Source: c.source, DryRun: true}, c.files[len(c.files)-1])
 		require.NoError(t, err, c.name)
 		if len(c.files) == 1 {
 			assert.Zero(t, again.Added+again.Replaced, "%s: the same again", c.name)
@@ -323,9 +323,9 @@ func (i *imports) totals() string {
 // Totals of several imports add up. Each import keeps its own part, and so do numbers set by hand.
 func TestImportsAddUp(t *testing.T) {
 	i := newImports(t)
-	bring := func(source string, try bool, files ...file) admin.HistoryDone {
+	bring := func(source string, try bool, files ...file) admin.HistoryResult {
 		t.Helper()
-		done, err := i.read(admin.History{Source: source, Offsets: true, Try: try}, files...)
+		done, err := i.read(admin.History{Source: source, Offsets: true, DryRun: try}, files...)
 		require.NoError(t, err)
 		return done
 	}
@@ -339,7 +339,7 @@ func TestImportsAddUp(t *testing.T) {
 	const both = "blog.example 18 3 2\nblog.example/a 12 6 2\nblog.example/b 1 1 1\nblog.example/c 5 0 0"
 	for _, try := range []bool{true, false} {
 		done := bring("csv", try, other)
-		require.Equal(t, admin.OffsetsDone{Added: 1, Changed: 2, Same: 1}, *done.Offsets)
+		require.Equal(t, admin.OffsetCounts{Added: 1, Changed: 2, Same: 1}, *done.Offsets)
 		var shown []string
 		for _, o := range done.Totals {
 			shown = append(shown, fmt.Sprint(o.Uri, " ", []int64{o.WasHot, o.WasPv, o.WasUv}, []int64{o.Hot, o.Pv, o.Uv}))
@@ -347,10 +347,10 @@ func TestImportsAddUp(t *testing.T) {
 		require.Equal(t, []string{"blog.example [3 3 2] [18 3 2]", "blog.example/a [2 2 2] [12 6 2]", "blog.example/c [0 0 0] [5 0 0]"}, shown)
 		require.Equal(t, map[bool]string{true: goats, false: both}[try], i.totals())
 	}
-	for _, again := range []func() admin.HistoryDone{
-		func() admin.HistoryDone { return bring("csv", false, other) }, func() admin.HistoryDone { return bring("goatcounter", false, goat) },
+	for _, again := range []func() admin.HistoryResult{
+		func() admin.HistoryResult { return bring("csv", false, other) }, func() admin.HistoryResult { return bring("goatcounter", false, goat) },
 	} {
-		require.Equal(t, admin.OffsetsDone{Same: 4}, *again().Offsets)
+		require.Equal(t, admin.OffsetCounts{Same: 4}, *again().Offsets)
 		require.Equal(t, both, i.totals())
 	}
 
@@ -483,7 +483,7 @@ func TestImportsAtOnce(t *testing.T) {
 	_, err := i.Admin.ImportHistory(t.Context(), admin.History{App: "blog", Source: "csv", Files: []string{"a"}},
 		func(to *admin.HistoryTo) error {
 			for n := range 12000 {
-				told := admin.Told{Page: fmt.Sprintf("/%d", n), Day: 20240601, PageViews: 1, Visits: admin.Unknown, Visitors: admin.Unknown,
+				told := admin.HistoryLine{Page: fmt.Sprintf("/%d", n), Day: 20240601, PageViews: 1, Visits: admin.Unknown, Visitors: admin.Unknown,
 					New: admin.Unknown}
 				require.NoError(t, to.Add(t.Context(), &told))
 			}
@@ -505,7 +505,7 @@ func TestImportWhileCounting(t *testing.T) {
 		_, err := i.Admin.ImportHistory(t.Context(), admin.History{App: name, Source: "csv", Files: []string{"a"}, Offsets: offsets},
 			func(to *admin.HistoryTo) (err error) {
 				for n := 0; n < 6002 && err == nil; n++ { // some are being sent
-					told := admin.Told{Page: fmt.Sprintf("a.example/%d", n), Day: 20240502, PageViews: 9, Visits: admin.Unknown, Visitors: 4,
+					told := admin.HistoryLine{Page: fmt.Sprintf("a.example/%d", n), Day: 20240502, PageViews: 9, Visits: admin.Unknown, Visitors: 4,
 						New: admin.Unknown}
 					if n < 2 {
 						told.Page, told.Day = []string{"a.example/old", "a.example/before"}[n], 20240503
@@ -520,7 +520,7 @@ func TestImportWhileCounting(t *testing.T) {
 	require.NoError(t, bring("demo", true, func() {
 		i.Count(t, "192.0.2.2", "http://a.example/new")
 		i.Count(t, "192.0.2.2", "http://a.example/old")
-		another := i.Admin.Sharing(admin.NewSlots(t.Context())) // a command in another process
+		another := i.Admin.WithSlots(admin.NewSlots(t.Context())) // a command in another process
 		require.NoError(t, another.DeletePage(t.Context(), "demo", "a.example/old"))
 	}))
 	require.NoError(t, bring("other", false, func() {
@@ -552,7 +552,7 @@ func TestImportDuringAMove(t *testing.T) {
 		_, err := i.Admin.ImportHistory(t.Context(), admin.History{App: "blog", Source: "csv", Files: []string{"a"}, Offsets: offsets},
 			func(to *admin.HistoryTo) error {
 				i.Exec(t, within)
-				return to.Add(t.Context(), &admin.Told{Page: "/a", Day: 20240503, PageViews: 9, Visits: -1, Visitors: -1, New: -1})
+				return to.Add(t.Context(), &admin.HistoryLine{Page: "/a", Day: 20240503, PageViews: 9, Visits: -1, Visitors: -1, New: -1})
 			})
 		return err
 	}
@@ -616,7 +616,7 @@ func FuzzHistory(f *testing.F) {
 		sources := moves.Sources()
 		h := moves.History{Source: sources[uint(n)%uint(len(sources))], Skip: n%2 == 0, //nolint:gosec // any will do
 			Files: []moves.File{{Name: "a", From: strings.NewReader(text)}}}
-		done, err := h.Import(t.Context(), d.Admin, admin.History{App: "blog", Try: true, Offsets: true})
+		done, err := h.Import(t.Context(), d.Admin, admin.History{App: "blog", DryRun: true, Offsets: true})
 		if err == nil {
 			assert.True(t, h.Lines > 0 || done.ImportID == 0)
 			_ = h.Describe(&done, words.English().Say)

@@ -76,21 +76,21 @@ func TestLeanCloud(t *testing.T) {
 	i := newImports(t)
 	of := admin.History{Source: "leancloud", Site: "blog.example"}
 	try := of
-	try.Try = true
+	try.DryRun = true
 	for _, text := range []string{lean, gzipped(lean), strings.ReplaceAll(lean, "\n", "\r\n")} {
 		done, err := i.read(try, file{"Counter.0.jsonl", text})
 		require.NoError(t, err)
-		assert.Equal(t, &admin.OffsetsDone{Added: 4}, done.Offsets)
+		assert.Equal(t, &admin.OffsetCounts{Added: 4}, done.Offsets)
 		assert.Empty(t, i.offsets())
 	}
 	done, err := i.read(of, file{"Counter.0.jsonl.gz", gzipped(lean)})
 	require.NoError(t, err)
-	assert.Equal(t, &admin.OffsetsDone{Added: 4}, done.Offsets)
+	assert.Equal(t, &admin.OffsetCounts{Added: 4}, done.Offsets)
 	const want = "blog.example 1000 300 300\nblog.example/%E6%96%87%E7%AB%A0/ 10 0 0\nblog.example/hello/ 121 0 0\nblog.example/post 0 0 0"
 	assert.Equal(t, want, i.offsets())
 	done, err = i.read(of, file{"Counter.0.jsonl", lean})
 	require.NoError(t, err)
-	assert.Equal(t, &admin.OffsetsDone{Same: 4}, done.Offsets, "nothing is added twice")
+	assert.Equal(t, &admin.OffsetCounts{Same: 4}, done.Offsets, "nothing is added twice")
 
 	for text, says := range map[string]string{
 		`{"time":1}`:                            "a.jsonl, line 3, column url: it is missing, and so is target",

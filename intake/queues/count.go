@@ -39,7 +39,7 @@ func (r *run) Read(ctx context.Context, most int) ([]feed.Entry[received], error
 	r.Metrics.moved(len(messages))
 	entries := make([]feed.Entry[received], len(messages))
 	for i, m := range messages {
-		entries[i] = feed.Entry[received]{Of: received{Message: m}, Next: m.Position + 1}
+		entries[i] = feed.Entry[received]{Data: received{Message: m}, Next: m.Position + 1}
 		if m.Mark {
 			entries[i].Fate = feed.Passes
 		}
@@ -70,7 +70,7 @@ func (r *run) positionOf(ctx context.Context, m *Message) (p *record.Position, e
 func (r *run) Decide(ctx context.Context) (func(context.Context, *feed.Entry[received]) error, error) {
 	g, err := r.permit(ctx)
 	return func(ctx context.Context, e *feed.Entry[received]) error {
-		item, err := e.Of.read(g)
+		item, err := e.Data.read(g)
 		if err != nil {
 			return e.Refuse(err)
 		}
@@ -101,15 +101,15 @@ func (m *received) read(g *counter.Counting) (item counter.Item, err error) {
 
 // Unaccepted implements feed.Source.
 func (r *run) Unaccepted(e *feed.Entry[received], err error) error {
-	r.Log.Error("the tables do not accept a visit of a queue: its message is refused", "part", e.Of.Part, "position", e.Of.Position, "error",
-		err)
+	r.Log.Error("the tables do not accept a visit of a queue: its message is refused", "part", e.Data.Part, "position", e.Data.Position,
+		"error", err)
 	return nil
 }
 
 // Keep implements feed.Source. It returns a refusal if the message cannot be counted. It returns another refusal if the
 // queue has deleted messages before this one that were never counted.
 func (r *run) Keep(e *feed.Entry[received], first bool) (kept []record.Refusal) {
-	m := &e.Of
+	m := &e.Data
 	m.missing = 0
 	next, end := e.Position.Next, min(m.First, m.Position)
 	if first && next < end {
@@ -128,7 +128,7 @@ func (r *run) Settled(entries []*feed.Entry[received]) {
 	r.Metrics.moved(-len(entries))
 	ends := map[*record.Position]int64{}
 	for _, e := range entries {
-		m := &e.Of
+		m := &e.Data
 		if e.ByOthers {
 			continue
 		}

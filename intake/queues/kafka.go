@@ -99,7 +99,7 @@ func (a *Address) nameOf(t topic) (string, error) {
 const noClusterYet = "redpanda.initializing"
 
 func (k *kafka) describeTopic(ctx context.Context) (topic, error) {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	// WithAuthorizedOps bypasses the client's cache, whose metadata may be several seconds old.
 	found, err := k.ask.Metadata(kadm.WithAuthorizedOps(ctx), k.queue)
@@ -194,7 +194,7 @@ func (k *kafka) leave(_ context.Context, _ *kgo.Client, partitions map[string][]
 
 // find determines at which offset to start reading each partition in from, and stores the offset in from.
 func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
-	asking, cancel := context.WithTimeout(ctx, askWithin)
+	asking, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	firsts, err := k.ask.ListStartOffsets(asking, k.queue)
 	if err != nil {

@@ -71,7 +71,7 @@ func madeUp(b *testing.B, set generate.Set) (visits []counter.Request) {
 		require.NoError(b, p.Parse(bytes.TrimSuffix(line, []byte("\n")), &l))
 		if l.Status == 200 && !bytes.Contains(l.Agent, []byte("bot")) && bytes.Equal(l.Method, []byte("GET")) {
 			visits = append(visits, counter.Request{App: "big", URI: "http://" + string(l.Host) + string(l.Target), IP: string(l.Client),
-				Asserts: true, Agent: string(l.Agent)})
+				HasVisitor: true, Agent: string(l.Agent)})
 		}
 	}
 	return visits

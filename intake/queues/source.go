@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// askWithin is the time limit for queries about a queue, such as for its parts.
-	askWithin = 15 * time.Second
+	// queryTimeout is the time limit for queries about a queue, such as for its parts.
+	queryTimeout = 15 * time.Second
 	// fetchedAtOnce is the maximum number of bytes that are fetched at once. A server may exceed it, because it does not
 	// split a message or a Kafka batch.
 	fetchedAtOnce = 4 << 20

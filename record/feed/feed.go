@@ -19,7 +19,7 @@ import (
 
 // Entry is one item of a source, such as a line of a log.
 type Entry[T any] struct {
-	Of       T                // the source's own data about the item
+	Data     T                // the source's own data about the item
 	Position *record.Position // the position in the part of the source that contains the entry
 	Next     int64            // the position after the entry
 	Line     db.LogLine       // for access logs: the line that is recorded as counted

@@ -104,7 +104,7 @@ func (l *list) Read(_ context.Context, most int) (entries []feed.Entry[string], 
 			return entries, io.EOF
 		}
 		l.next[part]++
-		e := feed.Entry[string]{Of: fmt.Sprintf("%d %d", part, place), Position: l.parts[part], Next: place + 1}
+		e := feed.Entry[string]{Data: fmt.Sprintf("%d %d", part, place), Position: l.parts[part], Next: place + 1}
 		if place%5 == 4 || l.idle && part == 1 {
 			e.Fate = feed.Passes
 		}
@@ -147,7 +147,7 @@ func (l *list) Settled(entries []*feed.Entry[string]) {
 		l.over()
 	}
 	for _, e := range entries {
-		l.settled[e.Of]++
+		l.settled[e.Data]++
 		if l.fates[e.Fate]++; e.ByOthers {
 			l.others++
 		}
@@ -393,7 +393,7 @@ func testInboxFault(t *testing.T, is fault) {
 	}
 	come := func(n int, at string, later bool) {
 		_, err := d.Visit(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", IP: fmt.Sprintf("10.0.0.%d", n%50), At: at,
-			Later: later})
+			CountLater: later})
 		require.NoError(t, err)
 	}
 	begin := hold(`SELECT pg_advisory_lock(hashtext('footfall.drain_inbox'))`) // no instance counts accepted visits

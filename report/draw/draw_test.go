@@ -18,7 +18,7 @@ import (
 func TestTable(t *testing.T) {
 	t.Parallel()
 	pages := Table{
-		Columns: []Column{{Name: "PAGE", Gives: true}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "SINCE"}},
+		Columns: []Column{{Name: "PAGE", MayBeCut: true}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "SINCE"}},
 		Rows: [][]any{
 			{"hhui.top/home", int64(1600), int64(12), "2019-06-29"},
 			{"例え.jp/一", int64(810), int64(0), "-"},
@@ -56,7 +56,7 @@ func TestTable(t *testing.T) {
 func TestLongNamesAreCutOnTerminalsAlone(t *testing.T) {
 	t.Parallel()
 	long := "example.com/" + strings.Repeat("a/", 200) + "end"
-	table := Table{Columns: []Column{{Name: "PAGE", Gives: true}, {Name: "PV", Bar: true}}, Rows: [][]any{{long, int64(7)}}}
+	table := Table{Columns: []Column{{Name: "PAGE", MayBeCut: true}, {Name: "PV", Bar: true}}, Rows: [][]any{{long, int64(7)}}}
 	for _, width := range []int{20, 40, 79, 80, 132} {
 		row := strings.Split(table.Text(Style{Width: width}), "\n")[1]
 		assert.LessOrEqual(t, Columns(row), max(width, leastWide+gapWidth+2+1+barNarrow))
@@ -127,7 +127,7 @@ var hostile = "example.com/</title><script>alert(1)</script>&\"'" + "\x1b[31m\x1
 
 func TestNothingReachesATerminalRaw(t *testing.T) {
 	t.Parallel()
-	table := Table{Columns: []Column{{Name: "PAGE", Gives: true}}, Rows: [][]any{{hostile}, {"plain \"quoted\" \\ page"}}}
+	table := Table{Columns: []Column{{Name: "PAGE", MayBeCut: true}}, Rows: [][]any{{hostile}, {"plain \"quoted\" \\ page"}}}
 	lines := strings.Split(table.Text(Style{}), "\n")
 	require.Len(t, lines, 4)
 	assert.Equal(t, `example.com/</title><script>alert(1)</script>&"'\x1b[31m\x1b]0;owned\a\r\n\x00\u009b2J\u202egnp.exe\ufffe\xff`, lines[1])

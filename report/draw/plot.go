@@ -25,9 +25,9 @@ type PlotBar struct {
 	Visitors, New int64
 	Compared      bool  // Before is set, and the line of the earlier period continues over this bar
 	Before        int64 // number of visitors in the corresponding earlier period
-	Beside        bool  // the bar's period is outside the selected range
+	OutOfRange    bool  // the bar's period is outside the selected range
 	Noted         bool  // the bar's period has a note
-	Told          int64 // visitors counted by another tool, drawn on top in another color
+	Imported      int64 // visitors counted by another tool, drawn on top in another color
 	None          bool  // no data: the bar is a gap
 }
 
@@ -85,7 +85,7 @@ func (p Plot) plot() string {
 func (p Plot) ticks() (ticks []int64) {
 	most := int64(1)
 	for _, bar := range p.Bars {
-		most = max(most, bar.Visitors+bar.Told, bar.Before)
+		most = max(most, bar.Visitors+bar.Imported, bar.Before)
 	}
 	for step := int64(1); ; step *= 10 {
 		for _, round := range []int64{step, 2 * step, 5 * step} {
@@ -114,7 +114,7 @@ func (p Plot) at(i int) (x, step float64) {
 func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	x, step := p.at(i)
 	class := "bar"
-	if bar.Beside {
+	if bar.OutOfRange {
 		class = "bar beside"
 	}
 	if bar.None {
@@ -138,8 +138,8 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	if bar.New > 0 {
 		fmt.Fprintf(out, `<rect class="new" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f"/>`, left, fresh, wide, zero-fresh)
 	}
-	if bar.Told > 0 {
-		top := p.y(bar.Visitors+bar.Told, top)
+	if bar.Imported > 0 {
+		top := p.y(bar.Visitors+bar.Imported, top)
 		fmt.Fprintf(out, `<rect class="others" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f"/>`, left, top, wide, all-top)
 		all = top
 	}

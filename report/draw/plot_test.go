@@ -56,7 +56,7 @@ func TestPlot(t *testing.T) {
 	t.Parallel()
 	out := Plot{Summary: hostile, Bars: []PlotBar{
 		{Name: hostile, Label: "1\u202f000 " + hostile, Visitors: 1000, New: 250, Compared: true, Before: 500},
-		{Name: "b", Label: "none", Compared: true}, {Name: "c", Visitors: 10, New: 10, Beside: true},
+		{Name: "b", Label: "none", Compared: true}, {Name: "c", Visitors: 10, New: 10, OutOfRange: true},
 		{Name: "d", Visitors: 5, New: 0, Noted: true, Compared: true},
 	}}.HTML()
 	assert.NotContains(t, out, "NaN")

@@ -15,9 +15,9 @@ type Table struct {
 
 // Column is a column of a table. Numbers are aligned right, other values left.
 type Column struct {
-	Name  string
-	Bar   bool // a bar follows each number of the column
-	Gives bool // texts of the column may be cut on narrow terminals
+	Name     string
+	Bar      bool // a bar follows each number of the column
+	MayBeCut bool // texts of the column may be cut on narrow terminals
 }
 
 const (
@@ -46,7 +46,7 @@ func (t Table) Text(s Style) string {
 		var line strings.Builder
 		for i, c := range row {
 			text := c.text
-			if t.Columns[i].Gives && s.Width > 0 {
+			if t.Columns[i].MayBeCut && s.Width > 0 {
 				text = s.cut(text, widths[i])
 			}
 			pad := strings.Repeat(" ", max(widths[i]-Columns(text), 0))
@@ -118,7 +118,7 @@ func (t Table) narrow(widths []int, bars, columns int) {
 	}
 	for i, c := range slices.Backward(t.Columns) {
 		switch {
-		case !c.Gives:
+		case !c.MayBeCut:
 		case columns == 0:
 			widths[i] = min(widths[i], mostWide)
 		case total > columns:

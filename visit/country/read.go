@@ -98,8 +98,8 @@ func (t *table) readLines(content string) error {
 
 func (t *table) readComment(line string) {
 	for _, name := range []string{"# Vendor:", "# License:"} {
-		if said, found := strings.CutPrefix(line, name); found && !strings.Contains(t.about, strings.TrimSpace(said)) {
-			t.about = strings.TrimPrefix(t.about+", "+strings.TrimSpace(said), ", ")
+		if value, found := strings.CutPrefix(line, name); found && !strings.Contains(t.about, strings.TrimSpace(value)) {
+			t.about = strings.TrimPrefix(t.about+", "+strings.TrimSpace(value), ", ")
 		}
 	}
 }
@@ -146,9 +146,9 @@ func (t *table) readDatabase(content []byte) error {
 // codeIn returns the country code in a record, whose field has a different name for each vendor.
 func codeIn(record maxminddb.Result) string {
 	for _, path := range [][]any{{"country", "iso_code"}, {"country_code"}, {"country"}} {
-		var said string
-		if record.DecodePath(&said, path...) == nil && tag.CountryOf(said) != "" {
-			return tag.CountryOf(said)
+		var code string
+		if record.DecodePath(&code, path...) == nil && tag.CountryOf(code) != "" {
+			return tag.CountryOf(code)
 		}
 	}
 	return ""

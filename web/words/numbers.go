@@ -11,7 +11,7 @@ import (
 // Number formats a number, such as 1,234,567.
 func (l *Language) Number(n int64) string {
 	group := l.group
-	if len(strconv.FormatInt(max(n, -n), 10)) <= l.few {
+	if len(strconv.FormatInt(max(n, -n), 10)) <= l.ungroupedDigits {
 		group = ""
 	}
 	return strings.ReplaceAll(draw.Number(n), ",", group)

@@ -27,11 +27,11 @@ type Language struct {
 	Tag  string // BCP 47 tag, such as zh-CN
 	Name string // name of the language in itself, such as Deutsch
 
-	texts  map[string]string
-	plural func(n int64, whole bool) string
-	names  [3][]string // names of weekdays, months, and short months
-	group  string      // separator of thousands
-	few    int         // numbers with at most this many digits have no separator
+	texts           map[string]string
+	plural          func(n int64, whole bool) string
+	names           [3][]string // names of weekdays, months, and short months
+	group           string      // separator of thousands
+	ungroupedDigits int         // numbers with at most this many digits have no separator
 }
 
 // tags lists all languages, the default first.
@@ -59,7 +59,7 @@ func newLanguage(tag, file string) *Language {
 		l.names[i] = strings.Split(texts["days."+name], " ")
 	}
 	l.group = texts["numbers.group"]
-	l.few, _ = strconv.Atoi(texts["numbers.digits-without-group"])
+	l.ungroupedDigits, _ = strconv.Atoi(texts["numbers.digits-without-group"])
 	return l
 }
 
@@ -69,8 +69,8 @@ func All() []*Language { return all() }
 // English returns the default language.
 func English() *Language { return all()[0] }
 
-// Named returns the language of a tag, or nil.
-func Named(tag string) *Language {
+// FindLanguage returns the language of a tag, or nil.
+func FindLanguage(tag string) *Language {
 	for _, l := range all() {
 		if strings.EqualFold(l.Tag, tag) {
 			return l
@@ -87,8 +87,8 @@ var matcher = sync.OnceValue(func() language.Matcher {
 	return language.NewMatcher(offered)
 })
 
-// For returns the best language for an Accept-Language header.
-func For(accepted string) *Language {
+// MatchLanguage returns the best language for an Accept-Language header.
+func MatchLanguage(accepted string) *Language {
 	asked, _, err := language.ParseAcceptLanguage(accepted[:min(len(accepted), longest)])
 	if err != nil || len(asked) == 0 {
 		return English()
@@ -97,7 +97,7 @@ func For(accepted string) *Language {
 	return all()[i]
 }
 
-const longest = 500 // bytes of the header Accept-Language that For reads
+const longest = 500 // bytes of the header Accept-Language that MatchLanguage reads
 
 // Say returns the text of a key. places has the name of each placeholder, followed by its value. Numbers are formatted for the
 // language. The first number selects the plural form.
@@ -120,10 +120,10 @@ func (l *Language) HTML(key string, places ...any) template.HTML {
 }
 
 var (
-	quoting = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-	strong  = regexp.MustCompile(`\*([^*]+)\*`)
-	leaning = regexp.MustCompile(`_([^_]+)_`)
-	link    = regexp.MustCompile(`\[([^\]]+)\]\((\w+)\)`)
+	quoting  = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	strong   = regexp.MustCompile(`\*([^*]+)\*`)
+	emphasis = regexp.MustCompile(`_([^_]+)_`)
+	link     = regexp.MustCompile(`\[([^\]]+)\]\((\w+)\)`)
 )
 
 var asHTML sync.Map // results of marked, by text; it has only texts from the files, so its size is limited
@@ -139,7 +139,7 @@ func marked(text string) string {
 			continue
 		}
 		part = link.ReplaceAllString(part, `<a href="{$2}">$1</a>`)
-		parts[i] = leaning.ReplaceAllString(strong.ReplaceAllString(part, "<strong>$1</strong>"), "<em>$1</em>")
+		parts[i] = emphasis.ReplaceAllString(strong.ReplaceAllString(part, "<strong>$1</strong>"), "<em>$1</em>")
 	}
 	html := strings.Join(parts, "")
 	asHTML.Store(text, html)
@@ -227,8 +227,8 @@ func (l *Language) Country(code string) string {
 	return ""
 }
 
-// Tongue returns the name of the language with this code, or "" if it is unknown.
-func (l *Language) Tongue(code string) string {
+// LanguageName returns the name of the language with this code, or "" if it is unknown.
+func (l *Language) LanguageName(code string) string {
 	if base, err := language.ParseBase(code); err == nil {
 		return display.Languages(language.Make(l.Tag)).Name(base)
 	}
@@ -249,8 +249,8 @@ var keys = sync.OnceValue(func() map[string]string {
 	return keys
 })
 
-// Of translates a text. If there are no values, the text is not a format, so it may contain a %.
-func (l *Language) Of(text string, values ...any) string {
+// Translate translates a text. If there are no values, the text is not a format, so it may contain a %.
+func (l *Language) Translate(text string, values ...any) string {
 	if len(values) > 0 {
 		return l.Text(visit.Text{Format: text, Values: values})
 	}
@@ -262,9 +262,9 @@ func (l *Language) Of(text string, values ...any) string {
 
 var verb = regexp.MustCompile(`%(?:\[(\d)\])?([-+# 0-9.]*[a-z%])`)
 
-// placed converts a format of fmt.Sprintf to the form in the files, with {1} for its first value. It calls found, unless this is
+// convertFormat converts a format of fmt.Sprintf to the form in the files, with {1} for its first value. It calls found, unless this is
 // nil, for each verb of the format, with the verb and the number of its value.
-func placed(format string, found func(verb string, value int)) string {
+func convertFormat(format string, found func(verb string, value int)) string {
 	value := 0
 	return verb.ReplaceAllStringFunc(format, func(written string) string {
 		parts := verb.FindStringSubmatch(written)
@@ -285,9 +285,9 @@ func placed(format string, found func(verb string, value int)) string {
 // English.
 func (l *Language) Text(t visit.Text) string {
 	var places []any
-	key, is := keys()[placed(t.Format, func(verb string, value int) {
+	key, is := keys()[convertFormat(t.Format, func(verb string, value int) {
 		if value <= len(t.Values) {
-			places = append(places, strconv.Itoa(value), l.typed(verb, t.Values[value-1]))
+			places = append(places, strconv.Itoa(value), l.formatValue(verb, t.Values[value-1]))
 		}
 	})]
 	if !is || l == English() {
@@ -296,8 +296,8 @@ func (l *Language) Text(t visit.Text) string {
 	return l.Say(key, places...)
 }
 
-// typed formats a value with a verb of fmt.Sprintf. If the verb adds quotation marks, typed replaces them with the language's.
-func (l *Language) typed(format string, value any) string {
+// formatValue formats a value with a verb of fmt.Sprintf. If the verb adds quotation marks, formatValue replaces them with the language's.
+func (l *Language) formatValue(format string, value any) string {
 	if e, is := value.(*visit.Error); is {
 		return l.Text(e.Text)
 	}

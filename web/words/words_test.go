@@ -200,7 +200,7 @@ func TestDays(t *testing.T) {
 			"marzo de 2026 | mar 26 | 29 de octubre – 27 de noviembre de 2026 | 24–27 de noviembre de 2026 | " +
 			"29 de diciembre de 2025 – 3 de enero de 2026 | 2 de marzo de 2026, 15:04",
 	} {
-		l, march := Named(tag), int32(20260302)
+		l, march := FindLanguage(tag), int32(20260302)
 		require.NotNil(t, l, tag)
 		assert.Equal(t, want, strings.Join([]string{
 			strings.Join([]string{l.Number(1234567), l.Number(1234), l.Number(999), l.Number(-12345), l.Percent(2.5, 1), l.Percent(12, 0)}, " "),
@@ -223,7 +223,7 @@ func TestForms(t *testing.T) {
 	} {
 		var said []string
 		for _, n := range []any{int64(0), 1, 1.5, Bold(2), int64(1_000_000)} {
-			said = append(said, Named(tag).Say("counts.visitors", "count", n))
+			said = append(said, FindLanguage(tag).Say("counts.visitors", "count", n))
 		}
 		assert.Equal(t, want, strings.Join(said, ", "), tag)
 	}
@@ -236,7 +236,7 @@ func TestTextsOfElsewhere(t *testing.T) {
 	made := map[string]bool{}
 	add := func(text string) {
 		name := strings.NewReplacer("-", " ", "_", " ").Replace(text) // of a field, whose label it becomes
-		made[placed(text, nil)], made[text], made[strings.ToUpper(name[:min(1, len(name))])+name[min(1, len(name)):]] = true, true, true
+		made[convertFormat(text, nil)], made[text], made[strings.ToUpper(name[:min(1, len(name))])+name[min(1, len(name)):]] = true, true, true
 	}
 	for status := range 600 {
 		add(http.StatusText(status))
@@ -270,7 +270,7 @@ func TestTextsOfElsewhere(t *testing.T) {
 				}
 				for _, argument := range call.Args {
 					if text, _ := constant(argument); strings.Contains(text, " ") && !inShell.MatchString(text) {
-						assert.Contains(t, keys(), placed(text, nil), "%s: it has no text", path)
+						assert.Contains(t, keys(), convertFormat(text, nil), "%s: it has no text", path)
 					}
 				}
 			}
