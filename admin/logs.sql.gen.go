@@ -57,8 +57,8 @@ type LinesListRow struct {
 }
 
 // Counted lines of access logs.
-// Returns the number of counted lines of an app's access logs by server and day, with the latest time. A day is
-// the date that the lines themselves contain.
+// Returns for each server and day how many lines of an app's access logs were counted, and the time of the last
+// one. Day and time are those in the lines.
 func (q *Queries) LinesList(ctx context.Context, appID int32) ([]LinesListRow, error) {
 	rows, err := q.db.Query(ctx, LinesList, appID)
 	if err != nil {

@@ -137,7 +137,7 @@ func (l *loader) copyRows(ctx context.Context, from db.Tx, part TakeoutPartsRow)
 	}()
 	_, err := l.part(ctx, part, r)
 	_ = r.CloseWithError(io.ErrClosedPipe)
-	if cut := <-read; cut != nil && !errors.Is(cut, io.ErrClosedPipe) { // this error is also the cause of any error of l.part
+	if cut := <-read; cut != nil && !errors.Is(cut, io.ErrClosedPipe) { // then l.part has failed for this reason, too
 		return fmt.Errorf("%s could not be read completely, and was not copied: run the same command again: %w", part.Name, cut)
 	}
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"footfall/visit/tag"
 )
 
-// bots distinguishes crawlers from browsers by User-Agent (docs/decisions/0013-bots-by-rules.md), and identifies
-// browsers. It is safe for concurrent use.
+// bots finds out from the User-Agent whether a browser or a bot sends a request, and which browser
+// (docs/decisions/0013-bots-by-rules.md). It is safe for concurrent use.
 //
-// A person views a page in a browser or inside an app. Everything else is a bot: crawlers, assistants that fetch pages,
-// link previews, monitors, browsers driven by programs, and HTTP libraries. This includes the HTTP libraries of mobile
-// apps: they cannot be distinguished from a scraper with the same library.
+// In a browser, or in the web view of a mobile app, a person views the page. All other programs are bots: crawlers, assistants
+// that fetch pages, link previews, monitors, browsers driven by programs, and HTTP libraries. So a mobile app that requests pages
+// with an HTTP library is a bot, too: its requests look like those of a scraper with the same library.
 type bots struct {
 	verdicts *cache.Cache[string, verdict]
 }

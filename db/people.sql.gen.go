@@ -73,12 +73,16 @@ type PeopleFindRow struct {
 // Visitor ids that belong to one person (table people). Ids in use have rows in the present period.
 // Rows of the previous period are deleted when the next period starts, unless they were copied because
 // their ids are in use.
-// The rows that lead from the given ids to persons, in order of place and hop. place is the place of
-// the given id in the arrays (from 1). hop counts the links from the given id (0: the row of this id
-// itself). person is the id that the row leads to. The row of a person leads to itself. closed is true
-// for a row of the previous period. Given ids without a row are left out. tags has the person's tags,
-// if the app counts tags with their names: name, \x1f, value. (Rows without tags skip the look-up of
-// tags, which would cost half as much as the rest of the query.)
+// Follows the links from each given id to the person, and returns a row for each link, in order of place and hop.
+// Given ids without a row are left out.
+//
+//	place   position of the given id in the arrays, from 1
+//	hop     number of links before this one (0: the row of the given id itself)
+//	person  the id to which the row links; the row of a person links to itself
+//	closed  true if the row belongs to the previous period (see the top of this file)
+//	tags    the person's tags whose names the app records: name, \x1f, value
+//
+// A row without tags skips the look-up of tags, which would take half as long as the rest of the query.
 func (q *Queries) PeopleFind(ctx context.Context, appIds []int32, ids []netip.Addr) ([]PeopleFindRow, error) {
 	rows, err := q.db.Query(ctx, PeopleFind, appIds, ids)
 	if err != nil {

@@ -37,7 +37,7 @@ func keepWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
 func hearWarnings(cfg *pgxpool.Config) {
 	cfg.ConnConfig.OnNotice = keepWarning
 	cfg.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {
-		_ = TakeWarning(conn) // remove a warning from before the acquisition
+		_ = TakeWarning(conn) // forget a warning from an earlier use of the connection
 		return true, nil
 	}
 }

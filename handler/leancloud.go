@@ -25,7 +25,7 @@ type leancloud struct{ *service }
 const (
 	recordClass = "Counter"
 	recordPath  = "/1.1/classes/" + recordClass
-	siteHot     = "site-pv" // key of the record with the number of all visits to the site (hot)
+	siteHot     = "site-pv" // key of the record with the site's page views, which Footfall calls hot
 	siteUV      = "site-uv" // key of the record with the site's unique visitors (uv)
 
 	mostRecords = 100 // maximum number of records in one query

@@ -22,7 +22,7 @@ const (
 	// completed nor running, it has left out some days or apps.
 	triedWithin = 12*time.Hour + 30*time.Minute
 
-	enoughDays = 7 // minimum number of future days with partitions; instances create eight, but only some minutes after midnight
+	enoughDays = 7 // future days with partitions; instances keep eight, but after midnight there are seven for some minutes
 
 	webhookWithin = time.Hour // time for a webhook's call to succeed, which is enough to restart its receiver
 )

@@ -65,9 +65,10 @@ func newPace(first float64) *pace {
 }
 
 const (
-	firstRows = 20_000 // number of rows in the first piece, per second of Options.Within: suitable for any server
-	// hoursAtOnce is the number of hours of logs in the first piece, per second of Options.Within. It is smaller than
-	// firstRows, because each hour has several blocks of lines.
+	// Rows are checked in pieces. The first piece has this number of rows for each second in Options.Within: few enough for any
+	// server.
+	firstRows = 20_000
+	// The same for hours of logs. They are fewer, because each hour has several blocks of lines.
 	hoursAtOnce = 2000
 	steepest    = 4 // maximum growth from one piece to the next
 

@@ -94,7 +94,7 @@ type waitingPage struct {
 	Generators        []choice
 	Seen              Seen
 	First             string // the first counted page; "" if there is none yet
-	Numbers           string // link to the numbers of the first page's site
+	Numbers           string // link to the numbers of the site to which the page First belongs
 	At, Loaded        string // times of day (15:04). At is that of the first visit, or else of Seen.At
 	MayChange, Tells  bool
 }

@@ -81,8 +81,8 @@ func (c countedDays) formatEarlier(l *words.Language, p report.Period) string {
 	return number(l, p.VisitorsBefore)
 }
 
-// spark draws a small chart of last, which has one number for each of the last days, including today. It leaves out the days
-// before since. things is "visitors" or "views".
+// spark draws a small chart of the numbers in last, one for each of the last days up to today. It leaves out days on which nothing
+// was counted yet (before c.since). The chart's label names the numbers by things: "visitors" or "views".
 func (c countedDays) spark(l *words.Language, last []int64, things string) template.HTML {
 	s := c.clip(visit.LastDays(len(last), c.today), 0)
 	if s.In == none {

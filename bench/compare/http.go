@@ -15,8 +15,9 @@ import (
 	"footfall/bench/load"
 )
 
-// visitProcess measures a contender over HTTP: it starts the contender's program, and sends visits for c.Duration. It
-// returns the measured times, the number of existence queries, and the visits that got a response.
+// visitProcess measures a contender over HTTP: it starts the contender's program, and sends visits for c.Duration. It returns the
+// measured times, the number of keys that the program looked up to find out whether they are new, and the visits that got a
+// response.
 func (c *comparison) visitProcess(ctx context.Context, of contender, t task, address string) (m load.Measure, asked float64,
 	sent []load.Arrival, err error) {
 	p, err := bench.Start(ctx, cmp.Or(of.program, c.Footfall), func(addr, admin string) []string {

@@ -69,8 +69,8 @@ func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	for name, value := range map[string]string{
 		// Without this, a server that is configured for less durability would make this package look too fast.
 		"synchronous_commit": "on",
-		// Every statement finds its rows by key, so planning it each time would take longer than running it. Footfall uses
-		// the same settings for its own connections.
+		// The server reuses the plan of each statement. Every statement finds its rows by key, so planning it each time would
+		// take longer than running it. Footfall uses these settings for its own connections, too.
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off",
 	} {
 		cfg.ConnConfig.RuntimeParams[name] = value

@@ -20,7 +20,7 @@ import (
 	"footfall/visit"
 )
 
-// Cell is a database with apps, and the objects that count, change and report in this database.
+// Cell is a database that stores apps, with the objects that count visits, change settings and read reports in this database.
 type Cell struct {
 	Name    string // "" for the home database
 	Counter *counter.Counter

@@ -32,16 +32,16 @@ type hourLines struct {
 	dry     hashSet // in a dry run: lines that would have been counted
 }
 
-// serverLines contains the counted lines of one server and hour. They are numbered in the order in which they were counted.
-// A version is the number of the last counted line at some moment. The lines with the numbers gone+1 to version are in
-// memory. Lines up to gone are no longer in the database, because `footfall import forget` deleted them.
+// serverLines contains the counted lines of one server and hour. They are numbered from 1, in the order in which they were
+// counted.
 type serverLines struct {
-	version, gone int64
-	latest        int64    // version in the database; higher than version if some lines are not in memory yet
-	fresh         []uint64 // loaded lines that sort has not moved to before or since yet
-	first         int64    // version in the database when this import first loaded the hour
-	before        hashSet  // lines with numbers up to first: counted before this import loaded the hour
-	since         hashSet  // lines with higher numbers: counted since then, by this import or another one
+	gone    int64    // number of the last line that `footfall import forget` deleted from the database
+	version int64    // number of the last line in memory; the first one is gone+1
+	latest  int64    // number of the last line in the database
+	fresh   []uint64 // loaded lines that sort has not moved to before or since yet
+	first   int64    // number of the last line when this import first loaded the hour
+	before  hashSet  // lines with numbers up to first: counted before this import loaded the hour
+	since   hashSet  // lines with higher numbers: counted since then, by this import or another one
 }
 
 const (
@@ -158,7 +158,7 @@ func (c *counted) addBlock(row *CountedLinesGetRow) {
 		c.drop(l, row.Gone)
 	}
 	had := l.version
-	if l.latest, l.version = row.Version, row.Version; len(row.Hashes) > 0 { // no hashes: all lines are in memory
+	if l.latest, l.version = row.Version, row.Version; len(row.Hashes) > 0 { // without hashes, no line was added: all lines are already in memory
 		l.version = row.First + int64(len(row.Hashes)/8)
 		l.fresh = slices.Grow(l.fresh, int(row.Version-had))
 		for block := row.Hashes[8*max(0, had-row.First):]; len(block) > 0; block = block[8:] {

@@ -134,8 +134,8 @@ func (s *source) stop() {
 	s.end()
 }
 
-// end closes the reader. It clears s.state if the file has changed since begin, or if a line must wait for its time. Then a
-// later import reads the file again.
+// end closes the reader. If the file has changed since begin, or if a line cannot be counted yet because its time is in the
+// future, end clears s.state, so that a later import reads the file again.
 func (s *source) end() {
 	if s.lines != nil {
 		s.lines.release()

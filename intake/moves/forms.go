@@ -3,21 +3,23 @@ package moves
 // form describes the exported tables of another counter. The first line of a table contains the column names, which are
 // compared in lower case. If a field of form lists several columns, the first one that the table has is used.
 type form struct {
-	source       string
-	files        []string // patterns for the names of files in a zip file
-	day, moment  []string // day: columns with a day. moment: columns with a time, whose day depends on the app's time zone
-	page         []string
-	query        string // column with the query part of the page's URL
-	host         []string
-	numbers      [4][]string // columns with page views, visits, visitors and new visitors
-	visit        string      // column with the visit's id, if each line of the table is a page view
-	visitor      string
-	keep         []lineFilter
-	sites        string   // a table without a page column must have this column, and is then about the whole site
-	splitColumns []string // a table without a page column is left out if it has one of these columns: they split numbers
-	parts        bool     // the numbers of lines with the same page and day are added up
-	ragged       bool     // the last columns may be missing in some lines
-	export       string   // a description of the expected export, for errors
+	source      string
+	files       []string // patterns for the names of files in a zip file
+	day, moment []string // day: columns with a day. moment: columns with a time, whose day depends on the app's time zone
+	page        []string
+	query       string // column with the query part of the page's URL
+	host        []string
+	numbers     [4][]string // columns with page views, visits, visitors and new visitors
+	visit       string      // column with the visit's id, if each line of the table is a page view
+	visitor     string
+	keep        []lineFilter
+	sites       string // a table without a page column must have this column, and is then about the whole site
+	// Columns by which the other tool divides its totals into parts, such as countries. A table that has one of them, and no page
+	// column, is left out.
+	splitColumns []string
+	parts        bool   // the numbers of lines with the same page and day are added up
+	ragged       bool   // the last columns may be missing in some lines
+	export       string // a description of the expected export, for errors
 }
 
 // lineFilter selects the lines to import. If the table has the column, only lines with one of the values in this column are

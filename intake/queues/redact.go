@@ -21,7 +21,7 @@ var mayBeIP = regexp.MustCompile(`(?i)\b\d{1,3}(\.\d{1,3}){3}\b|[0-9a-f]*:[0-9a-
 // quotedValue matches the text of an error that quotes the value of a field with personal data.
 var quotedValue = regexp.MustCompile(`^(ip|visitor|id|agent|at): .*"`)
 
-// example is the start of the part of an error text that shows the right syntax.
+// Some error texts end with an example of the right syntax. The example starts with this text.
 const example = ": write one like "
 
 // redactReason removes personal data from reason, the error text for a message that cannot be counted. It does not change

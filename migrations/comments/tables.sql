@@ -364,7 +364,7 @@ COMMENT ON TABLE  history              IS 'Numbers of a page or site on a day, a
 COMMENT ON COLUMN history.day          IS 'The day and its site: history_days.id.';
 COMMENT ON COLUMN history.page_views   IS 'Page views. Corresponds to hot.';
 COMMENT ON COLUMN history.visits       IS 'Sessions. Footfall has no such number.';
-COMMENT ON COLUMN history.visitors     IS 'Visitors of the day, as the other program identifies them. Corresponds to pv.';
+COMMENT ON COLUMN history.visitors     IS 'Visitors of the day, as the other program identifies them. This number is called pv in the table days.';
 COMMENT ON COLUMN history.new_visitors IS 'New visitors, as the other program identifies them.';
 COMMENT ON COLUMN history.uri          IS 'The page or site, as in pages.uri. It need not have a row in pages.';
 COMMENT ON COLUMN history.uv           IS 'Visitors without an earlier day in the import. The uv of the offset is the sum of these numbers. Null: the import has no ids of visitors.';

@@ -495,7 +495,8 @@ BEGIN
           AND v.day_id >= kept_from
           AND EXISTS (SELECT FROM visitors AS w WHERE w.page_id = v.page_id AND w.ip = v.ip AND w.first_day > v.previous_day)
     ), parts AS (
-        -- Integers are added faster than 64-bit numbers, so only one row of each day has a 64-bit number.
+        -- A sum of 32-bit integers is faster than a sum of 64-bit integers. So all rows of a day are summed as 32-bit
+        -- integers, and only the result is a 64-bit integer.
         SELECT v.page_id, v.day_id, v.n AS visits, 0 AS newcomers, 0 AS erased_newcomers, NULL::bigint AS pv, NULL::bigint AS new_visitors, 0 AS erased, 0 AS sketches
         FROM visited AS v
         UNION ALL

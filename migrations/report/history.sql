@@ -19,7 +19,7 @@ COMMENT ON COLUMN report.history.day_id       IS 'The day as a number, like 2019
 COMMENT ON COLUMN report.history.day          IS 'The day as a date.';
 COMMENT ON COLUMN report.history.page_views   IS 'Page views. Corresponds to hot in report.days. Null, as for all numbers: not reported.';
 COMMENT ON COLUMN report.history.visits       IS 'Visits (sessions) of the other program.';
-COMMENT ON COLUMN report.history.visitors     IS 'Visitors of the day. Corresponds to pv in report.days.';
+COMMENT ON COLUMN report.history.visitors     IS 'Number of visitors of the day, which report.days calls pv.';
 COMMENT ON COLUMN report.history.new_visitors IS 'New visitors, as the other program identifies them.';
 COMMENT ON COLUMN report.history.shown        IS 'Reports and the dashboard show the row, because the site was not counted here on that day.';
 COMMENT ON COLUMN report.history.source       IS 'The other program: goatcounter, umami, plausible, matomo or ga4, or csv.';

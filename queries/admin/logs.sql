@@ -1,8 +1,8 @@
 -- Counted lines of access logs.
 
 -- name: LinesList :many
--- Returns the number of counted lines of an app's access logs by server and day, with the latest time. A day is
--- the date that the lines themselves contain.
+-- Returns for each server and day how many lines of an app's access logs were counted, and the time of the last
+-- one. Day and time are those in the lines.
 SELECT s.server::text AS server, s.day::text AS day, sum(s.lines)::bigint AS lines, max(s.latest)::timestamptz AS latest
 FROM (
     SELECT unnest(h.servers) AS server, to_char(date '1970-01-01' + h.hour / 24, 'YYYY-MM-DD') AS day,

@@ -163,7 +163,8 @@ func (l *Language) value(v any) string {
 	return fmt.Sprint(v)
 }
 
-// text returns the text of a key. If the text has plural forms, it selects the form for the first number in places.
+// text returns the text of a key. places contains pairs of a placeholder and its value. If the text has plural forms, the first
+// number among the values selects the form.
 func (l *Language) text(key string, places []any) string {
 	for i := 1; i < len(places); i += 2 {
 		form := ""
