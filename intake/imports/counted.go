@@ -158,7 +158,7 @@ func (c *counted) addBlock(row *CountedLinesGetRow) {
 		c.drop(l, row.Gone)
 	}
 	had := l.version
-	if l.latest, l.version = row.Version, row.Version; len(row.Hashes) > 0 { // without hashes, no line was added: all lines are already in memory
+	if l.latest, l.version = row.Version, row.Version; len(row.Hashes) > 0 { // without hashes, no line was added
 		l.version = row.First + int64(len(row.Hashes)/8)
 		l.fresh = slices.Grow(l.fresh, int(row.Version-had))
 		for block := row.Hashes[8*max(0, had-row.First):]; len(block) > 0; block = block[8:] {
