@@ -208,7 +208,8 @@ func TestPlanOfErasingAVisitor(t *testing.T) {
 
 	const erase = `SELECT erase_visitor(1, '{1}', '{10.1.0.1}')`
 	for range 7 { // after five executions, plans are kept
-		assert.LessOrEqual(t, readOf(t, conn, "visitors", erase), int64(30), "rows of the visitor at three targets")
+		// The planner itself reads some rows at the end of an index, past rows that were rolled back.
+		assert.LessOrEqual(t, readOf(t, conn, "visitors", erase), int64(200), "rows of the visitor at three targets, of 20,000")
 		assert.Zero(t, doneTo(t, conn, "days", "seq_tup_read", erase))
 	}
 	assert.EqualValues(t, 3, query[int64](t, conn, erase))
