@@ -32,7 +32,7 @@ type Account struct {
 	// Language is the account's language for pages; "" means the browser's language.
 	Language string
 
-	looks, changes []string // names of the apps that the account may view, and change
+	looks, changes []string // names of the apps that the account may view (looks) and change (changes)
 }
 
 // MayLook reports whether the account may see an app.
@@ -51,10 +51,10 @@ func (a *Account) IsOwner() bool { return a != nil && a.Owner }
 // Accounts manages the accounts of a database. It is safe for concurrent use.
 type Accounts struct {
 	db          *db.DB
-	hashSlots   chan struct{}                          // limits concurrent hashing of passwords, because a hash takes much memory
-	deviceSlots chan struct{}                          // the separate limit for browsers that have signed in before (see ForDevice)
+	hashSlots   chan struct{}                          // limits concurrent hashing of passwords, which needs much memory
+	deviceSlots chan struct{}                          // replaces hashSlots for browsers that have signed in before (see ForDevice)
 	hash        func(password, salt []byte) (h []byte) // hashes a password: hashOfPassword, except in tests
-	author      string                                 // author in the change history, such as "shell"
+	author      string                                 // recorded in the change history as the author of changes, such as "shell"
 	deviceKey   []byte                                 // signs the cookies that identify browsers that have signed in before
 }
 
@@ -64,8 +64,8 @@ func Open(d *db.DB) *Accounts {
 		author: "shell"}
 }
 
-// read runs f on a connection outside a transaction, within the time limit of one statement. f may also write, in single
-// statements. f runs a second time if the connection was dead (see db.DB.Read).
+// read runs f outside a transaction, so each statement of f that writes is committed separately. All statements together have the
+// time limit of one statement. f runs a second time if the connection was dead (see db.DB.Read).
 func read[T any](ctx context.Context, s *Accounts, f func(q *Queries) (T, error)) (found T, err error) {
 	ctx, cancel := s.db.InTime(ctx)
 	defer cancel()
@@ -106,11 +106,11 @@ func hashOf(token string) []byte {
 	return hash[:]
 }
 
-// expiryBound returns the current time minus a lifetime. A session, link or cookie with this lifetime has expired if it was created
-// before the returned time.
+// expiryBound returns the current time minus a lifetime. A session, link or cookie with this lifetime has expired if it was
+// created before the returned time.
 func expiryBound(long time.Duration) time.Time { return time.Now().Add(-long) }
 
-// Exist reports whether an account exists.
+// Exist reports whether the service has at least one account.
 func (s *Accounts) Exist(ctx context.Context) (bool, error) {
 	return read(ctx, s, func(q *Queries) (bool, error) { return q.AccountsAny(ctx) })
 }
@@ -130,8 +130,8 @@ func (s *Accounts) FindBySession(ctx context.Context, session string) (*Account,
 		looks: row.Looks, changes: row.Changes}, err
 }
 
-// FindOrAdd returns the account with a name that a trusted proxy has sent. If no account has this name, FindOrAdd adds an account that
-// may view no apps. But if the service has no account at all, FindOrAdd adds none and returns nil.
+// FindOrAdd returns the account with a name that a trusted proxy has sent. If no account has this name, FindOrAdd adds an account
+// that may view no apps. But if the service has no account at all, FindOrAdd adds none and returns nil.
 func (s *Accounts) FindOrAdd(ctx context.Context, name string) (found *Account, err error) {
 	shown, folded, err := readName(name)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Accounts) FindOrAdd(ctx context.Context, name string) (found *Account, 
 	return &Account{ID: row.ID, Name: row.Name, Owner: row.Owner, Language: row.Language, looks: row.Looks, changes: row.Changes}, err
 }
 
-// errWrongSignIn is returned for both an unknown name and a wrong password.
+// errWrongSignIn is returned both if the name does not exist and if the password is wrong, so that it does not reveal names.
 var errWrongSignIn = visit.Errorf(visit.Forbidden, "", "the name or the password is wrong")
 
 // SignIn creates a session if the name and the password are right. The duration of a call does not reveal whether the name
@@ -166,7 +166,7 @@ func (s *Accounts) SignIn(ctx context.Context, name, password, browser string) (
 	return read(ctx, s, func(q *Queries) (string, error) { return signIn(ctx, q, row.ID, row.Password, browser) })
 }
 
-// check returns the account of a name if the password is right, or errWrongSignIn.
+// check returns the account with this name if the password is right. Otherwise it returns errWrongSignIn.
 func (s *Accounts) check(ctx context.Context, name, password string) (row AccountNamedRow, err error) {
 	if _, folded, err := readName(name); err == nil {
 		row, err = read(ctx, s, func(q *Queries) (AccountNamedRow, error) { return q.AccountNamed(ctx, folded) })
@@ -182,14 +182,14 @@ func (s *Accounts) check(ctx context.Context, name, password string) (row Accoun
 }
 
 // IsFormerSession reports whether a session was created by Footfall 0.2.0, whose tokens are one byte shorter than those of
-// signIn. The cookies of these sessions have the same name over http and https. The last of these sessions expires SessionLifetime
+// signIn. Footfall 0.2.0 used the same name for the session cookie over http and https. Its last sessions expire SessionLifetime
 // after the update from 0.2.0.
 func IsFormerSession(session string) bool {
 	return len(session) == base64.RawURLEncoding.EncodedLen(sha256.Size)
 }
 
-// signIn creates a session. password is the stored hash that the user's password matched. If the account now has another hash,
-// signIn returns errWrongSignIn.
+// signIn creates a session. password is the stored hash that the user's password matched. If another request has replaced this
+// hash in the meantime, signIn returns errWrongSignIn.
 func signIn(ctx context.Context, q *Queries, account int32, password, browser string) (session string, err error) {
 	session, hash := newTokenOf(sha256.Size + 1)
 	added, err := q.SessionAdd(ctx, SessionAddParams{Account: account, Password: password, Hash: hash, Browser: browser,
@@ -262,14 +262,14 @@ func (s *Accounts) EndSession(ctx context.Context, account, session int32) error
 	return s.inTx(ctx, func(q *Queries) error { return q.SessionEnd(ctx, account, session) })
 }
 
-// SetLanguage sets the language of an account's pages; "" means the browser's language. The change history does not record this.
+// SetLanguage sets the language of an account's pages; "" means the browser's language. It adds no entry to the change history.
 func (s *Accounts) SetLanguage(ctx context.Context, account int32, language string) error {
 	return s.inTx(ctx, func(q *Queries) error {
 		return q.AccountSetLanguage(ctx, language, account)
 	})
 }
 
-// EndSessions ends all sessions of an account, except the session whose ID is exceptID (0: no exception).
+// EndSessions ends all sessions of an account, except the session with the ID exceptID. If exceptID is 0, it ends all sessions.
 func (s *Accounts) EndSessions(ctx context.Context, account, exceptID int32) error {
 	return s.inTx(ctx, func(q *Queries) error { return q.SessionsEnd(ctx, account, exceptID) })
 }

@@ -264,8 +264,8 @@ type AccountSetPasswordParams struct {
 	Was      *string
 }
 
-// Sets the hash of an account's password. Also sets the account's name if the account has none. No
-// row if the account does not exist, or if @was is not null and is not the account's current hash.
+// Sets the hash of an account's password. Also sets the account's name if the account has none. Changes
+// nothing if the account does not exist, or if @was is neither null nor the account's current hash.
 func (q *Queries) AccountSetPassword(ctx context.Context, arg AccountSetPasswordParams) (int64, error) {
 	result, err := q.db.Exec(ctx, accountSetPassword,
 		arg.Password,

@@ -7,7 +7,7 @@ import (
 	"footfall/db"
 )
 
-// WithAuthor returns a copy of s for changes by an account or a key. who is the author of these changes in the change history.
+// WithAuthor returns a copy of s. The change history shows who (an account or a key) as the author of changes through this copy.
 func (s *Accounts) WithAuthor(who string) *Accounts {
 	as := *s
 	as.author = who
@@ -24,7 +24,7 @@ func readNameAndRights(ctx context.Context, q *Queries, id int32) (name, may str
 }
 
 // recordChange runs the function change in the transaction of q. If the account's name or rights are then different,
-// recordChange adds the name and rights before and after to the change history.
+// recordChange adds an entry to the change history, with the name and the rights before and after the change.
 func (s *Accounts) recordChange(ctx context.Context, q *Queries, id int32, change func() error) error {
 	name, was, err := readNameAndRights(ctx, q, id)
 	if err != nil {
@@ -46,8 +46,8 @@ func (s *Accounts) recordChange(ctx context.Context, q *Queries, id int32, chang
 	return db.New(q.db).Note(ctx, s.author, "", "account", side(name, was), side(now, is))
 }
 
-// note adds an entry about an account to the change history. entry is the text of the entry, such as "another password"; if entry is
-// "", the text is the account's rights. who is the author; if who is "", the author is the account itself.
+// note adds an entry about an account to the change history. The text of the entry is entry, such as "another password", or the
+// account's rights if entry is "". The author is who, or the account itself if who is "".
 func note(ctx context.Context, q *Queries, who string, id int32, entry string) error {
 	name, may, err := readNameAndRights(ctx, q, id)
 	if err != nil {

@@ -19,16 +19,16 @@ import (
 // the users of known browsers. The cookie does not replace the password.
 const DeviceLifetime = 365 * 24 * time.Hour
 
-// SignDevices returns a copy of s that signs the cookies of known browsers (see DeviceLifetime) with key. All instances use the same
-// key.
+// SignDevices returns a copy of s that signs the cookies of known browsers (see DeviceLifetime) with key. All instances use the
+// same key.
 func (s *Accounts) SignDevices(key []byte) *Accounts {
 	signing := *s
 	signing.deviceKey = key
 	return &signing
 }
 
-// ForDevice returns a copy of s for a known browser (see DeviceLifetime). The password checks of this copy do not wait for the checks
-// of unknown browsers.
+// ForDevice returns a copy of s for a known browser (see DeviceLifetime). The password checks of this copy do not wait for the
+// checks of unknown browsers.
 func (s *Accounts) ForDevice() *Accounts {
 	known := *s
 	known.hashSlots = s.deviceSlots
@@ -49,9 +49,9 @@ func (s *Accounts) NewDevice(ctx context.Context, session string) (account int32
 	return row.ID, signed + "." + s.signDevice(row.ID, row.Password, signed), nil
 }
 
-// Device returns the ID of a browser that has signed in before, from the browser's cookie for the account with this name. It
-// returns "" if the cookie is missing or has expired, or if the password has changed since the cookie was signed. It also returns
-// "" if no account has the name.
+// Device returns the ID of a known browser (see DeviceLifetime). It reads the ID from the cookie that cookieFor returns for the
+// account with this name. It returns "" if no account has the name, or if the cookie is missing or has expired. It also returns
+// "" if the password has changed since the cookie was signed.
 func (s *Accounts) Device(ctx context.Context, name string, cookieFor func(account int32) string) (device string, err error) {
 	_, folded, err := readName(name)
 	if err != nil {
@@ -75,10 +75,10 @@ func (s *Accounts) Device(ctx context.Context, name string, cookieFor func(accou
 	return cookie[:at], nil
 }
 
-// signDevice returns the signature of a cookie. The password's hash is part of the signed text, so that a new password
-// invalidates earlier cookies.
+// signDevice returns the signature of a cookie. The signed text contains the password's hash, so that cookies become invalid when
+// the password changes.
 func (s *Accounts) signDevice(account int32, password, signed string) string {
 	mac := hmac.New(sha256.New, s.deviceKey)
-	fmt.Fprintf(mac, "%d %s %s", account, signed, password) // unambiguous, because only the last part could contain a blank
+	fmt.Fprintf(mac, "%d %s %s", account, signed, password) // unambiguous: only the last value could contain a blank
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

@@ -41,8 +41,8 @@ func (s *Accounts) Link(ctx context.Context, token string) (Link, error) {
 	return Link{row.Account == 0, row.Name}, err
 }
 
-// Follow uses a link: it sets the account's password, and also its name if the account has none. It returns the token of a session
-// for the user's browser.
+// Follow uses a link: it sets the account's password, and also its name if the account has none. It returns the token of a
+// session for the user's browser.
 func (s *Accounts) Follow(ctx context.Context, token, name, password, browser string) (session string, err error) {
 	link, err := s.Link(ctx, token)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// Right is what an account may do with an app.
+// Right is an account's permission for one app.
 type Right string
 
 // The rights.
@@ -22,7 +22,8 @@ const (
 	None   Right = "none"
 )
 
-// Rights are changes to an account's rights. A nil Owner, and an app that is missing in Apps, mean that the right stays unchanged.
+// Rights are changes to an account's rights. If Owner is nil, or if Apps does not contain an app, then
+// this right stays unchanged.
 type Rights struct {
 	Owner *bool
 	Apps  map[string]Right
@@ -166,7 +167,7 @@ func setRights(ctx context.Context, q *Queries, id int32, r Rights) error {
 	return nil
 }
 
-// checkOwners returns an error if an account is an owner, and no other owner can sign in.
+// checkOwners returns an error if the account with this ID is an owner, and no other owner can sign in.
 func checkOwners(ctx context.Context, q *Queries, id int32) error {
 	owners, err := q.AccountsLockOwners(ctx)
 	isOwner, others := false, false

@@ -10,12 +10,12 @@ import (
 	"footfall/visit"
 )
 
-const longestName = 100 // characters; the table accounts has the same limit
+const longestName = 100 // maximum length in characters; the table accounts has the same limit
 
-// readName parses an account's name: one or more words, or an email address. shown is the form for display. folded is the form for
-// comparisons, in which upper case and variants of letters do not differ. readName rejects names that could be mistaken for another
-// name. Such names contain invisible characters, characters that change the direction of text, or letters of several scripts, such
-// as a Cyrillic а in a Latin name.
+// readName parses an account's name: one or more words, or an email address. shown is the form for display. folded is the form
+// for comparisons: names that differ only in case or in variants of letters have the same folded form. readName rejects names
+// that could be mistaken for another name. Such names contain invisible characters, characters that change the direction of text,
+// or letters of several scripts, such as a Cyrillic а in a Latin name.
 func readName(typed string) (shown, folded string, err error) {
 	shown, err = precis.Nickname.String(typed)
 	if err == nil {

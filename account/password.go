@@ -18,15 +18,15 @@ import (
 	"footfall/visit"
 )
 
-// Passwords are hashed by argon2id with 19 MiB, the minimum in OWASP's list, and with more passes than OWASP recommends. Hashing a
-// password takes about 65 ms of one core (BenchmarkPassword).
+// Passwords are hashed by argon2id with 19 MiB, the minimum in OWASP's list, and with more passes than OWASP recommends. Hashing
+// a password takes about 65 ms of one core (BenchmarkPassword).
 const (
-	hashMemory   = 19 << 10 // KiB
+	hashMemory   = 19 << 10 // memory in KiB
 	hashPasses   = 8
 	hashLanes    = 1
 	hashBytes    = 32
 	saltBytes    = 16
-	hashesAtOnce = 1                // concurrent hashes for known browsers, and as many for others; leaves resources for counting
+	hashesAtOnce = 1                // concurrent hashes for known browsers, and as many for others; few, to keep counting fast
 	waitForPlace = 10 * time.Second // time limit of the wait for a hashing slot
 )
 
@@ -42,7 +42,7 @@ func hashOfPassword(password, salt []byte) []byte {
 
 var base = base64.RawStdEncoding
 
-// encode formats a password's hash for storage. The text includes all parameters of the hash function.
+// encode formats a password's hash as the text to store. The text includes the salt and all parameters of the hash function.
 func encode(salt, hash []byte) string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, hashMemory, hashPasses, hashLanes,
 		base.EncodeToString(salt), base.EncodeToString(hash))
@@ -113,7 +113,7 @@ func (s *Accounts) newPassword(ctx context.Context, name, password string) (stor
 	return encode(salt, hash), err
 }
 
-// commonPasswords returns the most common passwords, in lower case. It leaves out passwords that are shorter than the minimum length.
+// commonPasswords returns the most common passwords, in lower case, but only those that have at least the minimum length.
 var commonPasswords = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, password := range frequency.FrequencyLists["passwords"][:mostCommon] {

@@ -25,13 +25,13 @@ type Admin struct {
 	db     *db.DB
 	secret app.Secret
 	author string    // recorded in the change history as the author of each change
-	listed Listed    // checks each site that is added to an app; nil: any site may be added
+	listed Listed    // checks each site that is added to an existing app; nil: any site may be added
 	tests  *sync.Map // names of apps whose webhook is being tested
 	slots  *Slots
 	inSlot bool // this Admin has a slot (see Slots), so its transactions use the connections for long work
 }
 
-// Listed reports whether a site is in the list of sites of an app that the caller may not change.
+// Listed reports whether any app that the caller may not change lists site.
 type Listed func(ctx context.Context, site string) (bool, error)
 
 // NewAdmin returns an Admin. secret is the secret of the service: the key for hashing visitors and signing webhook calls. It
@@ -76,7 +76,7 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		if err := q.noteAdded(ctx, &was, &row); err != nil {
 			return err
 		}
-		return setApp(ctx, q, &row, &row) // pass the same row twice, so that setApp records no changes: noteAdded has done this
+		return setApp(ctx, q, &row, &row) // the same row twice, so that setApp records no changes: noteAdded has recorded them
 	})
 	return a.waitForChange(ctx, "add app "+name, err)
 }
@@ -112,8 +112,8 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 				return err
 			}
 		}
-		// Make the database refuse batches of visits that instances have built with the old setting, because they could still
-		// write tags.
+		// Make the database refuse batches of visits that instances have built with the old setting, because such a batch could
+		// still write tags.
 		if was.Filters != row.Filters {
 			if err := q.BasisRaise(ctx); err != nil {
 				return err
@@ -164,8 +164,8 @@ func setApp(ctx context.Context, q queries, was, row *db.App) error {
 	})
 }
 
-// refuseOldInstances does nothing unless the app starts to distinguish visitors by browser. Then it makes the database refuse
-// batches from instances of older versions, which cannot distinguish browsers.
+// refuseOldInstances makes the database refuse batches from instances of older versions, which cannot distinguish browsers. It
+// does so only if the app starts to distinguish visitors by browser.
 func refuseOldInstances(ctx context.Context, q queries, was, row *db.App) error {
 	if row.Visitor != app.ByBrowser || was.Visitor == app.ByBrowser {
 		return nil
@@ -215,7 +215,7 @@ func (a *Admin) Instances(ctx context.Context) (all []db.StatusInstancesRow, err
 
 // App returns the app called name, with the columns that reports need. If name is "" and there is only one app, App returns
 // this app. If there are several apps, App returns the only app that has site in its list of sites. If no app lists site, App
-// returns the only app that counts visits to site. It fails if this does not select exactly one app.
+// returns the only app that counts visits to site. In all other cases, App returns an error.
 func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 	apps, err := a.appsToRead(ctx)
 	if err != nil {
@@ -315,9 +315,9 @@ func (a *Admin) Lines(ctx context.Context, name string) ([]OfApp[LinesListRow], 
 	return listEach(ctx, a, "counted lines", name, queries.LinesList)
 }
 
-// ForgetLines forgets that lines of access logs were counted, so that they can be counted again. It selects the lines of one
-// web server, or of all servers if server is nil, whose own dates are between the days from and to. It returns the number of
-// lines.
+// ForgetLines forgets that lines of access logs were counted, so that they can be counted again. server is the web server that
+// wrote these lines; nil: all servers. from and to are the first and the last day, by the dates in the lines. ForgetLines
+// returns the number of lines.
 func (a *Admin) ForgetLines(ctx context.Context, name string, server *string, from, to int32) (forgotten int64, err error) {
 	err = a.withApp(ctx, name, func(q queries, row *db.App) error {
 		p := LinesForgetParams{AppID: row.ID, Server: server, FromHour: hourOf(from), ToHour: hourOf(to) + 23}
@@ -329,7 +329,7 @@ func (a *Admin) ForgetLines(ctx context.Context, name string, server *string, fr
 	return forgotten, wrap("forget lines of logs of app "+name, err)
 }
 
-// hourOf returns the first hour of a day, as hours since 1970.
+// hourOf returns the first hour of a day, as the number of hours since 1970.
 func hourOf(day int32) int32 {
 	at := time.Date(int(day/10000), time.Month(day/100%100), int(day%100), 0, 0, 0, 0, time.UTC)
 	return int32(at.Unix() / 3600) //nolint:gosec // some hundred thousand
@@ -371,7 +371,7 @@ func appsNamed(ctx context.Context, q queries, name string) ([]db.App, error) {
 	return []db.App{*app}, nil
 }
 
-// requireRow returns err, or a NotFound error if the statement changed no row.
+// requireRow returns err. If err is nil but the statement has changed no row, it returns a NotFound error.
 func requireRow(changed int64, err error, field, says string, args ...any) error {
 	if err == nil && changed == 0 {
 		return visit.Errorf(visit.NotFound, field, says, args...)

@@ -14,7 +14,7 @@ import (
 // Shell is the author of changes on the command line.
 const Shell = "shell"
 
-// WithAuthor returns an Admin that records its changes under the author who, which is the name of an account or a key.
+// WithAuthor returns an Admin that records who as the author of its changes. who is the name of an account or a key.
 func (a *Admin) WithAuthor(who string) *Admin {
 	as := *a
 	as.author = who
@@ -85,7 +85,7 @@ func withoutSecret(text string) string {
 }
 
 // Changes lists the last changes of all apps that ever had the name app, the latest first. If app is "", it lists the last
-// changes of all apps, and those that concern no app.
+// changes of all apps, and the changes that concern no app.
 func (a *Admin) Changes(ctx context.Context, app string, most int32) (changes []ChangesListRow, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) {
 		p := ChangesListParams{App: &app, Most: most}

@@ -39,10 +39,10 @@ func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Vis
 // transaction.
 const searchedAtOnce = 5000
 
-// ErasureResult has the number of pages and sites from which a visitor was erased, and the number of erased ids.
+// ErasureResult shows how much an erasure has removed.
 type ErasureResult struct {
-	Targets int64
-	IDs     int // number of erased ids of the person
+	Targets int64 // number of pages and sites; counted once for each address or id that was stored there
+	IDs     int   // number of erased ids of the person; 0: the visitor belonged to no person
 }
 
 // EraseVisitor removes a visitor's addresses, or all ids of a person, from everything stored for an app. All sums and the
@@ -134,8 +134,8 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(qu
 	})
 }
 
-// findPerson does nothing unless the visitor's id belongs to a person. Then it sets v.Person and v.Tags, and v.StoredAs to all
-// ids of the person.
+// findPerson sets v.Person and v.Tags, and sets v.StoredAs to all ids of the person. If the visitor's id belongs to no person,
+// it changes nothing.
 func (v *Visitor) findPerson(ctx context.Context, q queries, app int32) error {
 	typed := v.StoredAs[0]
 	for {
@@ -199,8 +199,8 @@ func (a *Admin) inLongTx(ctx context.Context, name string, f func(q queries, row
 }
 
 // CountAccepted counts the visits of an app that wait in the inbox, and returns their number. An erasure or deletion calls it
-// first, so that no visit in the inbox is counted for a page that has been deleted since. Counting also deletes the visits'
-// rows in the inbox, which contain addresses.
+// first. Otherwise an older visit in the inbox could be counted after the deletion of its page. Counting also deletes the
+// visits' rows in the inbox, which contain addresses.
 func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, err error) {
 	var id int32
 	err = a.read(ctx, app, func(q queries, row *db.App) (err error) {
@@ -224,9 +224,9 @@ func (a *Admin) countInbox(ctx context.Context, app int32) (visits int64, err er
 }
 
 // StoredAs returns the addresses under which an app may have stored a visitor. typed is an address, an id, or a hash as shown
-// in reports. A hash is written as an IPv6 address in fd00::/8. An id that looks like a hash needs the prefix id:. If the key
-// of hashes changes daily, StoredAs returns an address for each day whose key still exists, the latest day first. If the app
-// distinguishes browsers, it returns an address for each possible browser.
+// in reports. A hash is written as an IPv6 address in fd00::/8. An id that looks like a hash needs the prefix id:. If the app
+// uses another key for hashes on each day, StoredAs returns an address for each day whose key still exists, the latest day
+// first. If the app distinguishes browsers, it returns an address for each possible browser.
 func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []netip.Addr, err error) {
 	if stored, err := netip.ParseAddr(typed); err == nil && visit.IsHash(stored) {
 		return []netip.Addr{stored}, nil

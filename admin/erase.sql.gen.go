@@ -16,7 +16,7 @@ SET deleted_at = coalesce(deleted_at, now())
 WHERE id = $1
 `
 
-// Makes an app stop counting.
+// Marks an app as being deleted, so that instances stop counting for it.
 func (q *Queries) AppClose(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, AppClose, id)
 	return err
@@ -36,8 +36,8 @@ const AppDaysHold = `-- name: AppDaysHold :exec
 SELECT hold_app_days($1::integer)
 `
 
-// Makes visits of past days (late visits) to an app wait until the transaction ends. In the meantime, no visit can
-// count on a day before the last counted day of its site.
+// Waits for running batches with late visits (visits of past days) to an app, and makes later ones wait until the
+// transaction ends. In the meantime, no visit can count on a day before the last counted day of its site.
 func (q *Queries) AppDaysHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppDaysHold, appID)
 	return err
@@ -155,10 +155,10 @@ FOR UPDATE
 
 // Erasing visitors, pages and apps. Commands that erase take turns (EraseTurn), so that two of them
 // cannot deadlock.
-// Locks the row of erasures in epochs: waits for other erasures, and blocks later ones until this transaction ends.
-// Every erasure updates this row at some point. Without this statement, it would wait for the row while it already
-// holds locks on sites. This is a separate statement after EraseBegin, so that the settings of EraseBegin apply while
-// it waits.
+// Locks the row erasures of the table epochs: waits for other erasures, and blocks later ones until this transaction
+// ends. Every erasure updates this row at some point. Without this statement, the erasure would wait for the row while
+// it already holds locks on sites. This statement is separate from EraseBegin, so that the settings of EraseBegin
+// apply while it waits.
 func (q *Queries) EraseTurn(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, EraseTurn)
 	return err
@@ -210,10 +210,10 @@ WHERE p.app_id = $1
   AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id)
 `
 
-// Finds ids that belong to the same persons. The table people has links from ids to other ids. Returns the given ids
-// that have rows in people, and the ids that a row links with a given id, in either direction. A row of the previous
-// period is ignored if its id has a row in the present period. The caller repeats the query with the returned ids
-// until no id is new. Then it has all ids of the persons. Reads all people of the app.
+// Finds ids that belong to the same persons as the given ids. A row of the table people links an id to another id, or
+// represents a person. The query returns both ids of each link from or to a given id, and given ids that represent a
+// person. It ignores a row of the previous period if its id has a row in the present period. The caller repeats the
+// query with the returned ids until no id is new, and then has all ids of the persons. Reads all people of the app.
 func (q *Queries) PersonIDs(ctx context.Context, appID int32, ids []netip.Addr) ([]netip.Addr, error) {
 	rows, err := q.db.Query(ctx, PersonIDs, appID, ids)
 	if err != nil {
@@ -247,9 +247,11 @@ type PersonTagsRow struct {
 	Tags   []string
 }
 
-// Follows the links from an id of a visitor to the person, with a row for each step. The id in the last row
-// represents the person. Also returns all stored tags of the id where a step starts, including tags that the app does
-// not count.
+// Follows the links from an id of a visitor to the person, with a row for each step:
+//
+//	step    the number of steps before this one
+//	person  the id to which this step leads; in the last row, it represents the person
+//	tags    all stored tags of the id where this step starts, including tags that the app does not count
 func (q *Queries) PersonTags(ctx context.Context, appID int32, iD netip.Addr) ([]PersonTagsRow, error) {
 	rows, err := q.db.Query(ctx, PersonTags, appID, iD)
 	if err != nil {

@@ -41,7 +41,7 @@ type ExportedFile struct {
 }
 
 const (
-	exportFormat = 1 // must be incremented when older versions of Footfall must not ignore a new file or column
+	exportFormat = 1 // increment it if a file or column is added that older versions of Footfall must not ignore
 	manifestFile = "manifest.json"
 	exportMemory = "64MB"
 )

@@ -30,7 +30,7 @@ const hashedAtOnce = 50_000
 func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) error {
 	var before, held *time.Time
 	err := a.change(ctx, "pause counting for app ", name, func(q queries, row *db.App) (err error) {
-		before = row.HeldUntil // until when another command has stopped counting for the app
+		before = row.HeldUntil // the end of a pause that another command has set; nil: none
 		held, err = q.AppHold(ctx, row.ID)
 		return err
 	})
@@ -54,7 +54,7 @@ func (a *Admin) hashVisitors(ctx context.Context, name string, s app.Settings) e
 }
 
 // hashInTx hashes the addresses in a transaction. Its lock on the app's row keeps other transactions from creating pages. Its
-// locks on the counters of all pages keep them from counting.
+// locks on the counters of all pages keep other transactions from counting.
 func (a *Admin) hashInTx(ctx context.Context, q queries, id int32, name string, s app.Settings) error {
 	was, err := q.AppLock(ctx, name)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *Admin) hashInTx(ctx context.Context, q queries, id int32, name string, 
 	if was.Visitor != app.ByAddress { // another command has already hashed the addresses
 		return errHashed
 	}
-	// If instances count for the app again, visits of other apps would wait for the locks below.
+	// Stop if the pause has ended: instances count for the app again, so visits of other apps would wait for the locks below.
 	if held, err := q.AppIsHeld(ctx, id); err != nil || !held {
 		return cmp.Or[error](err, visit.Errorf(visit.Unavailable, "", "app %s was busy with other deletions for too long: try again", name))
 	}

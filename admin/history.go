@@ -19,7 +19,7 @@ type History struct {
 	App, Source string
 	Site        string   // site of pages that are listed without a host; "": the only site that the app lists
 	Files       []string // file names
-	AreParts    bool     // lines with the same page and day are parts of one number, so their visits and visitors are added up, too
+	AreParts    bool     // for lines with the same page and day, add up not only page views, but also visits and visitors
 	Offsets     bool     // the imported days are also added to the offsets of their pages and sites
 	DryRun      bool
 }
@@ -55,10 +55,9 @@ type HistoryTo struct {
 	targets  map[[2]string]visit.Target
 }
 
-// historyAtOnce is the number of lines in one query. mostTargets is the maximum number of cached pages.
 const (
-	historyAtOnce = 5000
-	mostTargets   = 10000
+	historyAtOnce = 5000  // number of lines in one query
+	mostTargets   = 10000 // maximum number of pages and sites in the cache HistoryTo.targets
 )
 
 // ImportHistory imports all lines that the function read adds. If read or another step fails, it imports nothing. It replaces
@@ -161,8 +160,8 @@ func notCounted(row *db.App, site string) error {
 }
 
 // lockForHistory locks an app whose history is about to change, and returns the app's row. wanted means that the new history
-// is also added to offsets. totals is true if offsets of the app contain history now, or will contain it. Then the lock is
-// AppLock, as for every change of offsets. Otherwise the weaker lock AppShare is enough.
+// is also added to offsets. totals is true if offsets of the app contain history now, or will contain it. If totals is true, the
+// lock is AppLock, as for every change of offsets. Otherwise the weaker lock AppShare is enough.
 func (q queries) lockForHistory(ctx context.Context, row *db.App, wanted bool) (now *db.App, totals bool, err error) {
 	before, err := q.HistoryInTotals(ctx, row.ID)
 	lock := queries.AppShare

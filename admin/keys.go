@@ -68,7 +68,7 @@ func (a *Admin) KeyOfAll(ctx context.Context, key string) (name string, err erro
 	return name, wrap("look up a key", err)
 }
 
-// Keys lists the keys of an app or, if app is "", the keys for all apps. The lists include revoked keys.
+// Keys lists the keys of an app or, if app is "", the keys for all apps. The list includes revoked keys.
 func (a *Admin) Keys(ctx context.Context, app string) (keys []KeysListRow, err error) {
 	if app == "" {
 		err = a.db.Read(ctx, func(q *db.Queries) error {
@@ -165,7 +165,7 @@ func (a *Admin) today(row *db.App) (int32, error) {
 	return visit.DayOf(a.db.Now(), zone), nil
 }
 
-// siteOf parses a site, which the app must count. It returns nil for "", which means all sites.
+// siteOf parses a site, and returns an error unless the app counts it. It returns nil for "", which means all sites.
 func siteOf(row *db.App, typed string) (*string, error) {
 	if typed == "" {
 		return nil, nil

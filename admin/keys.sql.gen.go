@@ -28,7 +28,7 @@ WHERE name = $1
   AND revoked_at IS NULL
 `
 
-// Revokes a key for all apps by its name. No row if it does not exist or is already revoked.
+// Revokes a key for all apps by its name. No row is changed if the key does not exist or is already revoked.
 func (q *Queries) AdminKeyRevoke(ctx context.Context, name string) (int64, error) {
 	result, err := q.db.Exec(ctx, AdminKeyRevoke, name)
 	if err != nil {
@@ -51,8 +51,8 @@ WHERE k.hash = $1
   AND k.revoked_at IS NULL
 `
 
-// The name of a key for all apps. No row if the key does not exist or is revoked. Updates the time of last use at
-// most once a minute.
+// The name of a key for all apps. No row if the key does not exist or is revoked. Also stores when the key was last
+// used, at most once a minute.
 func (q *Queries) AdminKeyUse(ctx context.Context, hash []byte) (string, error) {
 	row := q.db.QueryRow(ctx, AdminKeyUse, hash)
 	var name string
@@ -132,7 +132,7 @@ WHERE app_id = $1
   AND revoked_at IS NULL
 `
 
-// Revokes a key of an app by its name. No row if it does not exist or is already revoked.
+// Revokes a key of an app by its name. No row is changed if the key does not exist or is already revoked.
 func (q *Queries) KeyRevoke(ctx context.Context, appID int32, name string) (int64, error) {
 	result, err := q.db.Exec(ctx, KeyRevoke, appID, name)
 	if err != nil {
@@ -218,7 +218,7 @@ WHERE app_id = $1
   AND revoked_at IS NULL
 `
 
-// Revokes a link of an app by its name. No row if it does not exist or is already revoked.
+// Revokes a link of an app by its name. No row is changed if the link does not exist or is already revoked.
 func (q *Queries) ShareRevoke(ctx context.Context, appID int32, name string) (int64, error) {
 	result, err := q.db.Exec(ctx, ShareRevoke, appID, name)
 	if err != nil {

@@ -228,7 +228,7 @@ func (l *loader) part(ctx context.Context, part TakeoutPartsRow, from io.Reader)
 	}
 	r, w := io.Pipe()
 	read := make(chan error, 1)
-	go func() { // concurrently with CopyIn
+	go func() { // writes to the pipe from which CopyIn reads
 		_, err := text.WriteTo(&rewriting{target: w, fields: l.rewrites(part.Name, columns)})
 		_ = w.CloseWithError(err)
 		read <- err
@@ -322,8 +322,8 @@ func checkTarget(to, field []byte) ([]byte, error) {
 	return append(append(append(to, '"'), field...), '"'), nil // quoted, because a URI may contain commas
 }
 
-// idMap maps the IDs in old, which are sorted, to the new IDs at the same places in is. For pages and sites, the list sites
-// has the new ID of each page's site, or 0 for a site.
+// idMap maps old IDs to new IDs: newIDs[i] is the new ID for old[i]. The IDs in old are sorted. For pages and sites, sites[i]
+// is the new ID of the page's site, or 0 for a site.
 type idMap struct {
 	old, newIDs, sites []int64
 	last               int // index in old of the ID that was looked up last

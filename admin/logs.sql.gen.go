@@ -58,7 +58,7 @@ type LinesListRow struct {
 
 // Counted lines of access logs.
 // Returns for each server and day how many lines of an app's access logs were counted, and the time of the last
-// one. Day and time are those in the lines.
+// counted line. The day and the time are from the lines themselves.
 func (q *Queries) LinesList(ctx context.Context, appID int32) ([]LinesListRow, error) {
 	rows, err := q.db.Query(ctx, LinesList, appID)
 	if err != nil {

@@ -45,8 +45,8 @@ func (a *Admin) RunLong(ctx context.Context, app string, f func(ctx context.Cont
 	return a.runIn(ctx, f, room{a.db, app}, room{})
 }
 
-// RunErasing is like RunLong, but for work that calls EraseTurn, which lets only one erasure at a time run in a database. Work
-// that waits there occupies a connection. So in each process, only one task per database may wait.
+// RunErasing is like RunLong, but for work that calls EraseTurn. EraseTurn waits until no other erasure runs in the database,
+// and occupies a connection in the meantime. So RunErasing runs only one such task per database at a time.
 func (a *Admin) RunErasing(ctx context.Context, app string, f func(ctx context.Context, a *Admin) error) error {
 	return a.runIn(ctx, f, room{a.db, app}, room{db: a.db}, room{})
 }

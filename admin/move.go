@@ -12,8 +12,8 @@ import (
 	"footfall/visit"
 )
 
-// AppMove moves an app from the database of From to the database of To. A cell is a database with all data of some apps: Cell
-// is the cell of To.
+// AppMove moves an app from the database of From to the database of To. A cell is a database with all data of some apps. Cell
+// is the name of the cell to which the database of To belongs.
 type AppMove struct {
 	Name, Cell string
 	From, To   *Admin
@@ -40,7 +40,7 @@ func (q queries) requireArrived(ctx context.Context, row *db.App) error {
 	return err
 }
 
-// errOvertaken returns the error if another command is moving the same app, and has already taken a later step.
+// errOvertaken returns an error for the user: another command is moving the same app, and has already taken a later step.
 func (m *AppMove) errOvertaken() error {
 	return visit.Errorf(visit.Unavailable, "app", "another command is moving app %s: wait until it has ended, and run this one again",
 		m.Name)
@@ -280,11 +280,12 @@ func (m *AppMove) copy(ctx context.Context, row *db.App) error {
 }
 
 // carryWaiting copies the app's visits from the inbox of From to the inbox of To. No more visits of the app are added to the
-// inbox of From. The transaction that writes the visits to To also stores the number of the last copied row there. If another
-// command has changed this number in the meantime, carryWaiting fails. So each row is copied only once.
+// inbox of From. The transaction that writes the visits to To also stores the number of the last copied row in To. If another
+// command has changed this number in the meantime, carryWaiting fails, so that each row is copied only once.
 func (m *AppMove) carryWaiting(ctx context.Context, row *db.App) error {
 	come, err := m.findArrived(ctx, row)
-	// The record of the move is deleted. So another command has completed the move, unless From still has data.
+	// The record of the move is deleted. If From has no data of the app, another command has completed the move. Otherwise
+	// fail, so that the user tries again.
 	if errors.Is(err, db.ErrNoRows) {
 		counts := false
 		err = m.From.db.Read(ctx, func(q *db.Queries) (err error) { counts, err = q.AppCounts(ctx, row.ID); return err })
@@ -364,8 +365,8 @@ func (m *AppMove) forget(ctx context.Context, row *db.App) error {
 	}))
 }
 
-// end is the last step of a move: it clears moving_to in the app's row in From. If a move is interrupted before that, the next
-// command for this move recognizes the database From by moving_to.
+// end is the last step of a move: it clears moving_to in the app's row in From. This step is the last one, because after an
+// interruption the next command for this move recognizes the database From by moving_to.
 func (m *AppMove) end(ctx context.Context, row *db.App) error {
 	m.reportStep("end")
 	return m.From.inTx(ctx, func(q queries) error { return q.MoveEnd(ctx, row.ID) })

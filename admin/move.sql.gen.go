@@ -294,11 +294,15 @@ type MoveTablesRow struct {
 	Reading  string
 }
 
-// The tables in @names, which an export leaves out, and for each a COPY statement that reads the rows of an app.
-// numbered is true if the rows get new ids when they are written. Webhooks keep their ids, because their calls are
-// signed with these ids. Logs get new ids from LogNumbers, because other rows refer to the ids of logs. The table
-// positions stores the id of a key for calls that send visits. The COPY statement replaces this id by the key's name,
-// and MoveCalls then replaces the name by the new id.
+// The tables in @names, which an export leaves out.
+//
+//	columns   the columns to copy
+//	numbered  true if the rows get new ids when they are written
+//	reading   a COPY statement that reads the rows of an app
+//
+// Webhooks keep their ids, because their calls are signed with these ids. Logs get new ids from LogNumbers, because
+// other rows refer to the ids of logs. The table positions stores the id of a key for calls that send visits. The COPY
+// statement replaces this id by the key's name, and MoveCalls then replaces the name by the new id.
 func (q *Queries) MoveTables(ctx context.Context, appID int32, names []string) ([]MoveTablesRow, error) {
 	rows, err := q.db.Query(ctx, MoveTables, appID, names)
 	if err != nil {
@@ -414,8 +418,8 @@ type MovedUpToParams struct {
 	Was   int64
 }
 
-// Records the number of the last copied row of the app's inbox in the other database. No row is changed if another
-// command has recorded a later row in the meantime.
+// Records @next, the number of the last copied row of the app's inbox in the other database. @was is the number that
+// the caller has read. No row is changed if another command has recorded a later row in the meantime.
 func (q *Queries) MovedUpTo(ctx context.Context, arg MovedUpToParams) (int64, error) {
 	result, err := q.db.Exec(ctx, MovedUpTo,
 		arg.Next,

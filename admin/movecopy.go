@@ -29,8 +29,8 @@ func (m *AppMove) put(ctx context.Context, from, q queries, row *db.App) error {
 	if err != nil {
 		return err
 	}
-	// Take this lock before MoveStub raises the epoch (version number) of apps, in the same order as all transactions that
-	// erase.
+	// Take this lock before MoveStub raises the epoch (version number) of apps, because all transactions that erase take the two
+	// locks in this order.
 	if err := q.EraseTurn(ctx); err != nil {
 		return err
 	}

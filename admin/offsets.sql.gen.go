@@ -40,8 +40,8 @@ type OffsetGetRow struct {
 	Removed    bool
 }
 
-// The offset of a page or site. The row of a removed offset is kept if visitors have already been shown ranks that
-// include the offset. No row if there never was an offset.
+// The offset of a page or site; no row: it has none. removed is true for a removed offset. Its row is kept if visitors
+// have already been shown ranks that include the offset.
 func (q *Queries) OffsetGet(ctx context.Context, appID int32, uri string) (OffsetGetRow, error) {
 	row := q.db.QueryRow(ctx, OffsetGet, appID, uri)
 	var i OffsetGetRow
@@ -145,10 +145,10 @@ type OffsetsPutRow struct {
 	Same    int64
 }
 
-// Sets the part of the given offsets that is set by hand, or removes this part if by_hand is false. With of_history,
-// also sets the part from imported history for all pages and sites. Returns how many offsets are new, changed and
-// unchanged, and lists at most 20 of them. New and changed offsets are first, then sites before pages, then the
-// largest changes. The arrays are the columns of one table, with a row for each offset.
+// Sets the part of each given offset that is set by hand, or removes this part if by_hand is false. With of_history,
+// also sets the part from imported history for all pages and sites. The arrays are the columns of one table, with a
+// row for each offset. Returns at most 20 of these offsets. New and changed offsets are first, then sites before
+// pages, then the largest changes. Each row also has the numbers of all new, changed and unchanged offsets.
 func (q *Queries) OffsetsPut(ctx context.Context, arg OffsetsPutParams) ([]OffsetsPutRow, error) {
 	rows, err := q.db.Query(ctx, OffsetsPut,
 		arg.AppID,

@@ -12,7 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// Offset has numbers of a page or a site that another tool has counted, and that are added to the numbers counted here.
+// Offset has the numbers that another tool has counted for a page or a site. They are added to the numbers counted here.
 type Offset struct {
 	URI         string // as typed by a user; in lists of offsets, as written in reports
 	Hot, PV, UV int64
@@ -23,7 +23,7 @@ type Offset struct {
 	Fault string // syntax error; "": none
 }
 
-// OffsetCounts has the numbers of offsets that were added, changed, or already the same.
+// OffsetCounts counts the offsets that were added, that were changed, and that already had the requested numbers.
 type OffsetCounts struct {
 	Added, Changed, Same int64
 }
@@ -212,8 +212,8 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 	return removed, err
 }
 
-// offsetOf returns the offset of a page or site, or nil. is reports whether a row exists in the table offsets. The row of a
-// removed offset may still exist.
+// offsetOf returns the offset of a page or site, or nil. is reports whether the table offsets has a row for the page or site.
+// The row may still exist after the offset was removed.
 func offsetOf(ctx context.Context, q queries, app int32, target string) (offset *Offset, is bool, err error) {
 	o, err := q.OffsetGet(ctx, app, target)
 	switch {
@@ -225,7 +225,7 @@ func offsetOf(ctx context.Context, q queries, app int32, target string) (offset 
 	return &Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv, History: [3]int64{o.HistoryHot, o.HistoryPv, o.HistoryUv}}, true, nil
 }
 
-// removeOffset deletes the row of a deleted page in the table offsets. It returns the offset, or nil if there was no offset.
+// removeOffset deletes the row for a deleted page from the table offsets. It returns the offset, or nil if there was no offset.
 func removeOffset(ctx context.Context, q queries, app int32, target string) (*Offset, error) {
 	o, is, err := offsetOf(ctx, q, app, target)
 	if err != nil || !is {

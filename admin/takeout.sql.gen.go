@@ -126,8 +126,11 @@ type LoadedNumbersRow struct {
 	Site int64
 }
 
-// The ids of pages and sites, or of tags, in the files of an export, in order, and their new ids in this database.
-// For a page, site is the new id of its site (0: the row is a site).
+// The ids of pages and sites (or of tags, if @tags is true) in the files of an export, in order, after the id @after.
+//
+//	old   the id in the files
+//	new   the id in this database
+//	site  for a page, the new id of its site; 0: the row is a site
 func (q *Queries) LoadedNumbers(ctx context.Context, arg LoadedNumbersParams) ([]LoadedNumbersRow, error) {
 	rows, err := q.db.Query(ctx, LoadedNumbers, arg.Tags, arg.After, arg.Portion)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"footfall/webhook"
 )
 
-// ObjectKind describes one kind of object that belongs to an app, such as keys. Pages and the API use its fields and functions to
-// list, add and remove these objects.
+// ObjectKind describes one kind of object that belongs to an app, such as keys. The dashboard and the API use its fields and
+// functions to list, add and remove these objects.
 type ObjectKind struct {
 	Name, One string  // the plural, which is also used in URLs, and the singular
 	Fields    []Field // the inputs for adding an object

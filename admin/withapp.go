@@ -56,7 +56,7 @@ func (a *Admin) change(ctx context.Context, doing, name string, f func(q queries
 	return a.waitForChange(ctx, doing+name, a.withApp(ctx, name, f))
 }
 
-// IsBehind reports whether a change is stored, but some instance has not confirmed it yet.
+// IsBehind reports whether err means that a change is stored, but some instance has not confirmed it yet.
 func IsBehind(err error) bool { return errors.Is(err, db.ErrInstancesBehind) }
 
 // waitForChange waits until every running instance has applied a change. err is the error of the change. If err is not nil,

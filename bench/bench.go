@@ -1,4 +1,4 @@
-// Package bench contains the parts that all benchmarks share: options, a PostgreSQL server, service processes, and output.
+// Package bench contains the code that all benchmarks share: options, a PostgreSQL server, service processes, and output.
 // The benchmarks are in its subpackages.
 package bench
 
@@ -15,8 +15,8 @@ import (
 	"footfall/report/draw"
 )
 
-// ErrUntrue is returned together with a complete report if a measured program has produced wrong results although it
-// promises exact ones.
+// ErrUntrue is returned together with a complete report, if a measured program that promises exact numbers has counted
+// wrong ones.
 var ErrUntrue = errors.New("the counted numbers are wrong")
 
 // Untrue returns an error that wraps ErrUntrue and lists up to ten faults, or nil if there are no faults.
@@ -36,33 +36,33 @@ type Options struct {
 	Footfall    string `default:"bin/footfall" placeholder:"FILE" help:"The program to measure if a service is started. Default: ${default}."`
 	Seed        uint64 `default:"1" placeholder:"N" help:"Seed of the random numbers: the same seed makes the same visits. Default: ${default}."`
 
-	Progress func(string) `kong:"-"` // called with a description of what the benchmark is doing; may be nil
+	Progress func(string) `kong:"-"` // called with a text about the current step of the benchmark; may be nil
 }
 
-// Doing calls Progress with a description of what the benchmark is doing.
+// Doing calls Progress, if it is set, with a text about the current step of the benchmark.
 func (o Options) Doing(format string, of ...any) {
 	if o.Progress != nil {
 		o.Progress(fmt.Sprintf(format, of...))
 	}
 }
 
-// Faults are errors about a command's flags. They are reported before the command runs.
+// Faults are errors in a command's flags. They are reported before the command runs.
 type Faults []error
 
-// When adds an error, formatted like fmt.Errorf, if is is true.
+// When adds an error if the condition (is) is true. The other parameters are those of fmt.Errorf.
 func (f *Faults) When(is bool, format string, of ...any) {
 	if is {
 		*f = append(*f, fmt.Errorf(format, of...))
 	}
 }
 
-// Service adds an error if the program that serves Footfall does not exist.
+// Service adds an error if program does not exist. A benchmark starts this program as Footfall's service.
 func (f *Faults) Service(program string) {
 	_, err := exec.LookPath(program)
 	f.When(err != nil, "footfall: there is no program %s: build it with make build, or name another", program)
 }
 
-// Spread contains the median, the minimum and the maximum of some values.
+// Spread contains the median, the minimum and the maximum of several values.
 type Spread struct {
 	Median float64
 	Min    float64
@@ -83,10 +83,11 @@ func SpreadOf(values []float64) Spread {
 	return Spread{Median: median, Min: sorted[0], Max: sorted[len(sorted)-1]}
 }
 
-// Grouped rounds a number to an integer, and formats it with thousands separators.
+// Grouped rounds a number to an integer, and adds thousands separators.
 func Grouped(v float64) string { return draw.Number(int64(math.Round(v))) }
 
-// Short formats a number with three significant digits. A number of 100 or more is rounded to an integer.
+// Short formats a number below 10 with two decimals, a number below 100 with one decimal, and any other number as an
+// integer.
 func Short(v float64) string {
 	switch {
 	case v < 10:
@@ -97,7 +98,8 @@ func Short(v float64) string {
 	return Grouped(v)
 }
 
-// FormatOrDash formats a number with write. It returns "-" for 0, which means that the number was not measured.
+// FormatOrDash formats a number with the function write. For 0, which means that the number was not measured, it returns
+// "-".
 func FormatOrDash(v float64, write func(float64) string) string {
 	if v == 0 {
 		return "-"

@@ -30,7 +30,7 @@ import (
 // LiveHeap returns the size in bytes of all reachable objects on the Go heap.
 func LiveHeap() int64 {
 	runtime.GC()
-	runtime.GC() // a second time, to free objects with finalizers
+	runtime.GC() // a second time, to free objects that have finalizers
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc) //nolint:gosec // a size
@@ -43,8 +43,8 @@ func Machine() string {
 
 // Server is the PostgreSQL server of a benchmark. It is not safe for concurrent use.
 type Server struct {
-	URL     string // URL of the server that the options name, or of the started server
-	Machine string // text about the machine, the time and the server's settings
+	URL     string // URL of the server that the options name, or of the server that OpenServer has started
+	Machine string // text about the machine, the time, and the settings of PostgreSQL
 	admin   *pgx.Conn
 	stop    func() error
 	made    []string // URLs of all databases that were created, including dropped ones
@@ -92,8 +92,8 @@ func (s *Server) Close() (err error) {
 // made is the number of databases that this process has created. It makes their names unique.
 var made atomic.Int64
 
-// Database creates a database and returns its URL. The database is empty or, if template is not "", a copy of the database
-// with this URL. Drop or Close removes the new database.
+// Database creates a database and returns its URL. If template is "", the database is empty. Otherwise it is a copy of the
+// database with the URL template. Drop or Close drops the new database.
 func (s *Server) Database(ctx context.Context, template string) (address string, err error) {
 	named, err := url.Parse(s.URL)
 	if err != nil || named.Scheme == "" {
@@ -108,7 +108,7 @@ func (s *Server) Database(ctx context.Context, template string) (address string,
 		return "", fmt.Errorf("bench: %w", err)
 	}
 	s.made = append(s.made, address)
-	// PostgreSQL now writes changed pages to disk, so that it does not write them during the measurement.
+	// PostgreSQL now writes all changed pages to disk, so that it does not write them during the measurement.
 	return address, tables.New(s.admin).Checkpoint(ctx)
 }
 
@@ -126,7 +126,7 @@ func nameOf(address string) string {
 	return path[strings.LastIndex(path, "/")+1:]
 }
 
-// WithQueries opens a new connection to a database with Footfall's tables, and calls f.
+// WithQueries opens a new connection to a database with Footfall's tables, and calls f with queries on this connection.
 func WithQueries(ctx context.Context, address string, f func(q *tables.Queries) error) error {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -155,8 +155,8 @@ func OpenMigrated(ctx context.Context, address string) (*db.DB, error) {
 	return d, nil
 }
 
-// WaitUntil repeatedly calls done until it returns true or an error. what completes the sentence "waited until …" in the
-// error after a timeout.
+// WaitUntil calls done again and again until it returns true or an error. If this takes too long, the error's text is
+// "waited until" followed by what.
 func WaitUntil(ctx context.Context, what string, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute) // loading a filter with many millions of visitors takes minutes
 	defer cancel()
@@ -173,25 +173,25 @@ func WaitUntil(ctx context.Context, what string, done func() (bool, error)) erro
 // Process is a running process of Footfall's service.
 type Process struct {
 	URL    string
-	Admin  string // URL of its admin address, which has the metrics
+	Admin  string // URL of the service's admin address, which serves the metrics
 	cmd    *exec.Cmd
 	lives  context.Context //nolint:containedctx // ends with the process
 	stop   func()          // sends SIGTERM to the process
 	output bytes.Buffer    // output of the process; valid after ended is closed
-	ended  chan struct{}   // closed when the process has ended and result is set
+	ended  chan struct{}   // closed when the process has ended; from then on, result is set
 	result error
 }
 
-// Names of metrics of the service that the benchmarks read.
+// Names of the service's metrics that the benchmarks read.
 const (
 	MetricWaiting     = "footfall_visits_waiting"
 	MetricAsked       = "footfall_existence_queries_total"
 	MetricFilterReady = "footfall_filter_ready"
 )
 
-// Start starts a service, and returns when it is ready. arguments returns the program's arguments. It is called with the
-// two addresses on which the service must listen. The service stops when ctx ends or Stop is called. The caller must call
-// Stop.
+// Start starts a service, and returns when the service is ready. arguments returns the arguments of the program. Its
+// parameters are the two addresses on which the service must listen. The service stops when ctx ends or Stop is called. The
+// caller must call Stop.
 func Start(ctx context.Context, program string, arguments func(addr, admin string) []string) (_ *Process, err error) {
 	addrs, err := freeAddrs(ctx)
 	if err != nil {
@@ -214,7 +214,7 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 	}()
 	err = WaitUntil(p.lives, "it is ready", func() (bool, error) {
 		_, err := Fetch(ctx, p.URL+"/readyz")
-		return err == nil, nil // ignore the error: Fetch fails until the service listens
+		return err == nil, nil // ignore the error, because Fetch fails until the service listens
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
@@ -235,7 +235,7 @@ func freeAddrs(ctx context.Context) (addrs [2]string, err error) {
 	return addrs, nil
 }
 
-// Fetch sends a GET request, and returns the body of the response. It returns an error unless the status is 200.
+// Fetch sends a GET request, and returns the body of the response. If the status is not 200, it returns an error.
 func Fetch(ctx context.Context, address string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -267,13 +267,13 @@ func (p *Process) WaitForMetric(metric string, value float64) error {
 	})
 }
 
-// Figures reads the metrics of the process. The values of a metric with different labels are added up.
+// Figures reads the metrics of the process. If a metric has several values with different labels, it adds them up.
 func (p *Process) Figures(ctx context.Context) (Figures, error) {
 	text, err := Fetch(ctx, p.Admin+"/metrics")
 	return readFigures(text), err
 }
 
-// Figures contains the values of metrics, by the metric's name.
+// Figures contains the values of metrics, by the name of the metric.
 type Figures map[string]float64
 
 func readFigures(text string) Figures {
@@ -291,7 +291,7 @@ func readFigures(text string) Figures {
 	return f
 }
 
-// Stop sends SIGTERM to the process, and waits until it has exited. By then it has counted all accepted visits.
+// Stop sends SIGTERM to the process, and waits until it has exited. The process counts all accepted visits before it exits.
 func (p *Process) Stop() error {
 	p.stop()
 	<-p.ended
@@ -299,6 +299,6 @@ func (p *Process) Stop() error {
 		return nil
 	}
 	output := p.output.String()
-	// The error does not wrap p.result: otherwise this program would exit with the exit code of the process.
+	// The error does not wrap p.result. Otherwise this program would exit with the exit code of the process.
 	return fmt.Errorf("bench: %s: %s\n%s", p.cmd, p.result.Error(), output[max(0, len(output)-4000):])
 }

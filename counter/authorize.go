@@ -36,8 +36,8 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 }
 
 // authorize checks the app, the key and its scope, and the syntax of the request. An open app needs no key for the scope
-// assert, and a public app needs no key for the scope read. The scope admin always needs a key. For error messages, does
-// describes the action that the scope allows.
+// assert, and a public app needs no key for the scope read. The scope admin always needs a key. In error messages, does is
+// the action that the scope allows.
 func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, does string) (*app.App, *app.Key, error) {
 	a, key, err := c.findCaller(ctx, r)
 	switch {
@@ -98,8 +98,8 @@ func (c *Counter) AuthorizeReading(ctx context.Context, r Request) (*Reading, er
 	return reading, nil
 }
 
-// AuthorizeTop lets any caller list the most visited pages of a site if the app makes them public. It returns the app's
-// current day.
+// AuthorizeTop lets any caller list the most visited pages of a site if the app makes this list public. It returns the
+// current day in the app's time zone.
 func (c *Counter) AuthorizeTop(ctx context.Context, r Request, site string) (today int32, err error) {
 	a, key, err := c.findCaller(ctx, &r)
 	if err == nil {
@@ -138,8 +138,9 @@ func (c *Counter) AuthorizeReadings(ctx context.Context, mayLook func(app string
 	return readings, nil
 }
 
-// AuthorizeLink lets the holder of a share link read the app or site that the link shares. It returns ErrNoShare if the
-// link is invalid, for any reason. After too many invalid links from one address, the error is of the kind visit.TooMany.
+// AuthorizeLink lets the holder of a share link read the reports of the app or site that the link shares. It returns
+// ErrNoShare if the link is invalid, for any reason. After too many invalid links from one address, the error is of the
+// kind visit.TooMany.
 func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Addr) (*Reading, error) {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -159,7 +160,7 @@ func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Ad
 var ErrNoShare = visit.Errorf(visit.NotFound, "",
 	"this link shows nothing: it was copied incompletely, was revoked, or has expired")
 
-// Reading is the permission to read what was counted for an app.
+// Reading is the permission to read the reports of an app.
 type Reading struct {
 	App   string
 	Site  string // the only site that a share link shows; "": the whole app
@@ -193,8 +194,8 @@ func (r *Reading) Target(text string) (string, error) {
 	return visit.ParseTarget(text, r.app.KeepQuery)
 }
 
-// Visitors returns today's visitor for an address or, if the app identifies visitors by id, for an id. If the app
-// distinguishes browsers, it returns all visitors that may be behind the address.
+// Visitors returns the visitor to whom an address or an id belongs today. If the app distinguishes browsers, it returns a
+// visitor for each browser, because any of them may use the address.
 func (r *Reading) Visitors(ctx context.Context, ip, id string) ([]netip.Addr, error) {
 	if r.app.Fault != nil {
 		return nil, visit.Errorf(visit.Unavailable, "",

@@ -9,9 +9,9 @@ import (
 	"footfall/visit"
 )
 
-// Badge returns the numbers of a page and its site for a badge, which is an image in any page. It needs no key, but the app
-// must make the numbers public. If counting is true, Badge first counts the visit, and fails if the app does not let badges
-// count.
+// Badge returns the numbers of a page and its site for a badge, an image that any page can show. The caller needs no key,
+// but the app must make the numbers public. If counting is true, Badge first counts the visit, and fails if the app does
+// not let badges count.
 func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (answer visit.Answer, err error) {
 	a, _, err := c.findCaller(ctx, &r)
 	if err != nil {

@@ -75,8 +75,8 @@ func resemblesBrowser(agent string) bool {
 	return slices.ContainsFunc(browserStarts, func(start string) bool { return strings.HasPrefix(agent, start) })
 }
 
-// compatibleCrawler reports whether a User-Agent contains "compatible", like those of crawlers. Old browsers also contain
-// this word, and are excluded.
+// compatibleCrawler reports whether a User-Agent contains "compatible", as those of crawlers do. User-Agents of old
+// browsers also contain this word, so they are excluded.
 func compatibleCrawler(agent string) bool {
 	return strings.Contains(agent, "compatible") && !strings.Contains(agent, "msie") && !strings.Contains(agent, "konqueror")
 }

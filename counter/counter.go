@@ -1,5 +1,5 @@
-// Package counter counts visits and reads their numbers. It checks that the caller is allowed to count or read, and
-// identifies the visitor. Apps and their settings are in package app. Visits are written by package record.
+// Package counter counts visits, and reads the numbers of pages, sites and events. It checks that the caller is allowed to
+// count or read, and identifies the visitor. Package app has the apps and their settings. Package record writes the visits.
 package counter
 
 import (
@@ -22,7 +22,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// Options are the settings of Open. The counter uses the same log, metrics and clock as its recorder.
+// Options are the settings of a Counter. The counter and its recorder use the same log, metrics and clock: those in
+// record.Options.
 type Options struct {
 	record.Options
 	Secret     app.Secret         // the key for hashing visitors; without it, apps with hashed visitors cannot count
@@ -30,32 +31,32 @@ type Options struct {
 	InboxLimit int64              // maximum number of visits in the inbox; default 10 million
 }
 
-// Request is a visit or a query as the caller sent it.
+// Request is a visit to count, or a query for numbers, as the caller sent it.
 type Request struct {
 	App string
 	URI string
 
 	Event         string // the event that the request is about; "": the request is about a page
-	OtherPageSite string // a site: if URI is empty, the request is about its page (other), which sums pages beyond the limit
+	OtherPageSite string // if URI is empty, the request is about the page (other) of this site, which sums pages beyond the limit
 
 	Key string // the caller's key; "": none
 
 	MayLook func(app string) bool // reports whether the signed-in caller may see an app; nil: the caller is not signed in
 
-	// IP and Visitor identify the visitor: by address or, if the app identifies visitors by id, by id. If both are empty,
-	// the visitor's address is Peer.
+	// Visitor identifies the visitor in apps that identify visitors by id, and IP in all other apps. If both are empty, the
+	// visitor's address is Peer.
 	IP, Visitor  string
-	ID           string       // the caller's id of the visit: a visit that is sent again with the same id counts once; "": none
+	ID           string       // the caller's id of the visit, so that a visit that is sent several times counts once; "": none
 	At           string       // the visit's time; "": now
 	Title        string       // the page's title; "": not sent
 	Referrer     string       // the page that linked to the visited page; "": none, or unknown
-	Language     string       // the visitor's language or header Accept-Language, sent by the caller; "": not sent
+	Language     string       // the visitor's language, or the visitor's header Accept-Language, sent by the caller; "": not sent
 	Country      string       // the visitor's country, sent by the caller; "": not sent
 	Tags         tag.Set      // the app's own tags, sent by the caller
 	Browser      string       // the visitor's User-Agent, sent by the caller; "": not sent
 	CountLater   bool         // put the visit into the inbox, to be counted later
 	HasVisitor   bool         // IP or Visitor was sent, even if it is empty or invalid
-	Peer         netip.Addr   // the address that sent the request
+	Peer         netip.Addr   // the address of the client that sent the request
 	HasNoVisitor bool         // the query is not about a visitor
 	OnlyCounted  bool         // return only numbers counted by Footfall, without offsets (imported numbers)
 	NeedsNumbers bool         // refuse the visit if its numbers are hidden from the caller
@@ -75,8 +76,8 @@ type Request struct {
 // asserts reports whether the request specifies a visitor or a time.
 func (r *Request) asserts() bool { return r.HasVisitor || r.IP != "" || r.Visitor != "" || r.At != "" }
 
-// isOfPage reports whether the request has a title, and was sent by a page of this site according to its header Origin. The
-// app must also list the site.
+// isOfPage reports whether a page of the site sent the request, with a title. The header Origin must name the site, and the
+// app must list it.
 func (r *Request) isOfPage(a *app.App, site string) bool {
 	return r.Title != "" && a.Lists(site) && app.SiteOfOrigin(r.Origin) == site
 }
@@ -188,8 +189,8 @@ func (c *Counter) Register(ctx context.Context) (*app.Register, error) { return 
 // CachedRegister returns the register of apps in memory, or nil while this instance does not watch the database for changes.
 func (c *Counter) CachedRegister() *app.Register { return c.apps.Register() }
 
-// AllowsOrigin reports whether scripts in pages of an origin may read responses about an app (CORS). If name is "", it is
-// enough that any app counts the origin's site.
+// AllowsOrigin reports whether scripts in pages of an origin may read responses about an app (CORS). If name is "", they
+// may read them if any app counts the origin's site.
 func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	register, err := c.apps.Current(ctx)
 	if err != nil {

@@ -72,10 +72,11 @@ type PageResult struct {
 	Fault string // why the URI is invalid, as a sentence; if set, there are no numbers
 }
 
-// pagesPerRequest is how many pages in one call of CountsForPages use up as much of the rate limit as one request.
+// pagesPerRequest is the number of pages for which CountsForPages uses up one more request of the rate limit.
 const pagesPerRequest = 25
 
-// CountsForPages returns the numbers of many pages, like Counts. backlog is the number of the app's visits in the inbox.
+// CountsForPages returns the numbers of many pages, as Counts does for one. behind is the number of the app's visits that
+// wait in the inbox.
 func (c *Counter) CountsForPages(ctx context.Context, r Request, uris []string) (counted []PageResult, behind int64, err error) {
 	a, w, err := c.admitCaller(ctx, &r, app.ScopeRead)
 	if err != nil {
@@ -153,13 +154,14 @@ func (r *Request) queriedVisitor(w *subject) *netip.Addr {
 	return &w.visitor
 }
 
-// read reads the numbers of a page and its site and, with a visitor, the visitor's ranks.
+// read returns the numbers of a page and its site. If visitor is not nil, it also returns the visitor's ranks.
 func (c *Counter) read(ctx context.Context, a *app.App, t visit.Target, visitor *netip.Addr) (visit.Answer, error) {
 	numbers, err := c.readAll(ctx, a, []string{t.Site, t.Page}, visitor)
 	return visit.Answer{Site: numbers[t.Site], Page: numbers[t.Page]}, err
 }
 
-// readAll returns the numbers of targets, by URI. Targets that were never counted are missing in the result.
+// readAll returns the numbers of targets, by URI. If visitor is not nil, it also returns the visitor's ranks. The result
+// has no entry for a target that was never counted.
 func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visitor *netip.Addr) (map[string]visit.Counts, error) {
 	ask := db.CountsGetParams{AppID: a.ID, Uris: uris, Ip: visitor}
 	var rows []db.CountsGetRow
@@ -184,8 +186,8 @@ func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visito
 	return numbers, nil
 }
 
-// findPersons returns the persons to whom visitors of an app are linked. A linked visitor is counted as its person. A visitor
-// without a link is returned unchanged.
+// findPersons returns the persons to whom visitors of an app are linked, because a linked visitor is counted as its person.
+// A visitor without a link is returned unchanged.
 func findPersons(ctx context.Context, q *db.Queries, a *app.App, visitors ...netip.Addr) ([]netip.Addr, error) {
 	if a.Mode != app.ByID {
 		return visitors, nil

@@ -51,8 +51,8 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	return answer, err
 }
 
-// trustAgent makes the check for bots use r.Browser, the visitor's User-Agent that the caller sent. The header
-// User-Agent belongs to the caller.
+// trustAgent makes the check for bots use r.Browser, the visitor's User-Agent that the caller sent. The request's own
+// header User-Agent belongs to the caller.
 func (w *subject) trustAgent(r *Request) {
 	w.untrusted, w.asserter = true, true
 	r.Agent, r.Hints = r.Browser, tag.Hints{}
@@ -94,8 +94,7 @@ func (c *Counter) newVisit(a *app.App, w *subject, id string) record.Visit {
 	return v
 }
 
-// tags returns a function that reads the visit's tags. The function leaves out tags that the app does not
-// count.
+// tags returns a function that reads the visit's tags. This function leaves out tags that the app does not count.
 func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
 	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages),
 		Country: cmp.Or(tag.CountryOf(r.Country), tag.CountryOf(r.PeerCountry)), At: w.visitTime, Zone: a.Zone, Own: r.Tags}

@@ -13,11 +13,12 @@ import (
 	"footfall/visit"
 )
 
-// dayKeys are the keys for apps whose hashes of visitors change every day. The table day_keys stores them, so that all
-// instances use the same keys. The hashes also need the Secret, which is not in the database. An instance caches keys until
-// the recorder discards its own caches and starts a new generation of them. The cache has separate entries for each app, so
-// that an app that was just moved here reads its keys from the table. A move replaces the stored keys by the app's own
-// keys, but only if no other app here uses day keys.
+// dayKeys reads, creates and caches the keys of days. Visitors of apps with the mode ByDay are hashed with the key of the
+// day, and with the Secret, which is not in the database. All instances use the same keys, which are in the table day_keys.
+// Instances cache keys until the recorder starts a new generation of its caches.
+//
+// The cache has separate entries for each app. So an app that was just moved here reads its keys from the table, where the
+// move has put the app's own keys. A move does this only if no other app here uses keys of days.
 type dayKeys struct {
 	db         *db.DB
 	recorder   *record.Recorder
@@ -70,12 +71,12 @@ func (k *dayKeys) read(ctx context.Context, day int32, past bool) ([]byte, error
 		return key, err
 	}
 	fresh := make([]byte, sha256.Size)
-	_, _ = rand.Read(fresh) // never fails: the runtime would stop the process
+	_, _ = rand.Read(fresh) // returns no error: if it failed, the runtime would stop the process
 	if err := k.db.KeepDayKey(ctx, day, fresh); err != nil {
 		return nil, err
 	}
 	err = k.db.Read(ctx, get)
-	return key, err // if another instance was faster, this is its key
+	return key, err // the key of another instance if that one was stored first
 }
 
 // store deletes the keys of days before the day from, and creates the keys of the given days in advance, so that they exist

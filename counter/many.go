@@ -25,8 +25,7 @@ type Item struct {
 	Bots bool // count the visit even if Agent belongs to a bot
 }
 
-// Counting is the permission to count visits of an app for any visitors. Visit must be called by one goroutine at a
-// time.
+// Counting is the permission to count visits of an app for any visitors. Only one goroutine at a time may call Visit.
 type Counting struct {
 	counter     *Counter
 	app         *app.App
@@ -93,9 +92,10 @@ func (g *Counting) AdaptAnswer(v *record.Visit, answer visit.Answer) visit.Answe
 	return g.app.AddOffsets(v.Target, answer)
 }
 
-// OpenCall returns how far a call has been counted. name is the call's Idempotency-Key, content the hash of its body. For
-// callers without a key, the same name with another body means another call. Otherwise a stranger could block another
-// caller's visits by sending the same name first. If a call without a name is sent again, its visits are counted again.
+// OpenCall returns the position up to which the visits of a call have been counted. name is the call's Idempotency-Key, and
+// content is the hash of its body. If a call without a name is sent again, its visits are counted again. For callers
+// without a key, the same name with another body means another call. Otherwise a stranger could send another caller's name
+// first, and so block that caller's visits.
 func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte, items int) (*record.Position, error) {
 	if name == "" {
 		return record.NewCallPosition(items), nil
@@ -106,7 +106,7 @@ func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte, 
 	return g.counter.recorder.OpenCall(ctx, db.Position{App: g.app.ID, Source: g.callSource, Part: name}, content, items)
 }
 
-// Numbers returns the current numbers of visits, like Counts.
+// Numbers returns the current numbers of the targets of visits, and the ranks of the visitors, in the order of the visits.
 func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.Answer, error) {
 	ask := db.CountsOfVisitsParams{AppID: g.app.ID, Uris: make([]string, 0, 2*len(visits)), Ips: make([]netip.Addr, 0, 2*len(visits))}
 	for i := range visits {
@@ -148,7 +148,8 @@ func (g *Counting) DB() *db.DB { return g.counter.db }
 // Recorder returns the recorder that counts the visits from Visit.
 func (g *Counting) Recorder() *record.Recorder { return g.counter.recorder }
 
-// OpenQueue returns how far a partition of a queue was counted, or first if the partition was never read.
+// OpenQueue returns the position up to which a partition of a queue has been counted. It is first if the partition was
+// never read.
 func (g *Counting) OpenQueue(ctx context.Context, source, part string, first int64) (*record.Position, error) {
 	return g.counter.recorder.OpenQueue(ctx, db.Position{App: g.app.ID, Source: source, Part: part}, first)
 }

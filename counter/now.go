@@ -15,8 +15,8 @@ type ExtraNumbers struct {
 	Here  bool // the site's visitors at this moment
 }
 
-// readCurrent reads totals and current numbers of pages and their sites and, with a visitor, the visitor's ranks. The
-// answers are in the order of the pages.
+// readCurrent returns totals and current numbers of pages and their sites, in the order of the pages. If visitor is not
+// nil, it also returns the visitor's ranks.
 func (c *Counter) readCurrent(
 	ctx context.Context, a *app.App, targets []visit.Target, visitor *netip.Addr, day int32, with ExtraNumbers,
 ) (answers []visit.Answer, err error) {
@@ -71,7 +71,8 @@ func (c *Counter) readCurrent(
 	return answers, nil
 }
 
-// checkExtraNumbers refuses current numbers that the caller may not read.
+// checkExtraNumbers returns an error if the caller requests current numbers of an event, which do not exist, or numbers
+// that only callers with a key may read.
 func checkExtraNumbers(a *app.App, r *Request, w *subject) error {
 	switch {
 	case r.Extra == (ExtraNumbers{}):

@@ -9,8 +9,8 @@ import (
 
 // rates limits the requests of each source, such as an address, per minute. Each request uses up an interval: a minute
 // divided by the limit. The intervals of a source follow one another, and rates stores the end of the last interval. This
-// end may be a minute in the future, so a source may send all requests of a minute at once. Memory is bounded: when it is
-// full, sources that were unused for a long time are forgotten. The methods of rates are safe for concurrent use.
+// end may be up to a minute in the future, so that a source can send all requests of a minute at once. When the memory is
+// full, rates forgets sources that have sent no request for a long time. The methods of rates are safe for concurrent use.
 type rates struct {
 	sources *cache.Cache[rateKey, time.Duration]
 	began   time.Time
@@ -29,7 +29,7 @@ const (
 	sourceEntry = 96 // approximate maximum bytes of an entry in a map
 )
 
-// newRates creates empty rates. If clock is nil, they measure elapsed time with this machine's monotonic clock.
+// newRates returns rates without any sources. If clock is nil, they use this machine's monotonic clock.
 func newRates(clock func() time.Time) *rates {
 	if clock == nil {
 		clock = time.Now
@@ -51,9 +51,9 @@ func rateKeyOf(app int32, address netip.Addr) rateKey {
 	return rateKey{app: app, from: address.As16()}
 }
 
-// take uses up a number of the requests that a source may send in a minute (most). If fewer are left, it uses up none and
-// returns the time until enough are left. A call that costs more requests than the limit is allowed if the source has used
-// up none.
+// take uses up requests of the source s. most is how many requests a source may send in a minute. If fewer requests are
+// left, take uses up none, and returns the time until enough are left. A call that costs more requests than the limit is
+// allowed if the source has used up none.
 func (r *rates) take(s rateKey, most int64, requests int) (wait time.Duration) {
 	all := time.Minute / time.Duration(most) * time.Duration(requests)
 	now := r.clock().Sub(r.began)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The constants from passwordsFrom to deviceTries identify limits that do not belong to an app. In a rateKey, they replace
-// an app's ID. No app has such an ID. A known browser is one that has signed in before.
+// The constants from passwordsFrom to deviceTries identify limits that do not belong to an app. In a rateKey, they are in
+// the place of an app's ID, which is never 0 or negative. A known browser is one in which a user has signed in before.
 const (
 	passwordsFrom = 0  // passwords from one address
 	wrongLinks    = -1 // invalid links from one address
@@ -19,14 +19,14 @@ const (
 
 	mostTries        = 10 // a minute from one address, or in one known browser
 	mostTriesOfName  = 20
-	mostTriesNetwork = 100 // a minute from an IPv6 /48, which contains 65,536 addresses as rateKeyOf counts them
+	mostTriesNetwork = 100 // a minute from an IPv6 /48, which contains 65,536 /64 networks: each is one source for rateKeyOf
 	networkBits      = 48
 
 	tooManyPasswords = "too many passwords were tried from one address, or for one name; try again in %d s"
 )
 
-// Try limits passwords from browsers that have never signed in. It returns an error if too many passwords were tried from
-// the address, or for the name. An empty name has no limit. Each instance counts separately, as for all limits.
+// Try uses up a try of a password in an unknown browser. It returns an error if too many passwords were tried from the
+// address, or for the name. An empty name has no limit. Each instance counts the tries separately, as for all limits.
 func (c *Counter) Try(peer netip.Addr, name string) error {
 	wait := c.takeTry(passwordsFrom, peer)
 	if wait == 0 { // a refused address does not use up the name's limit
@@ -35,9 +35,9 @@ func (c *Counter) Try(peer netip.Addr, name string) error {
 	return c.refuseTry(wait, tooManyPasswords)
 }
 
-// TryDevice limits passwords from a known browser, which is one that has signed in before. It returns an error if too many
-// passwords were tried in this browser (device), or for the name in all known browsers. Other browsers do not use up these
-// limits.
+// TryDevice uses up a try of a password in a known browser (device). It returns an error if too many passwords were tried
+// in this browser, or for the name in all known browsers. An empty device has no limit. Tries in unknown browsers do not
+// use up these limits.
 func (c *Counter) TryDevice(device, name string) error {
 	wait := c.takeTryOf(deviceTries, device, mostTries)
 	if wait == 0 {
@@ -46,14 +46,14 @@ func (c *Counter) TryDevice(device, name string) error {
 	return c.refuseTry(wait, tooManyPasswords)
 }
 
-// TryKey returns an error if an address sent too many wrong admin keys. Wrong keys have a limit separate from passwords, so
-// that a program with an old key blocks no sign-in.
+// TryKey returns an error if an address sent too many wrong admin keys. Wrong keys and passwords have separate limits, so
+// that a program that sends an old key does not block sign-ins.
 func (c *Counter) TryKey(peer netip.Addr) error {
 	return c.refuseTry(c.takeTry(keysFrom, peer), "too many wrong keys were sent from one address; try again in %d s")
 }
 
-// TryLink returns an error if an address followed too many invalid links. Invalid links have their own limit: an image on
-// another site can follow links, and must not block sign-ins.
+// TryLink returns an error if an address followed too many invalid links. An image on another site can make a browser
+// follow links, and this must not block sign-ins. So invalid links and passwords have separate limits.
 func (c *Counter) TryLink(peer netip.Addr) error {
 	if wait := c.rates.take(rateKeyOf(wrongLinks, peer), mostTries, 1); wait > 0 {
 		return c.refuseRate(wait, "too many invalid links were followed from one address; try again in a minute")

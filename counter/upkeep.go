@@ -15,12 +15,12 @@ const (
 	dayKeysEvery  = 10 * time.Minute
 	usesEvery     = 15 * time.Second
 	dayKeysWithin = time.Minute
-	daysBehind    = 1 // days before today (UTC) that may still be today elsewhere: no time zone is more than a day behind UTC
+	daysBehind    = 1 // a day before today (UTC) may still be an app's current day: no time zone is more than a day behind UTC
 )
 
 // keepUp runs until ctx ends. It creates the keys for hashing visitors on coming days (day keys), deletes those of past
 // days, and stores which callers' keys were used. If calm is true, it does nothing before the first interval has passed.
-// Any number of instances may run keepUp.
+// Any number of instances may run keepUp at the same time.
 func (c *Counter) keepUp(ctx context.Context, calm bool) {
 	tick, usesTick := time.NewTicker(dayKeysEvery), time.NewTicker(usesEvery)
 	defer tick.Stop()
@@ -92,7 +92,7 @@ func (u *keyUses) write(ctx context.Context, d *db.DB) error {
 	})
 	if err := d.InTx(ctx, func(q *db.Queries) error { return q.KeysUsed(ctx, ids) }); err != nil {
 		for _, id := range ids {
-			u.note(id) // retried next time
+			u.note(id) // so that the next call stores it
 		}
 		return fmt.Errorf("store which keys were used: %w", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// Visit counts a visit, and returns its numbers after the commit. If the visit is skipped (as a bot's, for example), Visit
-// returns the same numbers as Counts.
+// Visit counts a visit, and returns the numbers of its page and site after the commit. If the visit is skipped, for example
+// because a bot sent it, Visit returns the current numbers, as Counts does.
 func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, app.ScopeCount)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	return r.addOffsets(a, w.target, answer), err
 }
 
-// subject describes a request: visitor, target and time.
+// subject contains the target, the visitor and the time of a request, and the rights of its caller.
 type subject struct {
 	target        visit.Target
 	visitor       netip.Addr
@@ -49,7 +49,7 @@ type subject struct {
 	day           int32
 	when          record.When
 	visitTime     time.Time // the visit's time
-	tooOld        error     // why visits of this day are no longer accepted, or nil; a visit that is sent again still gets an answer
+	tooOld        error     // why visits of this day are no longer accepted, or nil; a repeated visit still gets an answer
 	repeated      bool      // the visit's id was counted before; checked only if tooOld is set
 	asserter      bool      // the caller's key allows counting visits of any visitor
 	fromBadge     bool      // counted by a badge, so the visitor is unknown
@@ -136,8 +136,8 @@ func (c *Counter) findKey(register *app.Register, a *app.App, r *Request) (*app.
 	return key, nil
 }
 
-// checkRights checks that the caller may do the requested action. It also checks that the caller may send fields such
-// as a visitor or the id of a visit, which only trusted callers may send.
+// checkRights checks that the caller may do the requested action. It also refuses fields that only trusted callers may
+// send, such as a visitor or the id of a visit.
 func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 	asserting := need
 	if need == app.ScopeCount {
@@ -174,7 +174,7 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 		field = "country"
 	case r.Tags != nil:
 		field = "tags"
-	case r.ID != "": // a stranger who guesses other visits' ids could keep these visits from counting
+	case r.ID != "": // a stranger who guesses the id of another visit could use it first, so that the other visit is not counted
 		field = "id"
 	default:
 		return nil
@@ -184,8 +184,8 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 		a.Name, asserting, field)
 }
 
-// identify sets the day and the visitor of a request. at is the visit's time; zero means now. firstDay caches the app's
-// first day for chooseDay.
+// identify sets the day and the visitor in w. at is the visit's time; zero means now. firstDay caches the first day for
+// which the app accepts visits, as described at chooseDay.
 func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.Time, firstDay *int32, w *subject) error {
 	if r.ParseErr != nil {
 		return r.ParseErr
@@ -316,8 +316,8 @@ func (c *Counter) checkRateOf(a *app.App, w subject, requests int) error {
 	return nil
 }
 
-// refuseRate returns the error for too many requests. format and values are its text. wait is the time until the caller may
-// try again.
+// refuseRate returns the error for too many requests. format and values make up its text. wait is the time until the caller
+// may try again.
 func (c *Counter) refuseRate(wait time.Duration, format string, values ...any) error {
 	c.metrics.limited.Inc()
 	refused := visit.Errorf(visit.TooMany, "", format, values...)

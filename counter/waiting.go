@@ -23,8 +23,8 @@ const (
 	mostLoaded = 1000             // maximum number of sites in scriptLoads
 )
 
-// scriptLoads has, for each site, the time when a page of it last loaded the counting script from this instance. The loads
-// are recorded by site, because the request for the script does not contain the app.
+// scriptLoads stores when a page of each site last loaded the counting script from this instance. It stores sites instead
+// of apps, because the request for the script does not contain the app.
 type scriptLoads struct {
 	sync.Mutex
 	lastLoads map[string]time.Time
@@ -38,7 +38,7 @@ func (c *Counter) NoteLoaded(site string) {
 		if len(c.loaded.lastLoads) < mostLoaded {
 			break
 		}
-		delete(c.loaded.lastLoads, other) // an arbitrary site: a user who is setting up this site will load the script again
+		delete(c.loaded.lastLoads, other) // an arbitrary site: if a user is setting it up, its pages will load the script again
 	}
 	c.loaded.lastLoads[strings.Clone(site)] = c.clock()
 }

@@ -137,7 +137,8 @@ type Pause int64
 func NewPause() Pause { return Pause(rand.Int64()) } //nolint:gosec // not a secret
 
 // PauseRetention prevents retention from deleting the days and visitors that the app has now. The pause p ends a day after
-// the last call. Imports use it, because they may run past midnight.
+// the last call. Imports use it, so that the days for which an import counts visits are not deleted if it runs past
+// midnight.
 func (g *Counting) PauseRetention(ctx context.Context, p Pause) error {
 	return g.setPause(ctx, p, pauseHours)
 }
@@ -154,7 +155,8 @@ func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
 }
 
 // ReloadVisitors makes running instances read the visitors again after another process has counted many visits. Otherwise
-// each instance would take these visitors for new once, because its filter of visitors in memory lacks them.
+// the filter of visitors in an instance's memory would lack these visitors, and the instance would take each of them for
+// new once.
 func (g *Counting) ReloadVisitors(ctx context.Context) error {
 	return g.write(ctx, func(ctx context.Context, q *db.Queries) error { return q.VisitorsReadAnew(ctx) })
 }

@@ -30,7 +30,7 @@ SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = $1) OR inbox_behind($1) 
         OR (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = $1 ORDER BY p.period, p.app_id, p.id LIMIT 1) IS NOT NULL)::boolean AS counts
 `
 
-// Returns whether an app has counted visits, has visits in the inbox, or has rows of people.
+// Returns whether an app has counted visits, has visits in the inbox, or has rows in the table people.
 func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 	row := q.db.QueryRow(ctx, AppCounts, appID)
 	var counts bool
@@ -425,8 +425,8 @@ SET value = value + 1
 WHERE name = 'erasures'
 `
 
-// Makes all instances discard their caches. A batch that was prepared with the earlier basis can no longer
-// commit.
+// Changes the basis, so that all instances discard their caches. A batch that was prepared with the
+// earlier basis can no longer commit.
 func (q *Queries) BasisRaise(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, BasisRaise)
 	return err
@@ -468,8 +468,9 @@ type NameLeadParams struct {
 	Began    *time.Time
 }
 
-// Makes a name that refers to @from_cell refer to @to_cell, and to the app in @to_cell that was added at
-// @began (null: unchanged). Returns whether the name referred to @from_cell.
+// Changes the cell to which a name refers, from @from_cell to @to_cell. @began is the time at which the
+// app in @to_cell was added, which identifies the app (null: unchanged). Returns whether the name referred
+// to @from_cell.
 func (q *Queries) NameLead(ctx context.Context, arg NameLeadParams) (bool, error) {
 	row := q.db.QueryRow(ctx, NameLead,
 		arg.Name,

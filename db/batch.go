@@ -17,17 +17,17 @@ import (
 // new to the target, and whether the visit is the first one of the day.
 type Batch struct {
 	ID [16]byte
-	// Basis is a version of the tables' contents. The caller must get it from DB.Basis before it reads the contents
-	// from which it makes the batch. The database refuses the batch (FaultStale) if this version is outdated. If Basis
-	// is "", the database does not check it.
+	// Basis is the version of the table contents from which the caller has built the batch. The caller must call
+	// DB.Basis first, and read the contents afterwards. The database refuses the batch (FaultStale) if this version is
+	// outdated. If Basis is "", the database does not check it.
 	Basis    string
 	Targets  TargetColumns
 	Pairs    PairColumns
 	Moves    []Move          // new positions in the sources of the visits, such as queues, in the order of Position.Compare
 	Lines    []LogLine       // lines of access logs that the batch records as counted
-	Taken    InboxTakeParams // visits that the batch takes out of the table inbox, in the order of its row numbers
+	Taken    InboxTakeParams // visits that the batch takes out of the table inbox, ordered by row number
 	PastDays PastDayColumns
-	Late     bool // the batch may have visits of any day: Rows has the number of visits on each day
+	Late     bool // the batch may have visits of any day, also of a closed one; Rows then has the number for each day
 	Rows     DayColumns
 	IDs      VisitIDColumns // the ids of the visits that have an id, without duplicates
 }
@@ -36,7 +36,7 @@ type Batch struct {
 type TargetColumns struct {
 	IDs       []int64
 	Sites     []int64 // the page's site; 0 if the target is a site itself
-	Days      []int32 // day of the target's visits; in a late batch: day of its visits that are not of past days (0: none)
+	Days      []int32 // day of the target's visits; in a late batch: their last day that is not a past day (0: all are past days)
 	Hot       []int64 // number of visits
 	Newcomers []int64 // number of the target's pairs that PairColumns.Hinted marks as new
 }
@@ -59,7 +59,7 @@ type PairColumns struct {
 	Tags PackedTags
 }
 
-// PastDayColumns has one row for each app and each past day for which the app has visits.
+// PastDayColumns lists the past days of visits. It has one row for each app and each past day of its visits.
 type PastDayColumns struct{ Apps, Days []int32 }
 
 // Sums are a target's numbers of visits (Hot), daily visitors (PV) and visitors (UV), read while the batch has them
@@ -164,7 +164,7 @@ func (d *DB) Probe(ctx context.Context) error {
 	return nil
 }
 
-// SiteDays returns the targets that are sites and have a day, and these days.
+// SiteDays returns the targets that are sites, and the day of each. It leaves out sites without a day.
 func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 	for i, site := range t.Sites {
 		if site == 0 && t.Days[i] > 0 {
@@ -263,7 +263,7 @@ func (b *Batch) lateArgs() []any {
 	return []any{p.Targets, p.Visitors, p.Days, turns, r.Targets, r.Sites, r.Days, r.Hot, p.Tags.packed, p.TagSets}
 }
 
-// Basis returns the version of those table contents that callers may cache. An erasure, for example, changes this
+// Basis returns the version of the table contents that callers may cache. An erasure, for example, changes this
 // version. Callers must read the version before they read the contents.
 func (d *DB) Basis(ctx context.Context) (string, error) {
 	var basis string
@@ -271,8 +271,8 @@ func (d *DB) Basis(ctx context.Context) (string, error) {
 	return basis, err
 }
 
-// readForBatch runs f on a connection of the pool writers, and runs f again if the connection was dead. f must send no
-// visit. So FaultOf never returns FaultUnknown for an error of readForBatch.
+// readForBatch runs f on a connection of the pool writers, and runs f again if the connection was dead. f must not send
+// visits. After an error it is therefore certain that no visit was counted, so FaultOf does not return FaultUnknown.
 func (d *DB) readForBatch(ctx context.Context, what string, f func(q *Queries) error) error {
 	err := withRetry(ctx, d.writers, func(conn *pgxpool.Conn) error { return f(New(conn)) })
 	if FaultOf(err) == FaultUnknown {
@@ -317,13 +317,13 @@ func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 	return err
 }
 
-// The visits of a batch may wait for the sum of these two times until they get a response. Each constant is a multiple
-// of the statement timeout. In the service, the sum is 25 s.
+// Time limits for a batch, as multiples of the statement timeout. A visit may wait for its response for the sum of both
+// times. In the service, this sum is 25 s.
 const (
 	// WritePatience bounds the time for writing a batch. It is longer than the time limit of one statement, so that
 	// the server ends a hanging statement first and reports it.
 	WritePatience = 3
-	// DidCommitPatience bounds the additional time for DidCommit if the connection of the batch was lost. A killed
-	// server needs time to recover first.
+	// DidCommitPatience bounds the additional time for DidCommit after the connection of the batch was lost. It gives a
+	// killed server time to recover.
 	DidCommitPatience = 2
 )

@@ -191,8 +191,8 @@ func (s stepConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, e
 var ErrNoCell = errors.New("database url: this database does not belong to a cell: create a cell with `footfall cell add`, " +
 	"or leave out cell=on")
 
-// explainMissingCell adds ErrNoCell to an error of CellArrive, which calls the SQL function cell.arrive, if the database
-// lacks this function or its schema.
+// explainMissingCell adds ErrNoCell to err if the database lacks the SQL function cell.arrive or its schema. err must be
+// an error of CellArrive, which calls this function.
 func explainMissingCell(err error) error {
 	e, is := errors.AsType[*pgconn.PgError](err)
 	if is && (e.Code == "3F000" || e.Code == "42883") { // no such schema, no such function
@@ -226,7 +226,7 @@ func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err erro
 	if _, err = New(conn).CellPlace(ctx); err != nil && !errors.Is(err, ErrNoRows) {
 		return false, err
 	}
-	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // err: after a pg_restore, no node has the tables
+	if made = !mayStay(files[functionsKey], hash) || err != nil; made { // err: no node has the tables (after a pg_restore)
 		err := d.untilLocked(ctx, functionsAndViews, func() error {
 			return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 				q := New(tx)

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxNotedBytes is the maximum length of the old value, and of the new value, in the table changes.
+// maxNotedBytes is the maximum length of each value in the table changes, old or new.
 const maxNotedBytes = 4000
 
 // Note records a change in the table changes. q must be the transaction that makes the change. who is the author. app

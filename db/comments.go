@@ -17,8 +17,8 @@ var commentOn = regexp.MustCompile(`(?m)^COMMENT ON (?:TABLE|COLUMN) +(\w+)(?:\.
 
 // setComments writes the comments of migrations.Comments to the tables and columns, unless a newer program has
 // migrated the database. A comment needs a lock on its table that blocks neither visits nor reports. So setComments
-// may wait longer for a lock than a migration step does. This is long enough for an autovacuum, which yields after
-// a second. If a table is locked for longer, it keeps its old comments until the next start.
+// may wait longer for a lock than a migration step does. It waits long enough for an autovacuum of the table, which
+// gives way after a second. If a table is locked for longer, it keeps its old comments until the next start.
 func (d *DB) setComments(ctx context.Context, conn *pgx.Conn) (err error) {
 	defer func() {
 		if err != nil {

@@ -30,8 +30,8 @@ func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, requi
 
 // commitChecked calls commit, after it has added StandbyRequire to q. This statement checks whether a synchronous
 // standby is required. If again is set, commit repeats the check after COMMIT, even if no standby was required before.
-// A caller must set again if the transaction adds no row to the table batches. The reason is that say_standby, which
-// stores the requirement, does not wait for such transactions.
+// A caller must set again if the transaction adds no row to the table batches. The SQL function say_standby does not
+// wait for such transactions, so it may store the requirement between the check and COMMIT.
 func (d *DB) commitChecked(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch, again bool) error {
 	required := again
 	q.Queue(StandbyRequire, d.options.RequireStandby).QueryRow(func(row pgx.Row) error {

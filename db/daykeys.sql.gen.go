@@ -15,7 +15,7 @@ FROM day_keys
 WHERE day_id = $1
 `
 
-// The key of a day. No row before the key is made, or after it was deleted.
+// The key of a day. Returns no row before the key is made, or after it was deleted.
 func (q *Queries) DayKeyGet(ctx context.Context, day int32) ([]byte, error) {
 	row := q.db.QueryRow(ctx, DayKeyGet, day)
 	var key []byte
@@ -30,9 +30,9 @@ VALUES (require_day_near($1, 1), $2)
 ON CONFLICT DO NOTHING
 `
 
-// Keys of days: with these, the visitors of apps with the setting visitor = daily are hashed.
+// Keys of days. In apps with visitor = daily, visitors are hashed with the key of the day.
 // Stores the key of a day, unless another instance has already stored one. Fails with SQLSTATE
-// FF003 if the day is more than one day after the latest current day in any time zone.
+// FF003 if the day is later than tomorrow in every time zone.
 func (q *Queries) DayKeyMake(ctx context.Context, day int32, key []byte) error {
 	_, err := q.db.Exec(ctx, DayKeyMake, day, key)
 	return err

@@ -39,7 +39,7 @@ type Options struct {
 	Writers int
 	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
-	// DeadAfter is how long one end of a connection may be silent before the other end closes it. Default 10 s.
+	// DeadAfter is how long one end of a connection may be silent before the other end closes the connection. Default 10 s.
 	// If the URL names several servers, the client leaves a silent server after at most 3 s.
 	DeadAfter time.Duration
 	// RequireStandby makes commits fail if COMMIT does not wait for a synchronous standby. The requirement that
@@ -120,7 +120,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		"max_parallel_workers_per_gather": "0",
 	})
 	d.long, failed[3] = base.pool(ctx, longWorkers, map[string]string{"statement_timeout": timeout},
-		func(cfg *pgxpool.Config) { cfg.MaxConnIdleTime = time.Minute }) // long work is rare
+		func(cfg *pgxpool.Config) { cfg.MaxConnIdleTime = time.Minute }) // long work is rare, so idle connections are soon closed
 	if err := errors.Join(failed[:]...); err != nil {
 		return nil, fmt.Errorf("database pool: %w", err)
 	}
@@ -196,7 +196,7 @@ func (s fixedContext) QueryRow(_ context.Context, sql string, args ...any) pgx.R
 	return s.conn.QueryRow(s.ctx, sql, args...)
 }
 
-// Report runs f on a connection of the pool reports. Like Read, it may run f twice. Unlike in Read, canceling ctx
+// Report runs f on a connection of the pool reports. Like Read, it may run f twice. Unlike with Read, canceling ctx
 // ends the queries of f.
 func (d *DB) Report(ctx context.Context, f func(tx Tx) error) error {
 	return withRetry(ctx, d.reports, func(conn *pgxpool.Conn) error { return f(conn) })
@@ -269,9 +269,9 @@ const (
 )
 
 // RunAlone runs f while it holds the lock for a kind of work, and returns true. If another process or goroutine holds
-// the lock, RunAlone returns false at once. The lock belongs to the session, not to a transaction. An open transaction
-// would keep a snapshot until f returns. PostgreSQL would then keep old versions of all sums, and every batch would
-// read past them. If the connection is lost, another process may start the work before f has returned.
+// the lock, RunAlone returns false at once. The lock belongs to the session and not to a transaction, because an open
+// transaction would keep a snapshot until f returns. PostgreSQL would then keep old versions of all sums, and every batch
+// would have to skip them. If the connection is lost, another process may start the work before f has returned.
 func (d *DB) RunAlone(ctx context.Context, work string, f func() error) (mine bool, err error) {
 	conn, err := d.readers.Acquire(ctx)
 	if err != nil {

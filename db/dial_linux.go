@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userTimeout returns a Control function for net.Dialer. The function makes TCP give up a
-// connection if sent data stays unacknowledged for the time after.
+// userTimeout returns a Control function for net.Dialer. It makes TCP close a connection if sent data is not
+// acknowledged within the duration `after`.
 func userTimeout(after time.Duration) func(network, address string, conn syscall.RawConn) error {
 	return func(network, _ string, conn syscall.RawConn) (err error) {
 		if !strings.HasPrefix(network, "tcp") {

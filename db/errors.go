@@ -81,7 +81,7 @@ func FaultOf(err error) Fault {
 		return FaultUnknown
 	}
 	if severity := pg.SeverityUnlocalized; severity == "FATAL" || severity == "PANIC" {
-		return FaultUnknown // the session has ended; a PANIC may follow the commit
+		return FaultUnknown // the session has ended; a PANIC may even occur after the commit
 	}
 	if isFunctionReplaced(err) {
 		return FaultBusy
@@ -89,7 +89,7 @@ func FaultOf(err error) Fault {
 	if fault, raised := faultByCode[pg.Code]; raised {
 		return fault
 	}
-	switch class := pg.Code[:2]; { // in a cell, the names of tables and constraints are followed by a number
+	switch class := pg.Code[:2]; { // HasPrefix, because in a cell a number follows the names of tables and constraints
 	case pg.Code == "23505" && (strings.HasPrefix(pg.ConstraintName, "visitors_pkey") ||
 		strings.HasPrefix(pg.TableName, "visits_")): // partitions of visits
 		return FaultHint
@@ -107,10 +107,10 @@ func FaultOf(err error) Fault {
 	return FaultRefused
 }
 
-// tablesAreNewer reports whether the tables refuse the batches of this program. A newer migration step has made the
-// tables require batches that write more.
+// tablesAreNewer reports whether the tables refuse the batches of this program, because a newer migration step requires
+// that batches write more.
 func tablesAreNewer(pg *pgconn.PgError) bool {
-	return pg.Code == "23514" && strings.HasPrefix(pg.ConstraintName, "batches_by_this_version") // in a cell, a number follows the name
+	return pg.Code == "23514" && strings.HasPrefix(pg.ConstraintName, "batches_by_this_version") // a number follows it in a cell
 }
 
 // statementTimeout is the SQLSTATE of a statement that was canceled, for example by statement_timeout. The
@@ -144,7 +144,7 @@ func serverError(err error) *pgconn.PgError {
 // IsDenied reports whether the session's role lacks the right to run the statement.
 func IsDenied(err error) bool { return serverError(err).Code == "42501" }
 
-// Violates reports whether this constraint of the tables refused a row.
+// Violates reports whether the constraint with this name refused a row.
 func Violates(err error, constraint string) bool {
 	return strings.HasPrefix(serverError(err).ConstraintName, constraint) // in a cell, a number follows the name
 }
@@ -201,7 +201,7 @@ func isAppChanged(err error) bool { return serverError(err).Code == "FF008" }
 
 func isForeignKeyViolation(err error) bool { return serverError(err).Code == "23503" }
 
-// notSentError marks an error from before any visit was sent, so that no visit can have been counted.
+// notSentError marks an error that occurred before any visit was sent, so that no visit can have been counted.
 type notSentError struct{ err error }
 
 func (e *notSentError) Error() string { return e.err.Error() }

@@ -52,8 +52,8 @@ type HereGetRow struct {
 	Visitors int64
 }
 
-// The number of visitors of an app's sites within the last five minutes. Sites without visitors are
-// left out.
+// The number of visitors of each given site within the last five minutes. Sites without visitors
+// are left out.
 func (q *Queries) HereGet(ctx context.Context, appID int32, sites []string) ([]HereGetRow, error) {
 	rows, err := q.db.Query(ctx, HereGet, appID, sites)
 	if err != nil {

@@ -66,9 +66,9 @@ type InboxLookRow struct {
 	IsLocked bool
 }
 
-// Returns for each app, after the row number @after: the number of waiting visits, the first and the
-// last row, and when the first row arrived. is_locked is true if another transaction holds a lock on the
-// app's days, so that the app's visits cannot be counted now.
+// Returns for each app with rows after the row number @after: the number of waiting visits, the first
+// and the last row, and when the first row arrived. is_locked is true if another transaction holds a
+// lock on the app's days, so that the app's visits cannot be counted now.
 func (q *Queries) InboxLook(ctx context.Context, after int64) ([]InboxLookRow, error) {
 	rows, err := q.db.Query(ctx, InboxLook, after)
 	if err != nil {
@@ -186,9 +186,9 @@ type InboxReadRow struct {
 }
 
 // Returns the next rows after the row number @after: so many that they contain at least @visits waiting
-// visits, but at most 4,000 rows. of_app selects one app (0: all apps). Rows of apps in but_for, and of
-// apps that are being moved, are left out. counts_so is true if the app exists, and its settings for
-// days and visitors are those with which the row was written.
+// visits, but at most 4,000 rows. @of_app selects one app (0: all apps). Rows of apps in @but_for, and
+// of apps that are being moved, are left out. counts_so is true if the app exists and still has the
+// settings for days and visitors with which the row was written.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.After,
@@ -241,9 +241,13 @@ type InboxTakeParams struct {
 }
 
 // Removes visits in the transaction that counts them. The values at one index of the arrays belong to
-// one row, in order of the row numbers. The row loses its visits from the place in froms to the place in
-// untils. The place in untils is the end of the row, except in the last row. Fails with SQLSTATE FF004
-// unless all of these visits are present.
+// one row:
+//
+//	numbers  the row numbers, in order
+//	froms    how many visits of the row were removed before
+//	untils   how many are removed after this call: all visits of the row, except perhaps for the last row
+//
+// Fails with SQLSTATE FF004 unless all of these visits are present.
 func (q *Queries) InboxTake(ctx context.Context, arg InboxTakeParams) error {
 	_, err := q.db.Exec(ctx, InboxTake, arg.Numbers, arg.Froms, arg.Untils)
 	return err

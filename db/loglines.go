@@ -15,19 +15,19 @@ type LogLine struct {
 	At   int64 // seconds since 1970
 }
 
-// LogHour is the state of an hour of an app's access logs at the time when an import decided which lines of
-// this hour count.
+// LogHour identifies an hour of an app's access logs. Version is the state of this hour when an import decided which of
+// its lines count.
 type LogHour struct {
 	App    int32
 	Server string
 	Hour   int32
-	// Version is the sum of the hour's versions (log_hours.versions) of those servers whose lines the import
-	// compared. Package record adds one for each line of this import that was committed. If the stored sum is
-	// different, the database refuses a batch with FaultMoved.
+	// Version adds up the hour's elements of log_hours.versions, one for each server whose lines the import compared.
+	// Package record adds one to Version for each line of this import that was committed. If the sum in the database
+	// differs from Version, the database refuses the batch with FaultMoved.
 	Version int64
 }
 
-// queueLines queues the statement that records the lines of a batch. All lines are of one app and server.
+// queueLines queues the statement that records the lines of a batch. All lines must be of one app and server.
 func queueLines(q *pgx.Batch, lines []LogLine) {
 	if len(lines) == 0 {
 		return

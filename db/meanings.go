@@ -205,7 +205,7 @@ func IsConnect(err error) bool {
 }
 
 // RefusedForGood reports whether a connection failed for a reason that waiting does not change: a wrong
-// password, a missing database, a server without TLS. An unresolved host name does not count, because the
+// password, a missing database, a server without TLS. It returns false for an unresolved host name, because the
 // host may only have to be started.
 func RefusedForGood(err error) bool {
 	failed, is := errors.AsType[*pgconn.ConnectError](err)

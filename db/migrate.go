@@ -116,7 +116,7 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	}
 	steps := provider.ListSources()
 	newest := newestOf(steps)
-	// The provider's method GetDBVersion would create a missing table of versions.
+	// Do not call the provider's method GetDBVersion, which would create the table of versions if it is missing.
 	current, err := store.GetLatestVersion(ctx, pool)
 	if err != nil {
 		return fmt.Errorf("read the schema's version: %w", err)
@@ -258,7 +258,7 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 	if d.sessions.cell == nil {
 		err = q.SchemaMake(ctx)
 	} else {
-		_, err = lock.Exec(ctx, migrations.SettleNodes(), pgx.QueryExecModeSimpleProtocol) // so that no step waits for a node that is down
+		_, err = lock.Exec(ctx, migrations.SettleNodes(), pgx.QueryExecModeSimpleProtocol) // so no step waits for a node that is down
 	}
 	if err != nil {
 		return err

@@ -129,8 +129,8 @@ const RolesGrant = `-- name: RolesGrant :one
 SELECT grant_roles()::text[] AS missing
 `
 
-// Creates the roles for serving and reading if the session's role may do this, and grants them their rights. Returns the
-// missing roles.
+// Creates the roles footfall_app and footfall_report if the session's role may do this, and grants them their rights. Returns
+// the roles that are missing.
 func (q *Queries) RolesGrant(ctx context.Context) ([]string, error) {
 	row := q.db.QueryRow(ctx, RolesGrant)
 	var missing []string
@@ -169,7 +169,7 @@ const SchemaMake = `-- name: SchemaMake :exec
 CREATE SCHEMA IF NOT EXISTS footfall
 `
 
-// Creates the schema before the steps, because goose keeps its own table in it.
+// Creates the schema before the first migration step runs, because goose keeps its own table in this schema.
 func (q *Queries) SchemaMake(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SchemaMake)
 	return err
@@ -195,9 +195,12 @@ type SchemaSeenRow struct {
 	Role     string
 }
 
-// Returns whether goose's table of versions exists, and whether the session's role may read it. Also returns whether the role
-// @granted, which may read the table, exists, and whether the session's role is a member of @granted. The query itself needs
-// no rights.
+// Checks whether the session can read goose's table of versions. The query itself needs no rights. Returns whether:
+//
+//	there     the table exists
+//	readable  the session's role may read the table
+//	granted   the role @granted exists, which may read the table
+//	member    the session's role is a member of @granted
 func (q *Queries) SchemaSeen(ctx context.Context, granted string) (SchemaSeenRow, error) {
 	row := q.db.QueryRow(ctx, SchemaSeen, granted)
 	var i SchemaSeenRow

@@ -46,7 +46,7 @@ type App struct {
 	RetainDays int32
 	// A site forgets a visitor after this many days without a visit. A later visit counts as a new visitor. 0: never.
 	ForgetDays int32
-	// Numbers that callers without a key can read. off: none. answers: those of sites and pages, in responses of the API. read: also badges. count: also badges that count visits. Numbers of events need public_events, too.
+	// Numbers that callers without a key can read. off: none. answers: numbers of sites and pages, in responses of the API. read: also numbers in badges. count: also numbers in badges that count visits. Numbers of events need public_events, too.
 	PublicCounts string
 	// Names of the tags that are counted: built-in ones, which always include hour, and the app's own.
 	Tags []string

@@ -8,7 +8,7 @@ import (
 )
 
 // CountingSettings contains the settings of an app that determine the day and the visitor of a visit. Once the app
-// has pages, they change only if the addresses of its visitors are hashed.
+// has pages, these settings change only when the stored addresses of its visitors are replaced with hashes.
 type CountingSettings struct {
 	Tz, Visitor string
 	Ipv6Prefix  int16

@@ -23,10 +23,10 @@ type AppCountsByRow struct {
 	Ipv6Prefix int16
 }
 
-// An app's settings for days and visitors. tz is ” if the app has been moved or is being moved. No
-// row if the app is deleted or being deleted. Runs after this transaction has created pages: by then,
-// any concurrent change of the settings has finished. Later, the settings change only if the app's
-// addresses are hashed or the app is moved.
+// An app's settings for days and visitors. tz is ” if the app has been moved or is being moved.
+// Returns no row if the app is deleted or being deleted. Runs after this transaction has created
+// pages: by then, any concurrent change of the settings has finished. Later, the settings change only
+// if the app's addresses are hashed or the app is moved.
 func (q *Queries) AppCountsBy(ctx context.Context, id int32) (AppCountsByRow, error) {
 	row := q.db.QueryRow(ctx, AppCountsBy, id)
 	var i AppCountsByRow
@@ -247,10 +247,10 @@ type PagesFindRow struct {
 }
 
 // Targets (pages, sites and events): finding, creating and reading them by uri.
-// The ids of the given targets that exist in an app. counts_so is true if the app counts in this
-// database, with these settings for days and visitors. Once an app has targets, these settings change
-// only if its addresses are hashed or the app is moved. Looks up one target at a time, because
-// writers plan the query once, perhaps while the table is small.
+// The ids of the given targets that exist in an app. counts_so is true if this database counts visits
+// of the app, and the app still has the given settings for days and visitors. Once an app has
+// targets, these settings change only if its addresses are hashed or the app is moved. Looks up one
+// target at a time, because writers plan the query once, perhaps while the table is small.
 func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFindRow, error) {
 	rows, err := q.db.Query(ctx, PagesFind,
 		arg.AppID,

@@ -73,7 +73,7 @@ func (q *Queries) findPeople(ctx context.Context, asked []AppID) ([]Way, error) 
 // all rows are read from disk.
 const peopleAtOnce = 2000
 
-// findWays returns the ways of the ids. If a way includes a row of the previous period, old contains all of its rows.
+// findWays returns the ways of the ids. If a way includes a row of the previous period, old contains all rows of the way.
 func (q *Queries) findWays(ctx context.Context, asked []AppID) (ways []Way, old []AppID, err error) {
 	ways = make([]Way, len(asked))
 	for from := 0; from < len(asked) && err == nil; from += peopleAtOnce {
@@ -115,11 +115,16 @@ type PersonRow struct {
 	Lowered bool // Height must be lowered in the table, in the rows of both periods
 }
 
-// PutPeople changes rows of an app in the table people. It calls put with all rows on the ways of the ids, by id, and
-// then writes the rows that put has changed or added. Before that, it copies rows of the previous period into the
-// present period. put may call lead, which adds rows that lead to the ids: all of those with a Height above 0, and for
-// each id at least one with Height 0, if there is one. No other transaction writes the app's people until the changes
-// are committed. After a deadlock, PutPeople calls put again.
+// PutPeople changes rows of an app in the table people, in three steps:
+//   - It reads the ways of the ids, and copies their rows of the previous period into the present period.
+//   - It calls put with the rows of these ways, by id. put changes rows, and adds rows to the map.
+//   - It writes the rows that put has marked as Changed or Lowered.
+//
+// put may call lead, which adds rows that lead to the ids, directly or through other rows. It adds all such rows with a
+// Height above 0. Of the rows with Height 0, it adds at least one for each id that they lead to.
+//
+// No other transaction writes the app's people until the changes are committed. After a deadlock, PutPeople calls put
+// again.
 func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr,
 	put func(rows map[netip.Addr]*PersonRow, lead func() error) error) error {
 	write := func(q *Queries) error {
@@ -191,7 +196,7 @@ func (q *Queries) addLeading(ctx context.Context, app int32, ids []netip.Addr, r
 	return q.PeopleHold(ctx, app, leading)
 }
 
-// putPeople lowers the heights of rows with Lowered, and then writes the rows with Changed in key order.
+// putPeople lowers the heights of rows that are Lowered but not Changed. Then it writes the Changed rows in key order.
 func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]*PersonRow) error {
 	lower := PeopleLowerParams{AppID: app}
 	for id, row := range rows {

@@ -17,8 +17,8 @@ WHERE a.visitor = 'id'
   AND (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id ORDER BY p.period, p.app_id, p.id LIMIT 1)
 `
 
-// The apps that have rows in people. For visits of other apps, no ids need to be looked up. The
-// subquery reads rows in key order, because otherwise it might read all rows of people.
+// The apps that have rows in people. Visitors of other apps have no links, so their ids need not be looked up.
+// The subquery reads rows in key order, because otherwise it might read all rows of people.
 func (q *Queries) PeopleApps(ctx context.Context) ([]int32, error) {
 	rows, err := q.db.Query(ctx, PeopleApps)
 	if err != nil {
@@ -70,9 +70,9 @@ type PeopleFindRow struct {
 	Tags   []string
 }
 
-// Visitor ids that belong to one person (table people). Ids in use have rows in the present period.
-// Rows of the previous period are deleted when the next period starts, unless they were copied because
-// their ids are in use.
+// Links from visitor ids to persons (table people). The table has rows of the present and of the previous period.
+// When an id is used, its row is copied to the present period (PeopleRenew). When the next period starts, the
+// rows of the previous period are deleted.
 // Follows the links from each given id to the person, and returns a row for each link, in order of place and hop.
 // Given ids without a row are left out.
 //
@@ -153,11 +153,10 @@ type PeopleLeadingRow struct {
 	Height int16
 }
 
-// The ids of an app that lead directly to the given ids. A row of the previous period is ignored if
-// its id has a row in the present period. The height of an id is the length of the longest chain of
-// links that leads to it. All ids with a height above 0 are returned, because other ids lead to them.
-// Of the ids with height 0 that are not in @there, only one is returned for each given id. Reads all
-// people of the app.
+// The ids of an app that link directly to the given ids. A row of the previous period is ignored if its id has a
+// row in the present period. The height of an id is the length of the longest chain of links that leads to it.
+// All ids with a height above 0 are returned, because other ids link to them. Ids with the height 0 have the same
+// effect. So for each given id, only one of them is returned that is not in @there. Reads all people of the app.
 func (q *Queries) PeopleLeading(ctx context.Context, arg PeopleLeadingParams) ([]PeopleLeadingRow, error) {
 	rows, err := q.db.Query(ctx, PeopleLeading, arg.AppID, arg.Ids, arg.There)
 	if err != nil {

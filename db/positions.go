@@ -15,10 +15,10 @@ import (
 type Position struct {
 	App          int32
 	Source, Part string
-	Row          int64 // for visits from the inbox, whose App is 0: the number of the inbox row; otherwise 0
+	Row          int64 // if App is 0, which means visits from the inbox: the number of the inbox row; otherwise 0
 }
 
-// Compare orders positions in the order in which a batch moves them.
+// Compare orders positions by app, source and part. A batch moves its positions in this order.
 func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part))
 }

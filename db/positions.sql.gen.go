@@ -178,7 +178,7 @@ type PositionUncountedParams struct {
 	Part   string
 }
 
-// For each item of a call before its position: 1 if the item was not counted, 0 if it was.
+// One digit for each item before the position of a call: 1 if the item was not counted, 0 if it was.
 func (q *Queries) PositionUncounted(ctx context.Context, arg PositionUncountedParams) (string, error) {
 	row := q.db.QueryRow(ctx, PositionUncounted, arg.AppID, arg.Source, arg.Part)
 	var uncounted string

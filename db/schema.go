@@ -21,7 +21,7 @@ import (
 const functionsAndViews = "functions and views"
 
 // functionFiles returns the SQL texts of all functions and views in the order of execution, and their version. The
-// version is a number that never falls, and a hash, like "1 6c0d…". The hash includes the comments of tables.
+// version is a number, which never falls, and a hash, like "1 6c0d…". The hash also covers the comments of tables.
 func functionFiles() (texts []string, hash string) {
 	sum := sha256.New()
 	for _, pattern := range []string{"functions/*.sql", "report/*.sql"} {
@@ -32,7 +32,8 @@ func functionFiles() (texts []string, hash string) {
 			texts = append(texts, string(text))
 		}
 	}
-	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes, migrations.Comments) // MigrateUp replaces these together with the functions
+	// MigrateUp replaces these texts together with the functions, so the hash includes them.
+	fmt.Fprint(sum, migrations.Cell, migrations.CellNodes, migrations.Comments)
 	steps, _ := fs.Glob(migrations.FS, "*.sql")
 	// A new step raises the number, too, because a cell's views must be created again to get new columns.
 	return texts, fmt.Sprintf("%d %x", len(steps)+migrations.Functions, sum.Sum(nil))

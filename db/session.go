@@ -81,8 +81,8 @@ func (s sessions) pool(ctx context.Context, size int, settings map[string]string
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// connConfig returns the configuration of a connection with additional settings. The statement SessionSet sets them
-// after connecting. Poolers would pass on only a few settings of the startup message, and refuse the others.
+// connConfig returns the configuration of a connection with additional settings. The settings are not in the startup
+// message, because a pooler would pass on only a few of them and refuse the others. SessionSet sets them after connecting.
 func (s sessions) connConfig(more map[string]string) *pgx.ConnConfig {
 	settings := maps.Clone(s.settings)
 	maps.Copy(settings, more)

@@ -15,7 +15,7 @@ const SnapshotGate = `-- name: SnapshotGate :exec
 LOCK TABLE closed_days IN ROW SHARE MODE
 `
 
-// Snapshots of the database: taking one for reading, and finding what holds old ones.
+// Snapshots of the database: taking one for reading, and finding the holders of old ones.
 // Waits for a transaction that drops a day of visits, and blocks later drops until this transaction
 // ends. SnapshotGate and SnapshotHold must run before the statement that takes the snapshot:
 // otherwise a day might be dropped that the snapshot shows as kept. This is a table lock, because a

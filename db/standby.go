@@ -28,7 +28,7 @@ const warning = "footfall.warning"
 
 // keepWarning stores the server's last warning in the CustomData of a connection.
 func keepWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
-	if n.SeverityUnlocalized == "WARNING" { // the text may be translated, and all warnings have the same SQLSTATE
+	if n.SeverityUnlocalized == "WARNING" { // any warning: its text may be translated, and all have the same SQLSTATE
 		conn.CustomData()[warning] = n.Message
 	}
 }
@@ -236,7 +236,8 @@ func (s sessions) leadsElsewhere(conn *pgconn.PgConn) bool {
 func (s sessions) followWriters(ctx context.Context, conn *pgconn.PgConn) error {
 	err := s.validate(ctx, conn)
 	if err == nil && s.leadsElsewhere(conn) {
-		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, conn) // only this function's error makes the driver try the next host
+		// Only the error of this function makes the driver try the next host.
+		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, conn)
 	}
 	return err
 }

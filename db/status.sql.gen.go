@@ -20,11 +20,11 @@ SELECT (NOT pg_is_in_recovery()
                         WHERE wait_event = 'SyncRep' AND query_start < now() - make_interval(secs => $1::double precision))))::boolean AS waits
 `
 
-// Whether COMMIT waits for a synchronous standby that does not respond. Either no synchronous
-// standby is connected, or a session has waited for one for this number of seconds. A superuser or a
-// member of pg_read_all_stats can see all sessions, and which standbys are synchronous. Other roles
-// only see their own sessions, and every replication connection counts as a synchronous standby,
-// even a base backup.
+// Whether COMMIT waits for a synchronous standby that does not respond: no synchronous standby is
+// connected, or a session has waited for one for @seconds seconds. A superuser or a member of
+// pg_read_all_stats can see all sessions, and which standbys are synchronous. Other roles see only
+// their own sessions. For them, every replication connection counts as a synchronous standby, even a
+// base backup.
 func (q *Queries) CommitsWait(ctx context.Context, seconds float64) (bool, error) {
 	row := q.db.QueryRow(ctx, CommitsWait, seconds)
 	var waits bool

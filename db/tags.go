@@ -75,9 +75,9 @@ func tagColumns(tags []Tag) (names, values []string) {
 
 // NewTags are tags that an app does not have yet.
 type NewTags struct {
-	Closed []Tag // tags whose names have few possible values
-	Open   []Tag // tags whose values visitors can make up
-	Own    []Tag // tags with names that the app has chosen
+	Closed []Tag // tags whose name allows only few values
+	Open   []Tag // tags whose value a visitor can make up
+	Own    []Tag // tags whose name the app has chosen
 }
 
 // MakeTags creates missing tags and adds them to the map ids. The number of tags in missing.Closed is not limited. On

@@ -14,7 +14,7 @@ type VisitIDColumns struct {
 	IDs  []string
 }
 
-// KnownVisitIDs returns those of the ids that belong to visits that were already counted.
+// KnownVisitIDs returns the ids whose visits were already counted.
 func (d *DB) KnownVisitIDs(ctx context.Context, ids []VisitID) (counted map[VisitID]bool, err error) {
 	var columns VisitIDColumns
 	for _, id := range ids {

@@ -23,8 +23,8 @@ ORDER BY v.app_id, v.id COLLATE "C"
 // Visit ids: if a caller sends a visit again with the same id, it counts once.
 // Stores visit ids in the transaction of the batch that counts the visits. The caller passes each
 // id only once. Every batch inserts its ids in the same order, so that batches cannot deadlock.
-// Waits for a transaction that is counting a visit with one of the ids. Violates the key if a visit
-// with one of the ids was counted before.
+// Waits for a transaction that is counting a visit with one of the ids. Fails, because the key is
+// violated, if a visit with one of the ids was counted before.
 func (q *Queries) VisitIDsAdd(ctx context.Context, apps []int32, ids []string) error {
 	_, err := q.db.Exec(ctx, VisitIDsAdd, apps, ids)
 	return err

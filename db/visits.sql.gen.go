@@ -222,8 +222,9 @@ type DaysVisitedParams struct {
 	Hots       []int64
 }
 
-// Adds a batch's visits to the daily numbers of their targets. For batches without (target, visitor) pairs,
-// whose visitors were all counted on this day before. Writes no tags, because tags belong to pairs.
+// Adds a batch's visits to the daily numbers of their targets. Replaces VisitsRecord if the visitors of all visits were
+// already counted on this day, so that the batch has no (target, visitor) pairs. Writes no tags, because tags belong to
+// pairs.
 func (q *Queries) DaysVisited(ctx context.Context, arg DaysVisitedParams) error {
 	_, err := q.db.Exec(ctx, DaysVisited,
 		arg.Targets,
@@ -717,22 +718,25 @@ type VisitsRecordRow struct {
 	Counted  bool
 }
 
-// Decides whether each (target, visitor) pair of the batch counts, and records it. Returns for each pair its
-// place in the arrays (from 1), and the visitor's rank. newcomer is true if the visitor is new to the target.
-// counted is true if this was their first visit of the day.
+// Decides whether each (target, visitor) pair of the batch counts, and records it. Returns for each pair its place in
+// the arrays (from 1), and the visitor's rank. newcomer is true if the visitor is new to the target. counted is true if
+// this was the visitor's first visit to the target on the day.
 //
-// The first five arrays are the columns of a table with a row for each distinct pair, in the order of arrival.
-// hinted means "certainly a new visitor": CountersLock has already counted the visitor, who is not looked up
-// here. If the hint is wrong, an insert violates the key of visitors or visits. tag_sets has the tags of each
-// pair at a site, as the text of an array. ” means that no tags are recorded, as for pairs at pages. The next
-// four arrays are the columns of a table with a row for each target of the batch: the target, the target's site
-// (0: the target is a site), the day, and the number of visits. tags has the tags of all pairs in the format of
-// tag_news.
+// The first five arrays are the columns of a table with a row for each distinct pair, in the order of arrival:
 //
-// PostgreSQL plans the statement once, perhaps while the tables are empty, but the plan must suit large tables.
-// So the statement leaves the planner no choice. Tables made from arrays are not joined with each other, and
-// counters is updated through a conflict with its key. Each visitor is looked up separately: as the first row,
-// in order, of a range of one address. Only the primary key has this order. (With a plain equality, the index of
+//	pages, ips, days  target, visitor and day
+//	hinted            the visitor is certainly new, and CountersLock has already counted the visitor, who is not looked
+//	                  up here; if the hint is wrong, an insert violates the key of visitors or visits
+//	tag_sets          the pair's tags, as the text of an array ('': not recorded, as for pairs at pages)
+//
+// The next four arrays are the columns of a table with a row for each target of the batch: the target, the
+// target's site (0: the target is a site), the day, and the number of visits. tags has the tags of all pairs in
+// the format of tag_news.
+//
+// PostgreSQL plans the statement once, perhaps while the tables are empty, but the plan must suit large tables. So the
+// statement leaves the planner no choice. Tables made from arrays are not joined with each other, and counters is
+// updated through a conflict with its key. For each visitor, a separate subquery reads the first row, in key order, of
+// a range that contains only this address. Only the primary key has this order. (With a plain equality, the index of
 // ranks would seem as cheap on empty tables.) Writers' sessions disable other scans.
 func (q *Queries) VisitsRecord(ctx context.Context, arg VisitsRecordParams) ([]VisitsRecordRow, error) {
 	rows, err := q.db.Query(ctx, VisitsRecord,

@@ -60,7 +60,7 @@ func (d *DB) WatchApps(ctx context.Context, offsetsEpoch string, publish func(*A
 		return err
 	}
 	defer func() {
-		publish(nil) // before the connection and its lock are gone
+		publish(nil) // while the connection still has its lock
 		_ = conn.Close(context.WithoutCancel(ctx))
 	}()
 	q := New(conn)

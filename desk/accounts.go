@@ -12,14 +12,14 @@ import (
 	"footfall/account"
 )
 
-// Password is the password of all accounts of a desk.
+// Password is the password of every account that SignIn adds.
 const Password = "seven trombones"
 
-// Owner is the name of the first account of a desk.
+// Owner is the name of the first account that SignIn adds. This account may change everything.
 const Owner = "Olga"
 
-// light returns a stored hash of Password. Its parameters make hashing a thousand times faster than usual, to save
-// time in tests. Tests of package account cover the real hashing.
+// light returns a hash of Password in the form in which accounts are stored. To save time in tests, the hash has weak
+// parameters: computing it takes a thousandth of the usual time. Tests of package account cover the real hashing.
 var light = sync.OnceValue(func() string {
 	base, salt := base64.RawStdEncoding, make([]byte, 16)
 	hash := argon2.IDKey([]byte(Password), salt, 1, 8, 1, 32)
@@ -47,7 +47,7 @@ func (d *Desk) SignIn(t testing.TB, name string, r account.Rights) (session stri
 	return session
 }
 
-// Looks returns the rights of an account that may view some apps.
+// Looks returns account rights to view these apps, and nothing else.
 func Looks(apps ...string) account.Rights {
 	r := account.Rights{Apps: map[string]account.Right{}}
 	for _, app := range apps {

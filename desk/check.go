@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Check fails the test if totals or daily numbers in the tables do not agree with each other. It has its own SQL
-// statements, because tests compare the results of package verify with those of Check.
+// Check fails the test if totals or daily numbers in the tables do not agree with each other. Check does not use
+// package verify, but SQL statements of its own, so that tests can compare the results of both.
 func (d *Desk) Check(t testing.TB) {
 	t.Helper()
 	require.Empty(t, Broken(t, d))
@@ -52,8 +52,9 @@ SELECT format('%s: visits by nobody', v.page_id)
 FROM visits v LEFT JOIN visitors w USING (page_id, ip)
 WHERE w.ip IS NULL`
 
-// brokenDays allows a range of new and returning visitors for pages named (deleted), which sum up deleted pages. For
-// some of their visitors, no table records whether they were new on a day.
+// brokenDays compares the daily numbers with the totals and the stored rows. Pages named (deleted) hold the sums of
+// deleted pages. For some of their visitors, no table records whether they were new on a day. So for these pages,
+// brokenDays only checks that the numbers of new and returning visitors are within the possible range.
 const brokenDays = `
 WITH visits AS MATERIALIZED ( -- each of its partitions is planned and begun once, which takes longest here
 	SELECT * FROM footfall.visits

@@ -27,10 +27,10 @@ import (
 	"footfall/visit"
 )
 
-// Secret is the key of visitors' hashes in every desk, unless Options.Secret is set.
+// Secret is the key with which each desk hashes visitors, unless Options.Secret is set.
 var Secret = app.Secret("thirty-two bytes that are secret")
 
-// Browser is the User-Agent header of a browser. A visit without a User-Agent counts as a visit of a bot.
+// Browser is the User-Agent header of a browser. Footfall treats a visit without a User-Agent as the visit of a bot.
 const Browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 // Clock is a clock that a test sets.
@@ -52,16 +52,17 @@ func (c *Clock) Set(t time.Time) { c.now.Store(&t) }
 // Noon is the time at which the clock of a desk starts. All time zones from UTC-11 to UTC+11 have the same date then.
 var Noon = time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
 
-// Options configure a desk. Two defaults differ from those of a service. A visit may wait for a minute, so that a slow
-// machine refuses no visit. Upkeep starts only after its first interval.
+// Options configure a desk. Two defaults differ from those of a service. First, a visit may wait for a minute to be
+// written, so that no visit is refused on a slow machine. Second, upkeep (the recurring tasks) starts only after its
+// first interval.
 type Options struct {
 	counter.Options
 	Apps       map[string]app.Settings // the apps in the database; default: only demo, with open access
-	Began      time.Time               // the start of the clock; default Noon
+	Began      time.Time               // when the desk's Clock starts; default: Noon or, if Real is set, the start of today
 	Real       bool                    // the counter uses the database's clock, as a service does
 	DB         db.Options
-	ConnectURL string // the URL with which the counter and Admin connect, for example of a proxy; "": the URL of the database
-	Upkeep     bool   // upkeep starts immediately, as in a service
+	ConnectURL string // the URL that the counter and Admin connect to, such as the URL of a proxy; "": the database
+	Upkeep     bool   // the recurring tasks start immediately, as in a service
 }
 
 // Open returns a desk on a new database.
@@ -84,7 +85,7 @@ func Database(t testing.TB, o Options) string {
 		for _, name := range slices.Sorted(maps.Keys(o.Apps)) { // sorted, so that tests know the id of each app
 			settings := o.Apps[name]
 			if answers := app.PublicAnswers; settings.PublicCounts == nil && (settings.Access == nil || *settings.Access == "sites") {
-				settings.PublicCounts = &answers // most tests check the numbers in the response to a visit
+				settings.PublicCounts = &answers // so that responses to visits contain numbers, which most tests check
 			}
 			require.NoError(t, admin.NewAdmin(d, Secret).AddApp(context.Background(), name, settings))
 		}
@@ -96,7 +97,7 @@ func (o Options) began() time.Time {
 	case !o.Began.IsZero():
 		return o.Began
 	case o.Real:
-		return time.Now().Truncate(24 * time.Hour) // rounded, because all tests with the same start share a prepared database
+		return time.Now().Truncate(24 * time.Hour) // rounded, so that all tests of a day can share one prepared database
 	}
 	return Noon
 }
@@ -115,7 +116,7 @@ type Desk struct {
 }
 
 // On returns a desk on an existing database. The counter uses the desk's Clock, unless o.Clock or o.Real is set. If
-// o.Filter is set, On waits until the filter has loaded the tables.
+// o.Filter is set, On waits until the filter has read all stored visitors.
 func On(t testing.TB, url string, o Options) *Desk {
 	t.Helper()
 	d := Idle(t, url, o)
@@ -156,13 +157,13 @@ func Idle(t testing.TB, url string, o Options) *Desk {
 	return d
 }
 
-// Warm waits until the counter's filter has loaded the tables and gives hints.
+// Warm waits until the filter has read all stored visitors, so that it can report which visitors are new.
 func (d *Desk) Warm(t testing.TB) {
 	t.Helper()
 	require.Eventually(t, func() bool { return d.Metric(t, "footfall_filter_ready") == 1 }, dbtest.Patience, dbtest.Tick)
 }
 
-// Metric returns the sum over all labels of a counter or gauge.
+// Metric returns the value of a counter or gauge, added up over all its labels.
 func (d *Desk) Metric(t testing.TB, name string) (sum float64) {
 	t.Helper()
 	families, err := d.Metrics.Gather()
@@ -194,16 +195,16 @@ func (d *Desk) CountAs(t testing.TB, r counter.Request) visit.Answer {
 	return a
 }
 
-// Tables returns a pool for statements that do not need to share a session.
+// Tables returns a connection pool. Consecutive statements may run in different sessions.
 func (d *Desk) Tables() *pgxpool.Pool { return d.pool }
 
-// Conn returns a connection for the test. Its session has no setting of Footfall except the schema.
+// Conn returns a connection for the test. Of the session settings that Footfall uses, it has only the schema.
 func (d *Desk) Conn(t testing.TB) *pgx.Conn {
 	t.Helper()
 	return dbtest.Connect(t, d.URL)
 }
 
-// Exec runs a statement.
+// Exec runs an SQL statement. The test fails if the statement fails.
 func (d *Desk) Exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	_, err := d.pool.Exec(context.Background(), sql, args...)
@@ -216,7 +217,7 @@ func (d *Desk) One(t testing.TB, sql string, args ...any) int64 {
 	return Column[int64](t, d, sql, args...)[0]
 }
 
-// Column returns the rows of a query that has one column.
+// Column returns the values of a query that has one column.
 func Column[T any](t testing.TB, d *Desk, sql string, args ...any) []T {
 	t.Helper()
 	return dbtest.Column[T](t, d.pool, sql, args...)

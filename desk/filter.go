@@ -13,15 +13,15 @@ import (
 type dayAtSite struct {
 	visitor string
 	day     int32
-	tags    []string // "name value" of the first visit of the day
+	tags    []string // tags of the first visit of the day, as "name value"
 	pages   map[string]bool
 	events  map[string]bool
 	isNew   bool
 }
 
-// daysAtSite returns a dayAtSite for each visitor and day whose rows are still stored. eras is the number of erasures
-// of each visitor: daysAtSite leaves out visits from before the last erasure. If site is "", all sites count as one
-// site, and names of pages include their site.
+// daysAtSite returns a dayAtSite for each visitor and day whose rows are still stored. eras contains for each visitor
+// how often the visitor was erased. Visits from before the last erasure are left out. If site is "", all sites
+// together are treated as one site, and page names start with their site.
 func (m *Model) daysAtSite(site string, eras map[string]int) (all []*dayAtSite) {
 	const events = "(events)"
 	days, first, targets := map[string]*dayAtSite{}, map[string]int32{}, m.targets()
@@ -93,13 +93,13 @@ func (d *dayAtSite) holds(condition string) bool {
 	})
 }
 
-// Where returns the expected numbers of a site from one day to another. It includes only the days on which a visitor
-// meets all conditions. The result contains these lines:
+// Where returns the expected numbers of a site from one day to another. A visitor is included only on days on which
+// this visitor meets all conditions. The result contains these lines:
 //   - "numbers visitors new pv"
 //   - "day D pv new" for each day
 //   - "page P uniques new pv" for each page
 //   - "tag name value pv new" for each tag
-//   - "event E visitors of" for each event, where of is the number of all included visitors
+//   - "event E visitors of" for each event. "of" is the number of all included visitors
 func (m *Model) Where(site string, eras map[string]int, from, to int32, conditions ...string) (lines []string) {
 	visitors, days, tags := map[string]bool{}, map[int32][2]int{}, map[string][2]int{}
 	pages, came, firstOn := map[string][3]int{}, map[string]bool{}, map[string]int32{}
@@ -151,7 +151,7 @@ func (m *Model) Where(site string, eras map[string]int, from, to int32, conditio
 		lines = append(lines, fmt.Sprint("page ", page, " ", n[0], " ", n[1], " ", n[2]))
 	}
 	of := len(visitors)
-	if len(conditions) == 0 && site != "" { // SQL then reads stored sums, which include erased visitors
+	if len(conditions) == 0 && site != "" { // in this case SQL reads stored sums, which include erased visitors
 		of = m.All()[site].Uniques(from, to)
 	}
 	for event, who := range did {
@@ -161,8 +161,8 @@ func (m *Model) Where(site string, eras map[string]int, from, to int32, conditio
 	return lines
 }
 
-// AnyConditions returns one to three random conditions, a third of them negated. A condition on one of the names in
-// the map gets one or two of the name's values.
+// AnyConditions returns one to three random conditions, and negates about a third of them. The map "of" contains the
+// possible values of some names. A condition on such a name gets one or two of its values.
 func AnyConditions(of map[string][]string) (conditions []string) {
 	names := []string{"new", "returning"}
 	for name := range of {
@@ -183,8 +183,8 @@ func AnyConditions(of map[string][]string) (conditions []string) {
 	return conditions
 }
 
-// WhereOf returns the lines of Model.Where as computed by SQL. At random, it calls either the functions of separate
-// reports, or filter_panels, which computes all panels of a page in one query.
+// WhereOf returns the same lines as Model.Where, computed by SQL. At random, it calls either one function for each
+// report, or filter_panels, which computes all panels of a page in one query.
 func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string, conditions ...string) []string {
 	t.Helper()
 	sql := `
@@ -211,7 +211,7 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 	}
 	events := `
 		SELECT concat_ws(' ', 'event', event, visitors, of_visitors) FROM report.events_where('demo', $1, $2, $3, $5, 1000)`
-	if site != "" && len(conditions) == 0 && rand.IntN(2) == 0 { // the function that filters use if a site has few visits
+	if site != "" && len(conditions) == 0 && rand.IntN(2) == 0 { // filters call filter_few for sites with few visits
 		events = `
 		SELECT concat_ws(' ', 'event', substr(e.uri, 10), count(DISTINCT f.ip), s.uniques)
 		FROM footfall.targets_sums(ARRAY(SELECT p.id FROM footfall.pages AS p WHERE p.uri = $1), $2, $3) AS s
@@ -224,11 +224,12 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 	return lines
 }
 
-// Reached returns the expected results for goals and funnel steps. Like Where, it includes only the days on which a
-// visitor meets all conditions. The result contains these lines:
-//   - "one visits onepage": the number of included days, and of those with a single page
-//   - "goal G value visitors of": for each goal in total (value is empty), by day, and by value of the tag; of is the
-//     number of all included visitors of this value
+// Reached returns the expected results for goals and funnel steps. As in Where, a visitor is included only on days on
+// which this visitor meets all conditions. The result contains these lines:
+//   - "one visits onepage": visits is the number of all included days of visitors, and onepage the number of those
+//     with only one page
+//   - "goal G value visitors of": one line in total (value is empty), one for each day, and one for each value of the
+//     tag. visitors reached the goal G. "of" is the number of all included visitors with this value
 //   - "step N visitors sameday": for each step
 func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag string, goals, steps, conditions []string) (lines []string) {
 	days := map[string][]*dayAtSite{}
@@ -269,7 +270,7 @@ func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag st
 	lines = append(lines, fmt.Sprint("one ", visits, " ", one))
 	for key, all := range of {
 		n := len(all)
-		if key == "" && len(conditions) == 0 && site != "" { // SQL then reads stored sums, which include erased visitors
+		if key == "" && len(conditions) == 0 && site != "" { // in this case SQL reads stored sums, which include erased visitors
 			n = m.All()[site].Uniques(from, to)
 		}
 		for _, goal := range goals {
@@ -281,8 +282,9 @@ func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag st
 	return lines
 }
 
-// funnel returns a line "step N visitors sameday" for each step. visitors reached the steps 1 to N in this order,
-// possibly on different days. sameday counts the visitors who did so on one day. days lists each visitor's days.
+// funnel returns a line "step N visitors sameday" for each step. visitors is how many visitors reached the steps 1 to
+// N in this order, possibly on different days. sameday is how many of them did so on a single day. days contains each
+// visitor's days.
 func funnel(days map[string][]*dayAtSite, steps []string) (lines []string) {
 	far, sameDay := make([]int, len(steps)), make([]int, len(steps))
 	for _, came := range days {
@@ -313,7 +315,7 @@ func funnel(days map[string][]*dayAtSite, steps []string) (lines []string) {
 	return lines
 }
 
-// ReachedOf returns the lines of Model.Reached as computed by SQL.
+// ReachedOf returns the same lines as Model.Reached, computed by SQL.
 func (d *Desk) ReachedOf(t testing.TB, site string, from, to int32, tag string, goals, steps, conditions []string) []string {
 	t.Helper()
 	lines := Column[string](t, d, `

@@ -15,21 +15,21 @@ import (
 	"footfall/visit"
 )
 
-// Seen is a counted visit, with the data that the visit's client has.
+// Seen is a visit that was counted, with all data that its client has about it.
 type Seen struct {
 	Visitor string   // the visitor for whom the visit counts
-	Era     int      // the number of earlier erasures of the visitor
-	Page    string   // with its site: a.example/x
+	Era     int      // how often the visitor had been erased before the visit
+	Page    string   // the page with its site, like a.example/x
 	Day     int32    // the day for which the visit counts
-	SiteTag []string // "name value" of tags that only sites have
-	PageTag []string // "name value" of tags that both pages and sites have
+	SiteTag []string // tags that only sites have, as "name value"
+	PageTag []string // tags that pages and sites have, as "name value"
 
 	Answer     visit.Answer // the response, with the numbers after the visit; empty: not recorded
 	Began, Got int64        // start and end of the request, on one clock for all clients; 0: not recorded
 }
 
-// Model computes the numbers that a counter should have for one app. It applies only the rules of counting, to sets of
-// visitors and days. The counter may count the visits in any order. A Model is safe for concurrent use.
+// Model computes the numbers that a counter should have for one app. Its input is the visits that were counted, in
+// any order. It applies only the rules of counting, to sets of visitors and days. A Model is safe for concurrent use.
 type Model struct {
 	mu   sync.Mutex
 	seen []Seen
@@ -42,8 +42,7 @@ func (m *Model) Counted(some ...Seen) {
 	m.seen = append(m.seen, some...)
 }
 
-// targetVisit is a visit as counted for one of its two targets (its site or its page), with this target's numbers and
-// tags.
+// targetVisit is a visit as it was counted for its site or for its page. It has the numbers and tags of this target.
 type targetVisit struct {
 	*Seen
 	counts visit.Counts
@@ -52,9 +51,9 @@ type targetVisit struct {
 
 func (a targetVisit) visitor() string { return fmt.Sprint(a.Visitor, "#", a.Era) }
 
-// targets returns the visits of each site and page, sorted by hot in their answers. This number, which every visit
-// increases by 1, shows the order of counting. Visits without a recorded answer stay in the order in which Counted
-// added them.
+// targets returns the visits of each site and page, in the order in which they were counted. Every visit increases a
+// target's number hot by 1, so targets sorts by hot in the answers. Visits without a recorded answer stay in the
+// order in which Counted added them.
 func (m *Model) targets() map[string][]targetVisit {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,9 +70,9 @@ func (m *Model) targets() map[string][]targetVisit {
 	return all
 }
 
-// Answers fails the test if the numbers in an answer are wrong. The model must contain every counted visit, but none
-// of an erased visitor. The number hot in its answer is the position of a visit among all visits of a target. This
-// position determines all numbers in the answer.
+// Answers fails the test if a visit's answer has wrong numbers. The model must contain every counted visit, and no
+// visit of an erased visitor. The number hot in an answer shows how many visits to the target were counted before
+// this visit. From these visits, Answers computes the numbers that the answer should have.
 func (m *Model) Answers(t testing.TB) {
 	t.Helper()
 	for target, visits := range m.targets() {
@@ -89,7 +88,7 @@ func (m *Model) Answers(t testing.TB) {
 				require.Greater(t, v.Got, latest,
 					"%s: a visit got hot %d before another visit began, which got a lower hot", target, v.counts.Hot)
 			}
-			latest = max(latest, v.Began) // the latest start of the visits with a lower hot
+			latest = max(latest, v.Began) // the latest start among the visits with a lower hot
 		}
 	}
 }
@@ -97,7 +96,7 @@ func (m *Model) Answers(t testing.TB) {
 // ExpectedCounts contains the expected counts of a target: the number of visits, and each visitor's days.
 type ExpectedCounts struct {
 	Hot  int64
-	Came map[string]map[int32]bool // "visitor#era" → days with a visit
+	Came map[string]map[int32]bool // for each "visitor#era": the days with a visit
 }
 
 // All returns the counts of all targets.
@@ -133,7 +132,7 @@ func (o ExpectedCounts) Days() []int32 {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Uniques returns the number of visitors from one day to another.
+// Uniques returns the number of different visitors in this range of days.
 func (o ExpectedCounts) Uniques(from, to int32) (n int) {
 	for _, days := range o.Came {
 		for day := range days {
@@ -156,7 +155,8 @@ func (m *Model) Totals() (lines []string) {
 }
 
 // Tags returns a sorted line "uri day name value pv newcomers" for each target, day and tag. Only a visitor's first
-// visit of a day counts for its tags. A visitor's very first visit to the target also counts as a newcomer.
+// visit of a day counts for its tags. newcomers is the number of these visits that were also the visitor's very first
+// visit to the target.
 func (m *Model) Tags() (lines []string) {
 	sums := map[string][2]int{}
 	for target, visits := range m.targets() {

@@ -18,14 +18,15 @@ type Badge struct {
 	Event  string // name of an event to show instead of a page, or ""
 	Site   bool   // the badge shows the number of the site, not of the page
 	Number string // the number that the badge shows: hot, pv or uv
-	Count  bool   // each display counts as a visit
+	Count  bool   // each time that the badge is displayed, a visit is counted
 	// WithoutOffsets is true if the badge leaves out offsets, which are numbers from other counters.
 	WithoutOffsets bool
 
 	label string
 }
 
-// badgeNumbers and eventNumbers are the values of the parameter show, the default first. badgeLabels are the default labels.
+// badgeNumbers and eventNumbers are the possible values of the parameter show. The first value is the default.
+// badgeLabels are the default labels.
 var (
 	badgeNumbers = []string{"page.hot", "page.pv", "page.uv", "site.hot", "site.pv", "site.uv"}
 	eventNumbers = []string{"event.hot", "event.pv", "event.uv"}
@@ -37,9 +38,9 @@ const (
 	noNumber     = "–"
 )
 
-// ReadBadge parses the parameters of a badge. It replaces a wrong value with the default, so that the badge can still be drawn.
-// It returns the first error. It ignores other parameters: READMEs still contain the parameters color, style and chart of earlier
-// versions of Footfall.
+// ReadBadge parses the parameters of a badge. If the value of a parameter is invalid, ReadBadge uses the default
+// instead, so that the badge can still be drawn. It returns an error for the first invalid value. It ignores unknown
+// parameters, because READMEs still contain the parameters color, style and chart of earlier versions of Footfall.
 func ReadBadge(q url.Values) (b Badge, err error) {
 	wrong := func(name, format string, args ...any) {
 		if err == nil {
@@ -83,7 +84,7 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 	return b, err
 }
 
-// NumberIn returns the number that the badge shows.
+// NumberIn returns the number in a that the badge shows.
 func (b Badge) NumberIn(a visit.Answer) int64 {
 	counts := a.Page
 	if b.Site {

@@ -1,5 +1,5 @@
-// Package embed has the parts that other sites put into their pages: the counting script, its script tag, a script for pages made
-// for busuanzi (another counter), and badges.
+// Package embed contains the parts that other sites put into their pages: the counting script and its script tag,
+// badges, and a script for pages that were made for busuanzi (another counter).
 package embed
 
 import (
@@ -20,7 +20,8 @@ var (
 	busuanziSource []byte
 )
 
-// Paths of the scripts. BusuanziPath is the path from which themes load busuanzi's own script.
+// Paths of the scripts. BusuanziPath is also the path of busuanzi's own script, so that pages made for busuanzi only
+// need another host.
 const (
 	ScriptPath   = "/count.js"
 	BusuanziPath = "/busuanzi/2.3/busuanzi.pure.mini.js"
@@ -31,7 +32,7 @@ type Script struct {
 	Plain, Gzipped []byte
 }
 
-// The scripts: Count for pages with Footfall's script tag, Busuanzi for pages with busuanzi's.
+// Count is the counting script. Busuanzi is the script for pages that were made for busuanzi.
 var (
 	Count    = newScript(countSource)
 	Busuanzi = newScript(busuanziSource)
@@ -53,7 +54,7 @@ func newScript(source []byte) (s Script) {
 	return s
 }
 
-// Version identifies the contents of Count. The path in PinnedLine contains it.
+// Version identifies the contents of Count. PinnedLine puts it into the path of the script.
 var Version = func() string {
 	sum := sha256.Sum256(Count.Plain)
 	return hex.EncodeToString(sum[:6])

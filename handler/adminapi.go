@@ -22,7 +22,7 @@ import (
 	"footfall/visit"
 )
 
-// adminAPI serves the administration API: apps, accounts, and the keys, links, hosts and other things of apps.
+// adminAPI serves the administration API: apps, accounts, and the objects of apps (admin.ObjectKinds), such as keys and links.
 type adminAPI struct{ *service }
 
 var (
@@ -202,7 +202,7 @@ func appJSON(ctx context.Context, a *admin.Admin, name string) (object, error) {
 	return app.ToJSON(&row), err
 }
 
-// thingList returns a handler for one kind of thing (see admin.ObjectKinds), such as keys: GET lists an app's keys, POST adds a key.
+// thingList returns a handler for one kind of object (see admin.ObjectKinds), such as keys: GET lists them, POST adds one.
 func (m *adminAPI) thingList(thing *admin.ObjectKind) func(echo.Context, changer) error {
 	return func(c echo.Context, by changer) error {
 		ctx := c.Request().Context()
@@ -226,8 +226,8 @@ func (m *adminAPI) thingList(thing *admin.ObjectKind) func(echo.Context, changer
 	}
 }
 
-// onlyForAllApps maps fields to values that only a caller with rights to all apps may set: the scope admin, for a key that can
-// change apps, and private, for a webhook into the service's own network.
+// onlyForAllApps maps a field to the value that only owners and keys for all apps may set. A key with the scope admin can change
+// apps. A private webhook can call addresses in the service's own network.
 var onlyForAllApps = map[string]string{"scope": string(app.ScopeAdmin), "private": "true"}
 
 func addThing(ctx context.Context, a *admin.Admin, thing *admin.ObjectKind, name string, ofAll bool, given admin.InputValues,
@@ -271,8 +271,8 @@ func (m *adminAPI) erasing(
 	}
 }
 
-// writeResult returns err if a request has failed. Otherwise it responds with the result of makeResult as JSON. Status 202 means that the
-// change is stored, but some instance of the service has not confirmed the change yet.
+// writeResult returns err if a request has failed. Otherwise it responds with the result of makeResult as JSON. The status is 202
+// if the change is stored, but some instance of the service has not confirmed it yet.
 func (m *adminAPI) writeResult(c echo.Context, status int, err error, makeResult func() (any, error)) error {
 	if admin.IsBehind(err) {
 		status, err = http.StatusAccepted, nil
@@ -295,7 +295,8 @@ func (m *adminAPI) writeResult(c echo.Context, status int, err error, makeResult
 	return respond(c, status, body)
 }
 
-// settingsOf parses the app settings in given, by their JSON names, and removes them from given. It returns all errors at once.
+// settingsOf parses the app settings in given, which maps their JSON names to values. It removes them from given, and returns all
+// errors at once.
 func settingsOf(given admin.InputValues) (s app.Settings, err error) {
 	var parts []error
 	for _, setting := range app.AllSettings {
@@ -312,7 +313,8 @@ func settingsOf(given admin.InputValues) (s app.Settings, err error) {
 	return s, visit.Join(parts...)
 }
 
-// inColumns returns a handler that calls handle. In an error of handle, it replaces the name of a setting with its JSON name.
+// inColumns returns a handler that calls handle. If handle returns an error about a setting, the returned handler replaces the
+// setting's name in this error with its JSON name.
 func inColumns(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := handle(c)
@@ -331,7 +333,7 @@ func inColumns(handle echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-const mostGiven = 1 << 20 // bytes; enough for 10,000 hosts
+const mostGiven = 1 << 20 // maximum size of a request body in bytes; enough for 10,000 hosts
 
 // readGiven reads a JSON object whose values are strings, numbers, booleans or lists of them.
 func readGiven(c echo.Context) (admin.InputValues, error) {

@@ -68,8 +68,8 @@ func (s *service) startLink(c echo.Context, token string) string {
 	return s.origin(c.Request()) + "/start/" + token
 }
 
-// rightsOf parses the fields owner, look and change of a request. had contains the account's current rights. If the request has the
-// list look, the account loses the right look to apps that are not in this list. The same is true for change.
+// rightsOf parses the fields owner, look and change of a request. had contains the account's current rights. If the request has
+// the list look, the account loses the right look to apps that are not in this list. The same is true for change.
 func rightsOf(given admin.InputValues, had map[string]account.Right) (r account.Rights, err error) {
 	if owner, is := given["owner"]; is {
 		said := strings.Join(owner, " ")

@@ -11,8 +11,8 @@ import (
 	"footfall/visit/tag"
 )
 
-// header returns the first value of a header, or "". Unlike Header.Get, it does not convert name to the canonical form, which takes
-// longer than the lookup: a visit looks up fifteen headers. So name must have this form.
+// header returns the first value of a header, or "". The name must be in canonical form. Header.Get converts each name to this
+// form, which takes longer than the lookup itself, and a visit needs fifteen lookups.
 func header(h http.Header, name string) string {
 	if values := h[name]; len(values) > 0 {
 		return values[0]
@@ -20,8 +20,8 @@ func header(h http.Header, name string) string {
 	return ""
 }
 
-// bearer returns the request's API key. It ignores authorization schemes other than Bearer, because they are not for Footfall. For
-// example, a proxy in front of the service may require a password.
+// bearer returns the request's API key. It ignores authorization schemes other than Bearer, because they are not for Footfall.
+// For example, a proxy in front of the service may require a password.
 func bearer(h http.Header) string {
 	const scheme = "bearer "
 	value := header(h, echo.HeaderAuthorization)
@@ -31,10 +31,10 @@ func bearer(h http.Header) string {
 	if key := strings.TrimSpace(value[len(scheme):]); key != "" {
 		return key
 	}
-	return value // Bearer without a key, as from a script whose variable is not set: this value is then rejected as a bad key
+	return value // the word Bearer alone, for example because a script's variable is empty; rejected as a bad key
 }
 
-// hiddenOrigin is the value of origin for a page that hides its address. No site has this origin.
+// hiddenOrigin is the result of the function origin if a page hides its address. No site has this origin.
 const hiddenOrigin = "null"
 
 // origin returns the origin of the requesting page, or "" if no page sent the request or the browser does not send the origin.
@@ -93,7 +93,7 @@ func showsPages(r *http.Request) bool {
 	return slices.Contains(getOnly, r.Method) && strings.Contains(header(r.Header, echo.HeaderAccept), "text/html")
 }
 
-// prefetches reports whether a request must not count as a visit: a prefetch for a possible later visit, or a HEAD request.
+// prefetches reports whether a request must not count as a visit, because it is a prefetch for a later visit, or a HEAD request.
 func prefetches(r *http.Request) bool {
 	if r.Method == http.MethodHead {
 		return true

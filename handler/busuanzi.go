@@ -19,8 +19,8 @@ import (
 
 // busuanzi serves pages that were made for the page counter busuanzi or for similar services. Their requests name neither an app
 // nor a visitor. The app is the one that counts the page's site, and the visitor is the client. All other rules are those of
-// /visit without a key. Most errors have the format of /visit, because the scripts of these services only check the status, or
-// whether the response lacks a success member. See writeRefusal for the exceptions.
+// /visit without a key. Most errors have the format of /visit. The scripts of these services understand this format, because they
+// only check the status, or whether the response has a success member. See writeRefusal for the exceptions.
 type busuanzi struct{ *service }
 
 func (b *busuanzi) routes() []route {
@@ -35,8 +35,8 @@ func (b *busuanzi) routes() []route {
 	}
 }
 
-// numbers returns a page's numbers as JSON with busuanzi's names. If count is true, it first counts a visit. busuanzi's pv is
-// Footfall's hot, which counts every visit.
+// numbers returns a page's numbers as JSON with busuanzi's names. If count is true, it first counts a visit. The number that
+// busuanzi calls pv is the one that Footfall calls hot: it counts every visit.
 func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, error) {
 	a, err := b.ask(c, uri, c.QueryParam("referrer"), count, counter.ExtraNumbers{})
 	if err != nil {
@@ -84,7 +84,7 @@ func (b *busuanzi) ask(c echo.Context, uri, referrer string, count bool, with co
 	return a, err
 }
 
-// busuanziCC handles the only call of the script from busuanzi.cc, which counts a visit. The request body contains the page's
+// busuanziCC handles the only call that the script from busuanzi.cc makes. The call counts a visit. Its body contains the page's
 // address. The page must be on the site that sends the request.
 func (b *busuanzi) busuanziCC(c echo.Context) error {
 	r := c.Request()
@@ -118,8 +118,8 @@ func readPage(c echo.Context) (page namedPage) {
 	return page
 }
 
-// original handles the only call of busuanzi's script, which counts a visit. Footfall's replacement for this script sends the
-// page's address in the parameter url. busuanzi's original script uses JSONP.
+// original handles the only call that busuanzi's script makes. The call counts a visit. Footfall's replacement for this script
+// sends the page's address in the parameter url. busuanzi's original script uses JSONP.
 func (b *busuanzi) original(c echo.Context) error {
 	uri := c.QueryParam("url")
 	if uri == "" {
@@ -165,9 +165,9 @@ func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	return nil
 }
 
-// writeRefusal writes an error of the kind Forbidden in the format that the page's script expects, unless the error is about a field.
-// The response consists of failed, a JSON member such as "success":false, and the message. writeRefusal returns other errors, so that
-// they are written in the format of /visit.
+// writeRefusal writes an error of the kind Forbidden in the format that the page's script expects, unless the error is about a
+// field. The response consists of the JSON member failed, such as "success":false, and the message. writeRefusal returns other
+// errors, so that they are written in the format of /visit.
 func writeRefusal(c echo.Context, err error, failed string) error {
 	refused, is := errors.AsType[*visit.Error](err)
 	if !is || refused.Kind != visit.Forbidden || refused.Field != "" {

@@ -16,13 +16,13 @@ import (
 // Proxies are the networks of trusted proxies, and the header in which they send the client's address. A nil *Proxies, or one
 // without networks, trusts no proxy.
 type Proxies struct {
-	networks []netip.Prefix // IPv4 networks are not written as IPv6
+	networks []netip.Prefix // none is an IPv4 network in IPv6 notation (::ffff:…)
 	header   string         // name in canonical form
 }
 
 const (
 	defaultProxyHeader = "X-Forwarded-For"
-	widestIPv4         = 8 // minimum prefix lengths of trusted networks, in bits
+	widestIPv4         = 8 // minimum prefix lengths of trusted networks, in bits; a shorter prefix means a wider network
 	widestIPv6         = 16
 	mostHops           = 64 // maximum number of addresses to read per request, so that a long header is cheap
 )
@@ -89,8 +89,8 @@ func readNetwork(written string) (netip.Prefix, error) {
 	return network, nil
 }
 
-// otherHeaders, and headers that start with one of otherPrefixes, never contain the client's address, and any client can set them.
-// So checkProxyHeader rejects them.
+// otherHeaders, and headers that start with one of otherPrefixes, never contain the client's address, and any client can set
+// them. So checkProxyHeader rejects them.
 var (
 	otherHeaders = []string{
 		"Authorization", "Cache-Control", "Connection", "Cookie", "Date", "Dnt", "Expect", "Host", "Keep-Alive", "Origin", "Pragma", "Priority",
@@ -130,7 +130,7 @@ func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 	return p.clientFromHeader(r.Header[p.header], peer)
 }
 
-// CheckCountryHeader checks the header in which trusted proxies send the client's country; "" means none.
+// CheckCountryHeader checks the name of the header in which trusted proxies send the client's country; "" means none.
 func CheckCountryHeader(header string, networks []string) error {
 	switch {
 	case header == "":
@@ -143,8 +143,8 @@ func CheckCountryHeader(header string, networks []string) error {
 	return nil
 }
 
-// country returns the country that a trusted proxy sends in the header. If the request has several lines of this header, the client
-// may have sent one of them. country then returns all lines joined, which is not a valid country.
+// country returns the country that a trusted proxy sends in the header. If the request has several lines of this header, the
+// client may have sent one of them. country then returns all lines joined, which is not a valid country.
 func (p *Proxies) country(r *http.Request, header string) string {
 	if header == "" || !p.isSender(r) {
 		return ""
@@ -152,7 +152,7 @@ func (p *Proxies) country(r *http.Request, header string) string {
 	return strings.Join(r.Header.Values(header), ",")
 }
 
-// CheckSignInHeader checks the header in which trusted proxies send the signed-in user; "" means none.
+// CheckSignInHeader checks the name of the header in which trusted proxies send the signed-in user; "" means none.
 func CheckSignInHeader(header string, networks []string) error {
 	if header == "" {
 		return nil
@@ -196,8 +196,8 @@ func peerOf(r *http.Request) (netip.Addr, error) {
 	return connection.Addr().WithZone("").Unmap(), err
 }
 
-// overTLS reports whether the client used TLS, according to a trusted proxy. With a chain of proxies, X-Forwarded-Proto may contain
-// several words. The first word is from the proxy that the client connected to.
+// overTLS reports whether the client used TLS, according to a trusted proxy. With a chain of proxies, X-Forwarded-Proto may
+// contain several words. The first word is from the proxy that the client connected to.
 func (p *Proxies) overTLS(r *http.Request) bool {
 	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	return p.isSender(r) && strings.EqualFold(strings.TrimSpace(first), "https")

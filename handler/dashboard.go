@@ -298,8 +298,8 @@ func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, e
 	return writePage(c, http.StatusOK, "private, no-cache", p)
 }
 
-// showFile sends a panel's rows as a file to a reader with a shared link. It redirects other readers to the API, which returns the
-// same rows as a report.
+// showFile sends a panel's rows as a file to a reader with a shared link. It redirects other readers to the API, which returns
+// the same rows as a report.
 func (d *dashboard) showFile(c echo.Context, app web.App, site string, query url.Values) error {
 	var kind report.Report
 	var look report.Look
@@ -350,7 +350,7 @@ func describePage(c echo.Context, cache string, p web.Page) {
 	h.Set(echo.HeaderContentType, p.Type)
 }
 
-// writePage writes a page. Unless cache is no-store, the browser may keep and revalidate it.
+// writePage writes a page. Unless the Cache-Control header (cache) is no-store, browsers may keep and revalidate the page.
 func writePage(c echo.Context, status int, cache string, p web.Page) error {
 	describePage(c, cache, p)
 	if cache != "no-store" {
@@ -364,7 +364,7 @@ func writePage(c echo.Context, status int, cache string, p web.Page) error {
 func (d *dashboard) shared(c echo.Context) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderReferrerPolicy, "no-referrer")
-	c.Set(homeLinkKey, "") // if the link does not exist, the error page has no home link
+	c.Set(homeLinkKey, "") // if the token is wrong, the error page has no home link
 	r := c.Request()
 	cell, err := d.Cells.OfLink(c.Param("token"))
 	if err != nil {
@@ -380,7 +380,7 @@ func (d *dashboard) shared(c echo.Context) error {
 	}
 	in := reading.Sites()
 	if site != "" {
-		asked, in = site, []string{site} // the link does not show the app's other sites
+		asked, in = site, []string{site} // a shared link to one site does not show the app's other sites
 	}
 	share := &web.Share{Base: d.root + "/share/" + c.Param("token"), Site: site, Embed: r.URL.Query().Has("embed")}
 	c.Set(homeLinkKey, share.Base)

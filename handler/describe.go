@@ -18,8 +18,8 @@ import (
 //go:embed openapi.json
 var openAPISource []byte
 
-// openAPI returns the OpenAPI description of all calls. It starts with openapi.json. It then adds the common parts of reports, such
-// as their parameters, from report.Reports, and the administration API from describeChanges.
+// openAPI returns the OpenAPI description of all calls. It reads openapi.json, and adds the reports and the administration API
+// (describeChanges). The parameters of a report are from report.Reports, and its texts from x-reports in openapi.json.
 var openAPI = sync.OnceValue(func() []byte {
 	var all map[string]any
 	_ = json.Unmarshal(openAPISource, &all) // cannot fail: tests parse openapi.json
@@ -112,7 +112,7 @@ func describe(c echo.Context) error {
 	return send(c, "application/json", "no-cache", openAPI(), false)
 }
 
-// describeApps describes the calls of /api/apps, for services whose apps may be in several cells.
+// describeApps describes the calls of /api/apps, including the fields cell and away, which only services with cells use.
 func describeApps(paths, named, one object) {
 	text := object{"type": "string"}
 	away := object{"type": "array", "items": text, "description": "With cells: those that cannot be reached, and whose apps " +

@@ -75,7 +75,7 @@ func memberBody(name, text string) []byte {
 	return body
 }
 
-// appendList appends n parts, which the function part returns, separated by commas.
+// appendList appends n elements to out, separated by commas. The function part appends the element with index i.
 func appendList(out []byte, n int, part func(out []byte, i int) []byte) []byte {
 	for i := range n {
 		if i > 0 {

@@ -25,7 +25,7 @@ import (
 type body struct {
 	most  int64  // maximum size in bytes
 	shape string // the expected shape, for error messages
-	list  string // name of the field with a list, in bodies that are not about a single visit; "": none
+	list  string // name of the field that contains a list; "": the body describes a single visit
 }
 
 // A body of 16 KiB has room for one URI, even if each of its 2,048 bytes is written as \u00xx. A body of 4 MiB has room for
@@ -68,8 +68,9 @@ func (f *fields) postpone(name string, err error) error {
 	return nil
 }
 
-// names lists the fields. The first six, up to agent, may also be in a JSON body with a list of pages or ids. The fields from with
-// to title may be empty: browsers send an empty referrer if there is none, and a visitor's properties are not always available.
+// names lists the names of the fields. The first six, up to "agent", may also be in a JSON body with a list of pages or ids. The
+// fields in mayBeEmpty, from "with" to "title", may be empty: browsers send an empty referrer if there is none, and a visitor's
+// properties are not always available.
 var (
 	names = [...]string{"app", "offsets", "ip", "visitor", "with", "agent", "referrer", "language", "country", "title", "uri", "event", "id",
 		"at", "answer"}
@@ -108,7 +109,7 @@ func (f *field) set(name, value string) error {
 	return nil
 }
 
-// readWith parses the field "with", which selects additional current numbers: today's and those of the last minutes.
+// readWith parses the field "with", which selects additional numbers: those of today, and those of the last minutes ("here").
 func (f *fields) readWith() (with counter.ExtraNumbers) {
 	if !f.with.isSet {
 		return with

@@ -18,8 +18,8 @@ import (
 	"footfall/web"
 )
 
-// noteLoaded returns a handler that records the site whose page loads the counting script, and then calls handle. The page /new/APP
-// shows whether the app's pages have loaded the script.
+// noteLoaded returns a handler that records the site whose page loads the counting script, and then calls handle. The page
+// /new/APP shows whether the app's pages have loaded the script.
 func (s *service) noteLoaded(handle echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if site := app.SiteOfOrigin(origin(c.Request().Header)); site != "" {
@@ -107,8 +107,8 @@ func hostOf(typed string) string {
 	return host
 }
 
-// waiting handles /new/APP, the page for the time until an app's first visit. It shows the script tag for the app's pages, and why
-// a visit was refused. A POST adds a host to the app.
+// waiting handles /new/APP, the page for the time until an app's first visit. It shows the script tag for the app's pages, and
+// why a visit was refused. A POST adds a host to the app.
 func (d *dashboard) waiting(c echo.Context, reader *account.Account) error {
 	name := c.Param("app")
 	if !reader.MayLook(name) {

@@ -25,7 +25,7 @@ import (
 // Options are the options of Servers. The zero value of a field selects its default. Cells and Accounts are required.
 type Options struct {
 	Log     *slog.Logger         // default: discards everything
-	Metrics *prometheus.Registry // shown at /metrics, together with the metrics of the public server; default: an empty registry
+	Metrics *prometheus.Registry // shown at /metrics; the public server adds its own metrics to it; default: an empty registry
 	// Stopping is closed when the service starts to shut down. From then on /readyz reports the shutdown.
 	Stopping <-chan struct{}
 	// Proxies are the trusted proxies, which send the client's address in a header. Default: none.
@@ -54,7 +54,7 @@ type Options struct {
 	// may count. On other sites, the app that lists the site counts the pages. Default: none.
 	Busuanzi string
 
-	reportWait, reportWithin time.Duration // limits of a report's wait and duration; default usualWait and usualWithin
+	reportWait, reportWithin time.Duration // limits of a report's wait and of its duration; default usualWait and usualWithin
 	panelWithin              time.Duration // time limit for a page's panel that reads rows of visits; default usualPanel
 	readyWithin              time.Duration // time limit for the database check of /readyz; default usualReady
 }
@@ -76,21 +76,21 @@ func adminHandler(o Options) http.Handler {
 	o.Dashboard = false // the dashboard is only on the public listener
 	s := newService(o)
 	s.routes = s.adminRoutes()
-	return s.echo(newMetrics(prometheus.NewRegistry())) // separate, because metrics of this listener are not exported
+	return s.echo(newMetrics(prometheus.NewRegistry())) // a separate registry: /metrics does not show this listener's metrics
 }
 
-// service is shared by all handlers of one listener. Once the listener serves requests, only those fields change that are safe for
-// concurrent use.
+// service is shared by all handlers of one listener. Once the listener serves requests, only those fields change that are safe
+// for concurrent use.
 type service struct {
 	Options
 	desk   *intake.Desk
 	tops   tops
 	routes []route
 
-	hasAccounts   atomic.Bool // an account exists; true stays true, because the only owner cannot be removed
+	hasAccounts   atomic.Bool // whether an account exists; never becomes false again, because the only owner cannot be removed
 	ownForms      *http.CrossOriginProtection
 	root          string                 // path of the public URL, which a proxy removes from requests; "": none
-	refusals      pause.Seldom[struct{}] // limits the log lines about rejected requests
+	refusals      pause.Seldom[struct{}] // limits how often requests that fail with status 503 are logged
 	unlistedProxy *unlistedProxy         // nil on the operator's listener, which counts no visits
 }
 

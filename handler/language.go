@@ -12,12 +12,12 @@ import (
 	"footfall/web/words"
 )
 
-// languageParameter is the query parameter that selects the language of a page. The links on this page then have the same
-// parameter.
+// languageParameter is the query parameter that selects the language of a page. If the address of a page has this parameter, the
+// page's links have it, too.
 const languageParameter = "lang"
 
-// pageContext returns the data that every page needs: the root path, the reader, the page's address, and the language. The language
-// is selected by the query parameter, else by the account, else by the browser's Accept-Language header.
+// pageContext returns the data that every page needs: the root path, the reader, the page's address, and the language. The
+// language is selected by the query parameter, else by the account, else by the browser's Accept-Language header.
 func (s *service) pageContext(c echo.Context) web.Place {
 	r := c.Request()
 	reader, _ := c.Get(asAccount).(*account.Account) // nil if signedIn was not called, or found no account

@@ -18,8 +18,8 @@ import (
 )
 
 // leancloud serves pages whose theme (blog template) counts visits in a database of the service LeanCloud, in records of the
-// class Counter. A record represents a path of the requesting site, or the site itself (siteHot, siteUV). The id of a record is
-// its key in base64url: the path, siteHot or siteUV. So every record exists without being created.
+// class Counter. The key of a record is a path of the requesting site, or siteHot or siteUV for the site itself. The id of a
+// record is its key in base64url. So Footfall derives the key from the id, and stores no records.
 type leancloud struct{ *service }
 
 const (
@@ -28,7 +28,7 @@ const (
 	siteHot     = "site-pv" // key of the record with the site's page views, which Footfall calls hot
 	siteUV      = "site-uv" // key of the record with the site's unique visitors (uv)
 
-	mostRecords = 100 // maximum number of records in one query
+	mostRecords = 100 // maximum number of records that one query may request
 	mostInBatch = 10
 	// leanHeaders are the headers that themes send. Those with X-LC- identify an app of LeanCloud, and are ignored.
 	leanHeaders = echo.HeaderContentType + ", X-LC-Id, X-LC-Key, X-LC-Sign, X-LC-Session"
@@ -63,7 +63,7 @@ func leanError(status int, message string) []byte {
 	return fmt.Appendf(nil, `{"code":%d,"error":%s}`, status, text)
 }
 
-// themePage is a request from a page with such a theme (see leancloud), and the app that counts the page's site.
+// themePage is a request from a page whose theme uses LeanCloud (see leancloud), and the app that counts the page's site.
 type themePage struct {
 	echo.Context
 	*leancloud
@@ -246,7 +246,8 @@ func (p *themePage) count(title string, keys ...string) error {
 }
 
 func (p *themePage) body() []byte {
-	sent, _ := io.ReadAll(http.MaxBytesReader(p.Response(), p.Request().Body, mostInBatch*oneVisit.most)) // an incomplete body is invalid
+	// The error is ignored, because an incomplete body is later rejected as invalid.
+	sent, _ := io.ReadAll(http.MaxBytesReader(p.Response(), p.Request().Body, mostInBatch*oneVisit.most))
 	return sent
 }
 

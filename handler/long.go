@@ -11,8 +11,8 @@ import (
 	"footfall/admin"
 )
 
-// runLong calls f through run. run is Admin.RunLong or Admin.RunErasing, which limit how many long operations run at once, so f may
-// have to wait. Only f reads the request body, so that the service does not buffer bodies during the wait.
+// runLong calls f through run. run is Admin.RunLong or Admin.RunErasing, which limit how many long operations run at once, so f
+// may have to wait. Only f reads the request body, so that the service does not buffer bodies during the wait.
 func runLong(c echo.Context, run func(context.Context, string, func(context.Context, *admin.Admin) error) error, app string,
 	f func(ctx context.Context, a *admin.Admin) error) error {
 	begun, w := false, c.Response()
@@ -23,7 +23,7 @@ func runLong(c echo.Context, run func(context.Context, string, func(context.Cont
 		defer context.AfterFunc(ctx, func() { _ = readUntil(time.Now()) })() // stops reading when the service stops
 		return f(ctx, a)
 	})
-	if !begun { // browsers show a response only after they have sent the whole body
+	if !begun { // read the whole body, because browsers show the response only after they have sent the body
 		_ = readUntil(time.Now().Add(requestWithin))
 		_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, c.Request().Body, mostUploaded))
 	}

@@ -52,8 +52,8 @@ func preference(accept, kind, subtype string) (wanted float64) {
 	return wanted
 }
 
-// writeReport writes a report as one body, compressed if the caller accepts gzip. If the caller already has this body (according to
-// its ETag), writeReport responds with 304.
+// writeReport writes a report as one body, compressed if the caller accepts gzip. If the caller already has this body (according
+// to its ETag), writeReport responds with 304.
 func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 	body, err := made.JSON(nil)
 	if err != nil {
@@ -65,7 +65,8 @@ func writeReport(c echo.Context, name, format string, made *report.Rows) error {
 	if made.Next != "" {
 		query := c.Request().URL.Query()
 		query.Set("after", made.Next)
-		c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`) // relative, because a proxy may remove a path
+		// The link is relative, because a proxy may have removed the start of the path.
+		c.Response().Header().Set("Link", "<?"+query.Encode()+`>; rel="next"`)
 	}
 	return send(c, describeReport(c, name, format), "private, no-cache", body, true)
 }
@@ -84,12 +85,12 @@ func describeReport(c echo.Context, name, format string) (kind string) {
 	if format != csvFormat {
 		return "application/json"
 	}
-	h.Set(echo.HeaderContentDisposition, `attachment; filename="footfall-`+name+`.csv"`) // names of apps and reports need no escaping
+	h.Set(echo.HeaderContentDisposition, `attachment; filename="footfall-`+name+`.csv"`) // app and report names need no escaping
 	return "text/csv; charset=utf-8; header=present"
 }
 
-// writeParts writes a long report in parts. The report counts as running (see readInPlace) only while a part is read, not while it
-// is sent. If a part cannot be read, writeParts aborts the connection. So the caller notices that the report is incomplete.
+// writeParts writes a long report in parts. The report counts as running (see readInPlace) only while a part is read, not while
+// it is sent. If a part cannot be read, writeParts aborts the connection. So the caller notices that the report is incomplete.
 func (r *reports) writeParts(c echo.Context, name, format string, made *report.Rows, read func(report.Look) (*report.Rows, error)) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, describeReport(c, name, format))
@@ -185,8 +186,8 @@ func readsGzip(c echo.Context) bool {
 	return strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip")
 }
 
-// matches reports whether the values of If-None-Match contain this ETag, so that the caller already has the body. It also accepts
-// the weak form of the ETag (W/), because a proxy that compresses the body makes the ETag weak.
+// matches reports whether the values of If-None-Match contain this ETag, which means that the caller already has the body. It
+// also accepts the weak form of the ETag (W/), because a proxy that compresses the body makes the ETag weak.
 func matches(values []string, tag string) bool {
 	for one := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		one = strings.TrimSpace(one)

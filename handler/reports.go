@@ -95,8 +95,8 @@ func (r *reports) serve(c echo.Context, k report.Report, of *routing.Cell, from 
 // trustedKey is the context key that marks a request with a valid key, account or link.
 const trustedKey = "known"
 
-// placesFor returns the channel that limits how many reports run at once in a cell: Cell.Places for requests with an account, a key
-// or a link, and Cell.Strangers for other requests.
+// placesFor returns the channel that limits how many reports run at once in a cell: Cell.Places for requests with an account, a
+// key or a link, and Cell.Strangers for other requests.
 func placesFor(c echo.Context, in *routing.Cell) chan struct{} {
 	if reader, _ := c.Get(asAccount).(*account.Account); reader != nil || c.Get(trustedKey) != nil {
 		return in.Places
@@ -131,8 +131,8 @@ func (s *service) readInPlace(ctx context.Context, places chan struct{}, read fu
 	return visit.Unanswered(err)
 }
 
-// forEachCell calls ask for all cells concurrently. away lists the cells that failed or did not respond in time. If the home database
-// fails, forEachCell returns its error.
+// forEachCell calls ask for all cells concurrently. away lists the cells that failed or did not respond in time. If the home
+// database fails, forEachCell returns its error.
 func (s *service) forEachCell(ctx context.Context, of []*routing.Cell,
 	ask func(ctx context.Context, i int, cell *routing.Cell) error) (away []string, err error) {
 	failed := make([]error, len(of))

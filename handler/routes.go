@@ -123,7 +123,7 @@ func namesThisMachine(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && strings.EqualFold(host, own)
 }
 
-// echo returns a handler that serves s.routes. It uses no middleware, because Echo chains middleware again for each request.
+// echo returns a handler that serves s.routes. It uses no middleware, because Echo rebuilds the chain for each request.
 func (s *service) echo(m *metrics) http.Handler {
 	e := echo.New()
 	for _, r := range s.routes {

@@ -6,8 +6,9 @@ import (
 	"footfall/embed"
 )
 
-// scriptCache is the Cache-Control header for the script's plain name, under which each version of Footfall serves its own script.
-// versionCache is the header for a name with the current version. The script never changes under such a name.
+// scriptCache is the Cache-Control header for the script's name without a version. After an update of Footfall, this name may
+// return another script. versionCache is the header for a name with the current version. The script never changes under such a
+// name.
 const (
 	scriptCache  = "public, max-age=3600"
 	versionCache = "public, max-age=31536000, immutable"

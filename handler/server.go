@@ -40,8 +40,8 @@ func newServer(h http.Handler, log *slog.Logger) *http.Server {
 
 // lastIfChunked closes the connection after a request with a chunked body, to prevent request smuggling. A request with a chunked
 // body may also have a Content-Length. net/http then ignores the length, and would read the bytes after the last chunk as another
-// request. But a proxy that uses the length treats these bytes as a part of the body. So a client could hide a second request with
-// forged headers in the body, and send it through a trusted proxy.
+// request. But a proxy that uses the length treats these bytes as a part of the body. So a client could hide a second request
+// with forged headers in the body, and send it through a trusted proxy.
 func lastIfChunked(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TransferEncoding) > 0 {
@@ -51,8 +51,8 @@ func lastIfChunked(h http.Handler) http.Handler {
 	})
 }
 
-// addressRemover is a writer that removes client addresses from log lines. net/http logs a client's address when a handler panics or a
-// handshake fails.
+// addressRemover is a writer that removes client addresses from log lines. net/http logs a client's address when a handler panics
+// or a handshake fails.
 type addressRemover struct{ log io.Writer }
 
 var addressAndPort = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9A-Fa-f:.]+(?:%[^]\s]*)?\]):\d+`)

@@ -31,9 +31,9 @@ type settingsPage struct {
 	fault        *visit.Error // error in the submitted form
 	isFaultShown bool         // the page shows the error next to its form
 	page         web.Settings
-	shown        []web.Section // sections that the form requests, such as a visitor's data; shown first
+	shown        []web.Section // sections that the form or the address requests, such as a visitor's data; shown first
 	apps         []string      // apps that the reader may change
-	confirmation *web.Section  // a question whether the reader is sure, shown instead of the page
+	confirmation *web.Section  // asks the reader to confirm the form; shown instead of the page
 }
 
 // settings handles /settings and /settings/APP.
@@ -58,12 +58,12 @@ func (d *dashboard) settings(c echo.Context, reader *account.Account) error {
 	}
 	p.page = web.Settings{Place: d.pageContext(c), Path: p.path}
 	if from, err := url.Parse(c.Request().Referer()); err == nil && strings.HasPrefix(from.Path, d.root+"/settings") {
-		p.page.Said = notices[c.QueryParam("done")] // only after a redirect from a form, not for a typed address
+		p.page.Said = notices[c.QueryParam("done")] // only after a redirect from a settings form, not for a typed address
 	}
 	if p.app == "" || !strings.HasPrefix(c.Request().Header.Get(echo.HeaderContentType), echo.MIMEMultipartForm) {
 		return p.answer(do, show)
 	}
-	return runLong(c, p.admin.RunLong, p.app, func(ctx context.Context, a *admin.Admin) error { // an upload of history
+	return runLong(c, p.admin.RunLong, p.app, func(ctx context.Context, a *admin.Admin) error { // the form has files to import
 		p.slot, p.admin = ctx, a
 		return p.answer(do, show)
 	})
@@ -100,7 +100,7 @@ func (p *settingsPage) answer(do func() (string, error), show func() error) erro
 		return err
 	}
 	if p.page.Sections = append(p.shown, p.page.Sections...); p.fault != nil {
-		if !p.isFaultShown { // the form with the error is no longer on the page
+		if !p.isFaultShown { // show the error at the top, because its form is no longer on the page
 			p.page.Said = p.page.Words.Error(p.fault)
 		}
 		return p.write(http.StatusBadRequest)
@@ -116,11 +116,11 @@ func (p *settingsPage) write(status int) error {
 var notices = map[string]string{"yes": "Saved.", "added": "Added.", "removed": "Removed.", "deleted": "Deleted.", "erased": "Erased.",
 	"ended": "Ended."}
 
-// donePath returns the address to redirect to after a form. Because of the redirect, reloading the page does not submit the form again.
+// donePath returns the address to redirect to after a form, so that reloading the page does not submit the form again.
 func (p *settingsPage) donePath(what string) string { return p.path + "?done=" + what }
 
-// newForm returns a form with the hidden fields do, of and one. If the reader has submitted this form with errors, the returned
-// form contains the errors and the submitted values.
+// newForm returns a form. Its hidden fields do, of and one identify the action, the kind of object or group of settings, and the
+// object. If the reader has submitted this form with errors, the returned form contains the errors and the submitted values.
 func (p *settingsPage) newForm(button, do, of, one string, fields ...web.Field) web.Form {
 	f := web.Form{ID: strings.Trim(strings.ReplaceAll(do+"-"+of, " ", "-"), "-"), Button: button, Fields: fields}
 	for _, hidden := range [][2]string{{"do", do}, {"of", of}, {"one", one}} {
@@ -144,7 +144,7 @@ func (p *settingsPage) newForm(button, do, of, one string, fields ...web.Field) 
 	for i := range f.Fields {
 		field := &f.Fields[i]
 		if !p.form.Has(field.Name) && field.Kind != "check" && field.Kind != "checks" {
-			continue // a program sent the form without this field
+			continue // keep the value, because a program sent the form without this field
 		}
 		if p.form.Has("was." + field.Name) {
 			field.Was = ptrTo(p.form.Get("was." + field.Name))
@@ -161,8 +161,8 @@ func (p *settingsPage) newForm(button, do, of, one string, fields ...web.Field) 
 
 func ptrTo[T any](value T) *T { return &value }
 
-// confirmed reports whether the reader has confirmed the form. Otherwise it prepares a confirmation page. If word is not empty, the
-// reader has to type word on this page.
+// confirmed reports whether the reader has confirmed the form. Otherwise it prepares a confirmation page. If word is not empty,
+// the reader has to type word on this page.
 func (p *settingsPage) confirmed(button, word string, lost ...visit.Text) bool {
 	if p.form.Get("sure") == "yes" && (word == "" || p.form.Get("word") == word) {
 		return true
@@ -199,8 +199,8 @@ func (p *settingsPage) translate(text string, values ...any) string {
 // helpFor returns the help text for a flag or an argument, in the page's language.
 func (p *settingsPage) helpFor(name string) string { return p.translate(p.service.helpFor(name)) }
 
-// helpFor returns the command line's help for a flag or argument, adapted for pages. It removes the parts in [[…]], which only apply
-// to a shell, and the dashes of flags.
+// helpFor returns the command line's help for a flag or argument, adapted for pages. It removes the parts in [[…]], which only
+// apply to a shell, and the dashes of flags.
 func (s *service) helpFor(name string) string {
 	text := strings.Join(strings.Fields(forShells.ReplaceAllString(s.Help[name], "")), " ")
 	return flagIn.ReplaceAllString(text, "$1")

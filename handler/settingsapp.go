@@ -58,7 +58,7 @@ func (p *settingsPage) doInApp() (then string, err error) {
 			return "", nil
 		}
 		if err = p.admin.DeleteApp(ctx, p.app); admin.IsBehind(err) {
-			err = nil // the app's page no longer exists
+			err = nil // the app was deleted, so it has no page that could show this error
 		}
 		return p.root + "/settings?done=deleted", err
 	}
@@ -257,8 +257,8 @@ func (p *settingsPage) settingField(s *app.Setting, row *admin.AppRow) web.Field
 	return f
 }
 
-// describeChoices splits a help text like "Who may count. open: anyone. key: callers with a key." into its beginning and a text for
-// each choice (open and key). If the help text does not explain the choices, they are true and false.
+// describeChoices splits a help text like "Who may count. open: anyone. key: callers with a key." into its beginning and a text
+// for each choice (open and key). If the help text does not explain the choices, they are true and false.
 func (p *settingsPage) describeChoices(help string, words []string) (beginning string, choices []web.Choice) {
 	explained := regexp.MustCompile(`(?:^| )(`+strings.Join(words, "|")+`): `).FindAllStringSubmatchIndex(help, -1)
 	if explained == nil {
@@ -320,8 +320,8 @@ func (p *settingsPage) people() (s web.Section, err error) {
 	return s, err
 }
 
-// changes returns the section with the last changes to an app, whose name is the parameter of. If there is no name (""), the
-// section contains the last changes in all available cells.
+// changes returns the section with the last changes to the app that the parameter of names. If of is "", the section contains the
+// last changes in all available cells.
 func (p *settingsPage) changes(of string, most int32) (s web.Section, err error) {
 	ctx := p.c.Request().Context()
 	s = web.Section{ID: "changes", Title: "Changes", Columns: []string{"When", "Who", "App", "Item", "Before", "After"}}

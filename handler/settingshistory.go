@@ -19,7 +19,7 @@ import (
 
 // Limits for uploads. Larger files can be imported on the command line.
 const (
-	mostUploaded   = 256 << 20 // bytes, also after decompression
+	mostUploaded   = 256 << 20 // maximum number of bytes, both before and after decompression
 	mostLines      = 2_000_000
 	mostInMemory   = 8 << 20 // bytes; the rest of an upload is stored in temporary files
 	uploadedWithin = 10 * time.Minute

@@ -16,7 +16,7 @@ import (
 // mostListed is the maximum number of rows in a table of keys, links, notes and so on (admin.ObjectKinds).
 const mostListed = 200
 
-// sectionOf returns a page's section about one kind of thing, such as the keys of an app: a table, and a form to add one.
+// sectionOf returns a page's section about one kind of object, such as an app's keys: a table of them, and a form to add one.
 func (p *settingsPage) sectionOf(thing *admin.ObjectKind) (s web.Section, err error) {
 	rows, err := thing.List(p.c.Request().Context(), p.admin, p.app)
 	s = web.Section{ID: thing.Name, Title: web.Label(thing.Name), Text: p.helpFor(sectionHelp[thing.Name])}

@@ -92,7 +92,8 @@ func (p *settingsPage) setPassword() (then string, err error) {
 	return p.donePath("yes"), err
 }
 
-// tellLink shows the new link for choosing an account's password. The link cannot be shown again, because only its hash is stored.
+// tellLink shows the new link for choosing an account's password. The link cannot be shown again, because only its hash is
+// stored.
 func (p *settingsPage) tellLink(token string, err error) error {
 	if err == nil {
 		p.page.Said = p.translate(
@@ -102,7 +103,7 @@ func (p *settingsPage) tellLink(token string, err error) error {
 	return err
 }
 
-// ofApp is the prefix of form fields with an account's right to an app. The app's name follows.
+// ofApp is the prefix of form fields with an account's right to an app. The app's name follows the prefix.
 const ofApp = "app."
 
 // rights reads an account's rights from a form. It leaves out rights that the user did not change in the form, so that they keep
@@ -258,8 +259,8 @@ func (p *settingsPage) languageSection() web.Section {
 	return web.Section{ID: "language", Title: "Your language", Forms: []web.Form{p.newForm("Save", "language", "", "", f)}}
 }
 
-// showOwn shows the reader's own settings: the language, the password and the sessions. It shows only the language to a reader whom
-// a proxy has signed in, because this reader has no session.
+// showOwn shows the reader's own settings: the language, the password and the sessions. It shows only the language to a reader
+// whom a proxy has signed in, because this reader has no session.
 func (p *settingsPage) showOwn(ctx context.Context) error {
 	p.page.Sections = append(p.page.Sections, p.languageSection())
 	if p.reader.Session == 0 { // the reader is signed in by a proxy

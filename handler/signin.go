@@ -25,7 +25,7 @@ const (
 	sessionCookie = "footfall_session" // name of the cookie with the session's token
 	linkCookie    = "footfall_link"    // name of the cookie with the token of an opened link
 	deviceCookie  = "footfall_device_" // prefix of cookie names; followed by the ID of an account that the browser has signed in to
-	linkFor       = time.Hour          // lifetime of linkCookie; short, because other users of the machine could use the link
+	linkFor       = time.Hour          // lifetime of linkCookie; short, because other users of the computer could use the link
 	formBytes     = 16 << 10
 )
 
@@ -48,8 +48,8 @@ func (s *service) signedIn(c echo.Context) (found *account.Account, err error) {
 }
 
 // session returns the token of the browser's session. Over https, it accepts a cookie with the plain name (without __Host- or
-// __Secure-) only for a session that Footfall 0.2.0 created. A sibling host can set a cookie with the plain name, but would need the
-// token of a 0.2.0 session. These sessions expire within 30 days.
+// __Secure-) only if Footfall 0.2.0 created the session. Any sibling host can set a cookie with the plain name, but it would need
+// the token of a 0.2.0 session. These sessions expire within 30 days after the update.
 func (s *service) session(c echo.Context) string {
 	session := s.cookie(c, sessionCookie)
 	if former := plainCookie(c, sessionCookie); session == "" && account.IsFormerSession(former) {
@@ -279,8 +279,8 @@ func (s *service) cookie(c echo.Context, name string) string {
 	return plainCookie(c, s.cookieName(c.Request(), name))
 }
 
-// cookieName returns the full name of a cookie. Over https the name has a prefix, so that browsers accept the cookie only from this
-// host, not from a sibling host or over http.
+// cookieName returns the full name of a cookie. Over https the name has a prefix, so that browsers accept the cookie only from
+// this host, not from a sibling host or over http.
 func (s *service) cookieName(r *http.Request, name string) string {
 	switch {
 	case !strings.HasPrefix(s.origin(r), "https:"):

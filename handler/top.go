@@ -33,10 +33,10 @@ var topDays = []int{1, 7, 30, 90, 365}
 type topPage struct {
 	URI      string `json:"uri"`
 	Shown    string `json:"shown"` // the URI in readable form
-	Title    string `json:"title"` // "" if the title is unknown
+	Title    string `json:"title"` // "" if no title is recorded
 	Hot      int64  `json:"hot"`
 	PV       int64  `json:"pv"`
-	Visitors *int64 `json:"visitors"` // unique visitors in the range; null: unknown
+	Visitors *int64 `json:"visitors"` // unique visitors in the range; null: not available
 }
 
 // tops caches lists of the most visited pages, each for topFor. It is safe for concurrent use.
@@ -123,8 +123,9 @@ func readTop(typed, most, last string) (site string, n, days int, err error) {
 	return site, n, days, nil
 }
 
-// readTopPages reads the mostTop most visited pages of a site, sorted by pv and then by URI. The report itself does not sort pages
-// with the same pv by URI. So readTopPages reads more pages until it has all pages with the same pv as the last page of the list.
+// readTopPages reads the mostTop most visited pages of a site, sorted by pv and then by URI. The report itself does not sort
+// pages with the same pv by URI. So readTopPages reads more pages until it has all pages with the same pv as the last page of the
+// list.
 func readTopPages(ctx context.Context, in *routing.Cell, app, site string, days visit.Range) ([]topPage, error) {
 	look := report.Look{App: app, Target: site, In: days, By: "pv", N: topAtFirst}
 	for ; ; look.N = min(4*look.N, report.DeepestTop) {

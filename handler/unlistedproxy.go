@@ -16,8 +16,8 @@ import (
 // clientHeaders are the headers in which proxies usually send the client's address.
 var clientHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "True-Client-Ip", "Cf-Connecting-Ip"}
 
-// isUnlisted reports whether a visit most likely arrived through a proxy that is missing in --trust-proxy, or that does not send the
-// header in --proxy-header. Then all visitors behind this proxy count as one visitor. There are two cases:
+// isUnlisted reports whether a visit most likely arrived through a proxy that is missing in --trust-proxy, or that does not send
+// the header in --proxy-header. Then all visitors behind this proxy count as one visitor. There are two cases:
 //   - The peer is on this machine or in a private network, is not trusted, and sends one of clientHeaders.
 //   - The peer is trusted, and sends one of clientHeaders, but not the header in --proxy-header.
 //
@@ -34,7 +34,7 @@ func (p *Proxies) isUnlisted(r *http.Request, client netip.Addr) bool {
 		return false
 	}
 	peer, err := peerOf(r)
-	return err == nil && peer == client // they differ if a trusted proxy has sent the client's address
+	return err == nil && peer == client // peer and client differ if a trusted proxy has sent the client's address
 }
 
 const warnEvery = time.Minute
@@ -57,8 +57,8 @@ func newUnlistedProxy(log *slog.Logger, r prometheus.Registerer) *unlistedProxy 
 	}
 }
 
-// warn counts the request, and logs a warning at most once per warnEvery. The warning contains no address, because Footfall logs no
-// addresses of clients.
+// warn counts the request, and logs a warning at most once per warnEvery. The warning contains no address, because Footfall logs
+// no addresses of clients.
 func (o *unlistedProxy) warn() {
 	o.requests.Inc()
 	if more, speak := o.speak.Next(struct{}{}, time.Now()); speak {

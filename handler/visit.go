@@ -59,7 +59,7 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	ask.CountLater, ask.OnlyCounted, ask.ParseErr = f.answer.isSet, f.offsets.isSet, f.parseErr
 	var err error
 	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.HasVisitor && ask.ParseErr == nil {
-		ask.ParseErr = err // if the request identifies the visitor itself, the client's address is not needed
+		ask.ParseErr = err // without a visitor in the request, the client's address is needed
 	}
 	ask.PeerCountry = s.Proxies.country(r, s.CountryHeader)
 	if !ask.HasVisitor && s.Proxies.isUnlisted(r, ask.Peer) {

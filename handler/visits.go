@@ -28,7 +28,7 @@ func (s *service) visits(c echo.Context) error {
 	if wrong == nil {
 		wrong = readCall(r, &call)
 	}
-	named := field{isSet: true} // treated as if ip were given, because each item in the body identifies its visitor
+	named := field{isSet: true} // as if the query had the field ip, because each item in the body identifies its visitor
 	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: wrong})
 	cell, err := s.Cells.Of(f.app.value)
 	if err != nil {

@@ -13,31 +13,31 @@ import (
 )
 
 var (
-	// errRowsChanged is returned if rows of the inbox, or the settings of their app, have changed since the drainer read
-	// the rows.
+	// errRowsChanged is returned if rows of the inbox, or settings of the app, have changed since the drainer read the
+	// rows.
 	errRowsChanged = errors.New("rows of the inbox must be read again")
-	// errAppPaused is returned if the drainer is counting the visits of a single app, and they cannot be counted now.
+	// errAppPaused is returned if the drainer counts the visits of only one app, but they cannot be counted now.
 	errAppPaused = errors.New("visits of the app are skipped for now")
 )
 
-// row is a row of the table inbox, which contains several visits. next is the index of the row's first visit that was
-// neither counted nor put into a chunk.
+// row is a row of the table inbox, which contains several visits. next is the index of the first visit that is neither
+// counted nor in a chunk yet.
 type row struct {
 	db.InboxReadRow
 	position *record.Position
 	next     int64
 }
 
-// entry is one visit of a row. If the visits of a row can never be counted, entry is all its remaining visits together.
+// entry is one visit of a row. If the visits of a row can never be counted, one entry contains all its remaining visits.
 type entry struct {
 	row     *row
 	step    record.Step
 	visits  int64
-	dropped string // why the entry can never be counted; "": it can be counted
+	dropped string // the reason why the entry can never be counted; "": it can be counted
 }
 
-// record counts the visits in rows, in several chunks. The rows contain only visits of the app of or, if of is 0, of any
-// app.
+// record counts the visits in rows, in several chunks. of is the id of the app to which all rows belong. It is 0 if the
+// rows may belong to different apps.
 func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
 	for {
 		chunk := d.chunkOf(of, rows)
@@ -51,8 +51,8 @@ func (d *drainer) record(ctx context.Context, of int32, rows []row) error {
 	}
 }
 
-// chunkOf returns the next visits in rows, as one chunk. During a burst of new visits, the chunk is small, because new
-// visits get no response while a chunk is being counted.
+// chunkOf returns the next visits in rows, as one chunk. During a burst of new visits, the chunk is small, because no new
+// visit gets a response while a chunk is being counted.
 func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 	most := d.recorder.ChunkVisits()
 	if d.small {
@@ -82,8 +82,8 @@ func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 	return chunk
 }
 
-// visitOf returns visit i of a row. Its When is record.Past, because its day may have ended, and visits of later days may
-// already be counted.
+// visitOf returns the visit with the index i in a row. Its When is record.Past, because its day may have ended, and visits
+// of later days may already be counted.
 func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	page := r.Uris[r.Pages[i]-1]
 	site, _, _ := strings.Cut(page, "/")
@@ -102,8 +102,8 @@ func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	return v
 }
 
-// send counts a chunk. If the visits of an app cannot be counted now, send calls putAside for the app, and continues
-// without these visits.
+// send counts a chunk. If an app's visits cannot be counted now, send sets the app aside (putAside), and continues without
+// its visits.
 func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 	for len(chunk) > 0 {
 		if ctx.Err() != nil {
@@ -138,8 +138,8 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 			d.putAside(app, nil)
 			chunk = slices.DeleteFunc(chunk, func(e entry) bool { return e.row.AppID == app })
 		case db.TimedOut(err):
-			// It is unknown which app's visits caused the timeout. So set aside all apps of the chunk: drain later retries
-			// each app separately.
+			// It is unknown which app's visits caused the timeout. So set aside all apps of the chunk. drain later retries
+			// each app alone.
 			for _, app := range appsOf(chunk) {
 				d.putAside(app, err)
 			}
@@ -148,7 +148,7 @@ func (d *drainer) send(ctx context.Context, of int32, chunk []entry) error {
 			return errRowsChanged
 		case e.step.Visit == nil, told && verr.Kind != visit.Invalid:
 			return err
-		case told: // the app has just deleted the visits of this day
+		case told: // the visits of this day have just been deleted
 			e.step.Visit, e.dropped = nil, verr.Error()
 		default:
 			e.step.Visit, e.dropped = nil, "internal error: "+err.Error()

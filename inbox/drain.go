@@ -14,30 +14,31 @@ import (
 )
 
 const (
-	// lookEvery is the maximum interval between reads of the table inbox. The writer of this instance signals when it has
-	// written visits. But other instances write visits, too, or may be killed while they count.
+	// lookEvery is the maximum interval between reads of the table inbox. The writer of this instance wakes the drainer
+	// after each write. But there may also be visits that other instances wrote, or did not count because they were killed.
 	lookEvery = time.Second
-	// restFor is the pause between two calls of drain, so that each call finds more than a few visits.
+	// restFor is the pause between two calls of drain. During this pause, more visits arrive, so that each call counts more
+	// than a few.
 	restFor = 100 * time.Millisecond
-	// readVisits is about the number of visits that are read from the inbox at once.
+	// readVisits is approximately the number of visits that one query reads from the inbox.
 	readVisits = 8000
-	// maxRestTimeouts limits how long the visits of an app wait for a retry after they could not be counted. It is a multiple
-	// of the statement timeout, because each retry may delay other apps by one timeout.
+	// maxRestTimeouts limits how long an app waits for a retry after its visits could not be counted. The limit is a
+	// multiple of the statement timeout, because each retry may delay other apps by one timeout.
 	maxRestTimeouts = 6
-	// During a burst of new visits, the drainer waits before each chunk until the new visits are in the inbox, but at most
-	// for yieldAtMost. It checks this every yieldInterval. If the burst continues, the chunk has only 1/burstPart of its
-	// normal size. When the oldest visit in the inbox has waited longer than burst, the drainer no longer waits.
+	// During a burst of new visits, the drainer waits before each chunk until the writer has written them, but at most for
+	// yieldAtMost. It checks this every yieldInterval. If the burst continues, the chunk has only 1/burstPart of its normal
+	// size. If the oldest visit in the inbox has waited longer than burst, the drainer no longer waits.
 	burst         = time.Minute
 	burstPart     = 8
 	yieldAtMost   = time.Second
 	yieldInterval = 5 * time.Millisecond
 )
 
-// drainer counts the visits in the inbox. It is not safe for concurrent use, except for its field view.
+// drainer counts the visits in the inbox. Only its field view is safe for concurrent use.
 type drainer struct {
 	db       *db.DB
 	recorder *record.Recorder
-	writer   *writer // writer of this process; nil: it does not write to the inbox
+	writer   *writer // writer of this process; nil: the process does not write to the inbox
 	log      *slog.Logger
 	metrics  *metrics
 	view     *view
@@ -46,7 +47,7 @@ type drainer struct {
 	small      bool                   // the next chunk must be small, because new visits are arriving in a burst
 }
 
-// asidePeriod describes an app that is set aside: since when, and until when its visits are not counted.
+// asidePeriod is the time during which an app is set aside: its visits are not counted.
 type asidePeriod struct{ since, until time.Time }
 
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
@@ -56,7 +57,7 @@ func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) 
 	}
 }
 
-// run repeatedly calls drain until ctx ends, while no other instance is draining the inbox.
+// run calls drain again and again until ctx ends. While another instance drains the inbox, run does not call drain.
 func (d *drainer) run(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
@@ -76,9 +77,9 @@ func (d *drainer) run(ctx context.Context) {
 	}
 }
 
-// drain first retries the apps that are set aside, one app at a time, if their time has come. Then it counts the visits of
-// all other apps. The caller must hold a database lock, so that no other instance drains. If the connection with this lock
-// is lost, two instances may drain at once, but each visit still counts only once.
+// drain first counts the visits of the apps that were set aside and whose time to wait is over, one app at a time. Then it
+// counts the visits of all other apps. The caller must hold a database lock, so that no other instance drains. If the
+// connection with this lock is lost, two instances may drain at once, but each visit still counts only once.
 func (d *drainer) drain(ctx context.Context) error {
 	for app, r := range d.pausedApps {
 		if time.Now().Before(r.until) {
@@ -91,9 +92,9 @@ func (d *drainer) drain(ctx context.Context) error {
 	return d.count(ctx, 0)
 }
 
-// count counts the waiting visits of the app of or, if of is 0, of all apps that are not set aside. It reads rows in the
-// order of their numbers. Every lookEvery it starts again from the first row, because a row with a smaller number may have
-// been committed in the meantime.
+// count counts the waiting visits of the app with the id of. If of is 0, it counts the visits of all apps that are not set
+// aside. It reads rows in the order of their numbers. Every lookEvery, it starts again from the first row, because a row
+// with a smaller number may have been committed in the meantime.
 func (d *drainer) count(ctx context.Context, of int32) error {
 	var began time.Time
 	var after int64
@@ -125,7 +126,8 @@ func (d *drainer) count(ctx context.Context, of int32) error {
 	return ctx.Err()
 }
 
-// read reads the next rows of the inbox, whose numbers are greater than after.
+// read reads the next rows of the inbox, whose numbers are greater than after. of is the id of an app; 0: all apps that are
+// not set aside.
 func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error) {
 	generation, err := d.recorder.Reading(ctx)
 	if err != nil {
@@ -149,8 +151,9 @@ func (d *drainer) read(ctx context.Context, of int32, after int64) ([]row, error
 	return rows, err
 }
 
-// putAside sets an app aside: its visits are not counted for a second. If the app was already set aside, this time is
-// doubled, up to a limit, and why is logged. why is nil if another transaction has locked the app, which is not a problem.
+// putAside sets an app aside: its visits are not counted for a second. If the app was already set aside, it waits twice as
+// long as before, up to a limit, and why is logged. why is nil if another transaction has locked the app, because this is
+// not a problem.
 func (d *drainer) putAside(app int32, why error) {
 	now := time.Now()
 	r, again := d.pausedApps[app]
@@ -165,8 +168,8 @@ func (d *drainer) putAside(app int32, why error) {
 	}
 }
 
-// yield waits while many new visits arrive, for at most yieldAtMost: while the writer is busy, or the recorder passes
-// visits on to the inbox. It reports whether the burst continues.
+// yield waits while the writer is busy or the recorder passes visits on to the inbox, because many new visits are then
+// arriving. It waits at most for yieldAtMost, and reports whether the burst continues.
 func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 	if d.writer == nil || d.metrics.age() > burst {
 		return false

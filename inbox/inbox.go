@@ -1,10 +1,10 @@
-// Package inbox first stores visits in a table, which is much cheaper than counting them. It counts each visit a moment
-// later, exactly once.
+// Package inbox first stores visits in a table, because this takes much less time than counting them. It counts each visit
+// a moment later, exactly once.
 //
 // Put passes a visit to the writer (write.go). While the writer runs one transaction, it collects visits for the next one.
-// The drainer reads the waiting rows, in only one instance at a time (drain.go). It counts their visits in transactions
-// that also delete the rows (chunk.go). If the visits of an app cannot be counted now, the app is set aside and retried
-// later. Each instance regularly checks how many visits wait (view.go).
+// Only one instance at a time drains the inbox (drain.go): it reads the waiting rows, and counts their visits in
+// transactions that also delete the rows (chunk.go). If the visits of an app cannot be counted now, the app is set aside
+// and retried later. Each instance regularly checks how many visits wait (view.go).
 package inbox
 
 import (
@@ -27,7 +27,8 @@ type Options struct {
 	Limit int64
 }
 
-// Inbox writes to the table inbox and counts its visits, in one instance. It is safe for concurrent use.
+// Inbox is the part of an instance that writes visits to the table inbox and counts the visits in this table. It is safe
+// for concurrent use.
 type Inbox struct {
 	writer *writer
 	drain  *drainer
@@ -49,11 +50,11 @@ func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 }
 
 // Put writes a visit to the inbox, and returns when the transaction has committed or failed. The visit is counted later,
-// but with the day, visitor and tags that it has now. Put has no context parameter, because an accepted visit is written
-// even if its caller leaves.
+// but with its present day, visitor and tags. Put has no context parameter, because an accepted visit is written even if
+// its caller disconnects.
 func (i *Inbox) Put(v record.Visit) error {
 	if v.Tags != nil {
-		tags := v.Tags() // computed here, because callers run concurrently and the writer does not
+		tags := v.Tags() // computed here, in the goroutines of the callers, because there is only one writer
 		v.Tags = func() tag.Set { return tags }
 	}
 	g, place, err := i.writer.accept(v)
@@ -73,7 +74,8 @@ func (i *Inbox) Close() {
 	i.ended.Wait()
 }
 
-// Settle counts all visits of an app that are waiting in the inbox when it is called. It returns their number.
+// Settle counts all visits of an app that are waiting in the inbox when Settle is called. It returns the number of these
+// visits.
 func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Options) (waited int64, err error) {
 	return newDrainer(d, r, nil, o, newMetrics(nil)).settleAll(ctx, app)
 }
@@ -85,7 +87,7 @@ func (i *Inbox) Behind(ctx context.Context, app int32) (visits int64, err error)
 	return visits, err
 }
 
-// read calls f with queries for reading d. The statement timeout limits its duration.
+// read calls f with queries that read the database d. The statement timeout limits the time that f may take.
 func read(ctx context.Context, d *db.DB, f func(q *db.Queries) error) error {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()

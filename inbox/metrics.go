@@ -71,8 +71,7 @@ func (m *metrics) age() time.Duration {
 	return max(time.Since(time.Unix(0, since)), 0)
 }
 
-// show updates the metrics about waiting visits. ahead is the difference between this machine's clock and the database's
-// clock.
+// show updates the metrics about waiting visits. ahead is how far this machine's clock is ahead of the database's clock.
 func (m *metrics) show(apps []db.InboxLookRow, ahead time.Duration) {
 	waiting, oldest := int64(0), int64(0)
 	for _, app := range apps {

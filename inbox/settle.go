@@ -11,11 +11,11 @@ import (
 	"footfall/visit"
 )
 
-// settleWithin is how long settleAll continues if no instance counts any visit in the meantime.
+// settleWithin is how long settleAll continues if neither it nor another instance counts a visit.
 const settleWithin = time.Minute
 
-// settleAll counts all visits of an app that are waiting in the inbox when it is called, and returns their number. Some of
-// them may be counted by another instance.
+// settleAll counts all visits of an app that are waiting in the inbox when settleAll is called, and returns their number.
+// Another instance may count some of them.
 func (d *drainer) settleAll(ctx context.Context, app int32) (waited int64, err error) {
 	until := int64(math.MaxInt64)
 	var left db.InboxUncountedRow

@@ -12,43 +12,43 @@ import (
 )
 
 const (
-	// A transaction gets the numbers of its rows before it commits. After putTimeout, it has normally committed or failed. If
-	// it commits even later, look finds its rows within wholeEvery.
+	// A transaction gets the numbers of its rows before it commits. It has normally committed or failed after putTimeout.
+	// If it commits even later, look finds its rows within wholeEvery.
 	putTimeout = 30 * time.Second
 	wholeEvery = time.Minute
 	// watch spends at most 1/lookShare of its time on reading the table inbox.
 	lookShare = 20
 )
 
-// view contains what this instance found when it last read the table inbox. PostgreSQL keeps deleted rows until old
-// transactions have ended, and such rows slow down reads. So the view remembers up to which number all rows are deleted,
-// and reads start after this number.
+// view contains the results of this instance's last read of the table inbox. PostgreSQL keeps deleted rows until old
+// transactions have ended, and such rows slow down reads. So the view stores the number up to which no row is waiting, and
+// reads start after this number.
 type view struct {
 	db      *db.DB
-	writer  *writer // writer of this process; nil: it does not write to the inbox
+	writer  *writer // writer of this process; nil: the process does not write to the inbox
 	metrics *metrics
 
 	drainedUpTo atomic.Int64 // no row up to this number is waiting
 
 	mu           sync.Mutex      // guards the following fields
 	firsts       map[int32]int64 // app → number of the app's first waiting row
-	last         int64           // the largest row number seen so far
-	marked       time.Time       // when mark was set to the value of last
+	last         int64           // the largest row number that look has found so far
+	marked       time.Time       // when mark was last set to the value of last
 	mark         int64
-	ended        int64     // a row number that was already the largest one more than putTimeout ago
-	lastFullLook time.Time // when look last read all rows, and not only rows after drainedUpTo
+	ended        int64     // largest row number found more than putTimeout ago; rows committed later normally have larger numbers
+	lastFullLook time.Time // when look last read all rows, not only the rows after drainedUpTo
 }
 
-// watch calls look regularly until ctx ends, whichever instance is counting.
+// watch calls look regularly until ctx ends, even while another instance drains the inbox.
 func (v *view) watch(ctx context.Context) {
 	for rest := time.Duration(0); pause.For(ctx, rest) == nil; {
 		began := time.Now()
-		_ = v.look(ctx) // ignore the error: drainer.run logs errors of the database
+		_ = v.look(ctx) // ignore the error, because drainer.run logs errors of the database
 		rest = max(lookEvery, lookShare*time.Since(began))
 	}
 }
 
-// look reads which rows of the inbox are waiting, and updates the view, the metrics and the writer's limits.
+// look reads which rows of the inbox are waiting. It updates the view, the metrics and the writer's limits.
 func (v *view) look(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -85,8 +85,8 @@ func (v *view) look(ctx context.Context) error {
 	return nil
 }
 
-// findStart returns the row number after which the drainer must start to read. The drainer reads the rows of an app or, if app
-// is 0, the rows of all apps that are not in butFor.
+// findStart returns the row number after which the drainer must start to read. app is the id of the app whose rows the
+// drainer reads. If app is 0, the drainer reads the rows of all apps that are not in butFor.
 func (v *view) findStart(app int32, butFor map[int32]*asidePeriod) int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()

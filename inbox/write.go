@@ -18,27 +18,27 @@ import (
 )
 
 const (
-	// waitingAtMost is the maximum number of visits that wait to be written to the table. It limits the memory.
+	// waitingAtMost is the maximum number of visits that wait in memory to be written to the table.
 	waitingAtMost = 50_000
-	// The writer is busy if it wrote gatheredMany or more visits at once within the last busyWindow, or if the present write
-	// takes longer than slowWrite. The drainer waits while the writer is busy (drainer.yield), because counting is less
-	// urgent.
+	// The writer is busy if it wrote gatheredMany or more visits at once within the last busyWindow, or if the present
+	// write has already taken longer than slowWrite. The drainer waits while the writer is busy (drainer.yield), because
+	// new visits need a response sooner than waiting visits need to be counted.
 	gatheredMany = 32
 	busyWindow   = 100 * time.Millisecond
 	slowWrite    = 20 * time.Millisecond
 	// rowVisits is the maximum number of visits in one row of the inbox, so that reading a row needs little memory.
 	rowVisits = 2000
-	// The visits of locked apps may fill 1/asideShare of the inbox. A locked app is one whose past days another transaction
-	// has locked.
+	// The visits of all locked apps together may fill 1/asideShare of the inbox. An app is locked while another transaction
+	// holds a lock on its past days.
 	asideShare = 4
-	// busyTries is the maximum number of attempts to write visits, if conflicts with other transactions roll back each
-	// attempt.
+	// busyTries is the maximum number of attempts to write visits, if PostgreSQL rolls back each attempt because of a
+	// conflict with another transaction.
 	busyTries = 20
 )
 
-// gathering contains visits that will be written together. writer.mu guards the fields until writer.run takes the
-// gathering. After that, only the goroutine of writer.run uses visits and errs. This goroutine closes done when the visits
-// are written.
+// gathering contains visits that are written together. Until writer.run takes the gathering, writer.mu guards its fields.
+// After that, only the goroutine of writer.run uses visits and errs. This goroutine closes done when the visits are
+// written.
 type gathering struct {
 	visits []record.Visit
 	errs   []error
@@ -50,14 +50,14 @@ type writer struct {
 	db      *db.DB
 	metrics *metrics
 	limit   int64
-	wrote   chan struct{} // receives a value after each write, which wakes the drainer
+	wrote   chan struct{} // receives a value after each write, so that the drainer wakes up
 
 	// written is the number of visits that this instance has written so far. waitingOffset is the number of waiting visits
-	// when view.look last read the table, minus written at that time. So waitingOffset plus written is approximately the
-	// present number of waiting visits.
+	// that view.look last found, minus the value of written at that time. So waitingOffset plus written is approximately
+	// the present number of waiting visits.
 	waitingOffset, written atomic.Int64
-	// refused contains the locked apps, if their waiting visits have filled the share of the inbox for locked apps.
-	// Otherwise it is empty.
+	// refused contains the ids of the locked apps, if their waiting visits have filled the share of the inbox for locked
+	// apps. Otherwise it is empty.
 	refused atomic.Pointer[[]int32]
 
 	mu             sync.Mutex // guards the following fields
@@ -105,8 +105,8 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 }
 
 // updateLimits updates waitingOffset and refused after view.look has read the table inbox. written is the value of
-// w.written before that. If locked apps use more than their share, waitingOffset does not include the excess. So the excess
-// does not reduce the space for other apps.
+// w.written before this read. If locked apps use more than their share, waitingOffset does not include the visits above the
+// share, so that they do not reduce the space for other apps.
 func (w *writer) updateLimits(apps []db.InboxLookRow, written int64) {
 	var waiting, aside int64
 	var locked []int32
@@ -246,8 +246,8 @@ func refuse(errs []error, err error) {
 	}
 }
 
-// columns converts visits to rows of the table inbox. Visits of one app with the same settings are in one row, or in
-// several rows of at most rowVisits visits. past contains the past days on which visits are counted.
+// columns converts visits to rows of the table inbox. Visits of the same app and with the same settings are in one row, or
+// in several rows of at most rowVisits visits. past contains the app and day of each visit to a past day.
 func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayColumns) {
 	type group struct {
 		app int32

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// mostReceived limits the total size, in bytes, of the request bodies that a Desk is receiving. Compressed bodies count
-	// with their compressed size. The decompressed texts are not included. They take another 32 MB at most (callsAtOnce ·
-	// MostBytes).
+	// mostReceived is the maximum total size, in bytes, of the request bodies that a Desk holds in memory before it
+	// decompresses them. The decompressed texts need up to 32 MB in addition (callsAtOnce · MostBytes).
 	mostReceived = 32 << 20
-	// A body must arrive within bodyGrace, plus one second for each minBytesPerSecond bytes that have already arrived.
+	// A body must arrive within bodyGrace, plus one second for each minBytesPerSecond bytes that have already arrived. A
+	// slower body is refused.
 	bodyGrace         = 5 * time.Second
 	minBytesPerSecond = 16 << 10
 	// bodyWithin is the maximum time for receiving a body. After it, the server still has time to respond before it closes
 	// the connection.
 	bodyWithin = 30 * time.Second
-	// bodyQuick is how long a body is safe from being aborted. After this time, a body that is still arriving is aborted if
-	// another body needs its memory.
+	// bodyQuick is the time during which a body may arrive without being aborted. After this time, a body that is still
+	// arriving is aborted if another body needs its memory.
 	bodyQuick = time.Second
-	// Minimum and maximum size of the buffers into which a body is read. A body gets its next buffer when the previous one
-	// is full.
+	// A body is read into several buffers: when one is full, it gets the next one. leastPart and mostPart are the minimum
+	// and maximum size of a buffer in bytes.
 	leastPart = 4 << 10
 	mostPart  = 256 << 10
 )
@@ -45,14 +45,14 @@ type body struct {
 
 // bodies limits the memory that a Desk uses for request bodies.
 type bodies struct {
-	mu    sync.Mutex    // guards the following fields, and reserved, received and aborted of each body
+	mu    sync.Mutex    // guards the following fields, and the fields reserved, received and aborted of each body
 	free  int64         // unused memory, in bytes
 	freed chan struct{} // closed, and replaced by a new channel, when memory is freed
 	all   []*body       // all bodies, the oldest first
 }
 
-// receive reads the body of c to its end without decompressing it. wait is the maximum time to wait for memory. The caller
-// must pass the result to release, which frees the memory.
+// receive reads the body of c to its end, but does not decompress it. wait is the maximum time to wait for memory. The
+// caller must pass the result to release, which frees the memory.
 func (b *bodies) receive(c *Call, wait time.Duration) (*body, error) {
 	r := &body{begun: time.Now(), setDeadline: c.ReadUntil}
 	if r.setDeadline == nil {
@@ -68,7 +68,7 @@ func (b *bodies) receive(c *Call, wait time.Duration) (*body, error) {
 	return r, nil
 }
 
-// fill reads a body to its end, and enforces the time limits.
+// fill reads the body of c into r, and enforces the time limits.
 func (b *bodies) fill(r *body, c *Call, wait time.Duration) error {
 	var grace time.Duration // time that the body has waited for memory, added to its time limit
 	for part := []byte(nil); ; {
@@ -105,8 +105,8 @@ func (b *bodies) fill(r *body, c *Call, wait time.Duration) error {
 	}
 }
 
-// tooSlow returns the error for a body whose deadline has passed. Usually the sender was too slow. If makeRoom has aborted
-// the body, the error is that there are too many calls.
+// tooSlow returns the error for a body whose deadline has passed. If makeRoom has aborted the body, the error states that
+// there are too many calls. Otherwise it states that the sender is too slow.
 func (b *bodies) tooSlow(r *body) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,7 +140,8 @@ func (b *bodies) take(r *body, size int64, wait time.Duration) error {
 }
 
 // makeRoom makes memory available for r. It aborts other bodies that have been arriving for longer than bodyQuick, the
-// oldest first, until size bytes will be free. It returns how long the caller should wait before it calls makeRoom again.
+// oldest first, until size bytes are free or will be freed. It returns the time after which the caller should call makeRoom
+// again.
 func (b *bodies) makeRoom(r *body, size int64, now time.Time) time.Duration {
 	room := b.free
 	for _, other := range b.all {
@@ -159,7 +160,7 @@ func (b *bodies) makeRoom(r *body, size int64, now time.Time) time.Duration {
 			return quick
 		}
 		other.aborted = true
-		_ = other.setDeadline(now) // ignore an error: the connection is already closed
+		_ = other.setDeadline(now) // an error means that the connection is already closed
 		room += other.reserved
 	}
 	return bodyQuick
@@ -174,7 +175,7 @@ func (b *bodies) readUntil(r *body, end time.Time) error {
 		return tooMany()
 	}
 	r.received = end.IsZero()
-	_ = r.setDeadline(end) // ignore an error: the connection is already closed
+	_ = r.setDeadline(end) // an error means that the connection is already closed
 	return nil
 }
 

@@ -19,8 +19,8 @@ const (
 	MostBytes = 8 << 20 // after decompression
 )
 
-// read returns the decompressed text of a received body. If the call has an Idempotency-Key, sum is the SHA-256 of the
-// text.
+// read returns the text of a received body, and decompresses it if necessary. If the call has an Idempotency-Key, sum is
+// the SHA-256 of the text.
 func (c *Call) read(b *body) (text string, sum [sha256.Size]byte, err error) {
 	parts := net.Buffers(b.parts)
 	from := io.Reader(&parts)
@@ -55,7 +55,7 @@ func tooLarge() error {
 	return visit.Errorf(visit.TooLarge, "body", "it is larger than %d bytes: send it in several calls", MostBytes)
 }
 
-// unread returns the error for the caller if reading the body has failed with err.
+// unread converts err, with which reading the body has failed, to an error for the caller.
 func (c *Call) unread(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge()

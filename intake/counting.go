@@ -11,29 +11,29 @@ import (
 	"footfall/visit"
 )
 
-// numbersAtOnce is the maximum number of visits in one query for current numbers.
+// numbersAtOnce is the maximum number of visits for which one query reads the current numbers.
 const numbersAtOnce = 1000
 
-// counting counts the items of one call. It implements feed.Source: each entry is one item, and Entry.Of is the item's
-// index in the call.
+// counting counts the items of one call. It implements feed.Source: each item is an entry of the feed, and Entry.Data is
+// the item's index in the call.
 type counting struct {
 	*counter.Counting
 	items    items[counter.Item]
 	results  []Result
-	numbers  bool // the caller wants the current numbers for repeated visits, too
+	numbers  bool // the results of repeated visits must contain the current numbers, too
 	key      string
 	position *record.Position
 
 	nextIndex int     // index of the next item to read
-	passed    []entry // entries that may have been counted by an identical call, which was sent before or at the same time
+	passed    []entry // entries that another call with the same key may have counted, earlier or at the same time
 	repeated  []entry
-	internal  error // errors that are not the caller's fault, for the log
+	internal  error // errors that are not the caller's fault; the service logs them
 }
 
 type entry = feed.Entry[int]
 
-// count counts the items and fills in c.results. After a failure that is the service's fault, the remaining items are not
-// counted and stay Unreached.
+// count counts the items and fills in c.results. If it fails and this is not the caller's fault, it does not count the
+// remaining items. Their outcome stays Unreached.
 func (c *counting) count(ctx context.Context) error {
 	within, cancel := context.WithTimeoutCause(ctx, countWithin, record.ErrNotReached)
 	defer cancel()
@@ -54,8 +54,8 @@ func (c *counting) count(ctx context.Context) error {
 	return c.failure(err)
 }
 
-// failure returns the error for the whole call. It returns nil if at least one item was counted, now or earlier: the caller
-// then gets a result for each item instead.
+// failure returns the error for the whole call. If this or an earlier call counted at least one item, it returns nil,
+// because the caller then gets a result for each item.
 func (c *counting) failure(err error) error {
 	if _, ok := errors.AsType[*visit.Error](err); !ok {
 		c.internal = errors.Join(c.internal, err)
@@ -81,7 +81,7 @@ func (c *counting) failure(err error) error {
 	return err
 }
 
-// remedy returns a text for the caller: what to do about visits whose outcome is unknown.
+// remedy returns a text that tells the caller what to do about visits whose outcome is unknown.
 func (c *counting) remedy() string {
 	if c.key != "" {
 		return "send them again with the same Idempotency-Key"
@@ -89,8 +89,8 @@ func (c *counting) remedy() string {
 	return "query /counts, or send those that have an id again"
 }
 
-// Read implements feed.Source. It also sets the fate of each entry. The fate stays the same even if the app's settings
-// change during the call.
+// Read implements feed.Source. It also sets the fate of each entry (feed.Fate). The fate stays the same even if the app's
+// settings change during the call.
 func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	if c.nextIndex == len(c.results) {
 		return nil, io.EOF
@@ -107,9 +107,8 @@ func (c *counting) Read(ctx context.Context, most int) ([]entry, error) {
 	return entries, c.findRepeated(ctx, entries)
 }
 
-// chunkSize returns how many items to count next, if left items remain. best is the best chunk size. The rest of the call
-// is divided into equal chunks, which may exceed best by a quarter. Slightly larger chunks cost less time than one more
-// commit.
+// chunkSize returns how many of the remaining items (left) the next chunk should contain. It divides them into equal
+// chunks, which may be larger than the best size (best) by a quarter: this costs less time than one more commit.
 func chunkSize(left, best int) int {
 	most := best + best/4
 	chunks := (left + most - 1) / most
@@ -123,8 +122,8 @@ func (c *counting) decide(ctx context.Context, e *entry) error {
 	return Decide(ctx, c.Counting, c.items.list[e.Data], e)
 }
 
-// findRepeated changes the fate of a refused entry to Repeated if a visit with the entry's id was already counted. This
-// happens only if the app has stopped keeping the visit's day since then.
+// findRepeated changes the fate of a refused entry to Repeated if a visit with the entry's id was already counted. The
+// entry may be refused now, for example, because the app has stopped keeping the visit's day since then.
 func (c *counting) findRepeated(ctx context.Context, entries []entry) error {
 	var ids []string
 	for i := range entries {
@@ -162,8 +161,8 @@ func (c *counting) onResult(e *entry, got record.Result) {
 	}
 }
 
-// Unaccepted implements feed.Source. If the call has an Idempotency-Key, Unaccepted stops the feed. Otherwise the call's
-// stored position would pass the entry, and the visit could not be sent again.
+// Unaccepted implements feed.Source. If the call has an Idempotency-Key, Unaccepted stops the feed, so that the stored
+// position of the call does not move past the entry. After such a move, the visit could not be sent again.
 func (c *counting) Unaccepted(e *entry, err error) error {
 	c.internal = errors.Join(c.internal, err)
 	c.Recorder().NotCounted(err)
@@ -174,8 +173,8 @@ func (c *counting) Unaccepted(e *entry, err error) error {
 	return record.ErrNotReached
 }
 
-// Keep implements feed.Source. It stores the results of refused and skipped items, and marks these items as uncounted in
-// the position.
+// Keep implements feed.Source. It stores the results of refused and skipped items. In the call's position, it marks these
+// items as uncounted.
 func (c *counting) Keep(e *entry, _ bool) []record.Refusal {
 	switch e.Fate {
 	case feed.Refused:
@@ -201,9 +200,9 @@ func (c *counting) Settled(entries []*entry) {
 	}
 }
 
-// findPassed sets the results of c.passed, the items that an identical call may have counted. If that call has counted an
-// item, the item is Repeated, even if the app's settings have changed since. If that call has not counted an item, this
-// call does not count it either.
+// findPassed sets the results of the items in c.passed, which another call with the same key may have counted. If that call
+// has counted an item, the item is Repeated, even if the app's settings have changed since. Otherwise this call does not
+// count it either.
 func (c *counting) findPassed(ctx context.Context) error {
 	if len(c.passed) == 0 {
 		return nil
@@ -236,8 +235,8 @@ func (c *counting) findPassed(ctx context.Context) error {
 	return nil
 }
 
-// answerRepeated fills in the results of visits that were already counted. If the caller wants numbers and the database
-// responds, the results contain the current numbers.
+// answerRepeated sets the results of visits that were already counted. The results contain the current numbers if the
+// caller wants them and the database responds.
 func (c *counting) answerRepeated(ctx context.Context) {
 	var ask []record.Visit
 	var places []int

@@ -7,8 +7,8 @@ import (
 	"footfall/record/feed"
 )
 
-// Decide converts item to a visit, and stores the visit in e. It also sets the fate of e: whether the visit is to be
-// counted, skipped or refused.
+// Decide converts item to a visit, and stores the visit in e. It also sets the fate of e, so that the feed counts, skips or
+// refuses the visit.
 func Decide[T any](ctx context.Context, g *counter.Counting, item counter.Item, e *feed.Entry[T]) error {
 	v, skipped, err := g.Visit(ctx, item)
 	e.Visit = v

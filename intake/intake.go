@@ -1,5 +1,5 @@
-// Package intake counts many visits at once. This package reads them from a request. Its subpackages read access logs,
-// queues, and numbers from other counters. Visits are divided into chunks, and package record counts each chunk.
+// Package intake counts many visits at once. This package reads them from a request. Its subpackages read them from access
+// logs and queues, and read numbers from other counters. Package record counts the visits in chunks.
 package intake
 
 import (
@@ -15,12 +15,12 @@ import (
 
 const (
 	// callsAtOnce is the maximum number of calls that are counted at the same time. It limits the memory for the calls'
-	// results and decompressed texts. mostReceived limits the memory for bodies that are still arriving.
+	// results and decompressed texts. (mostReceived limits the memory for bodies that are not decompressed yet.)
 	callsAtOnce = 4
-	// callWait is how long a call may wait for memory, and after that for its turn. Then the call is refused.
+	// callWait is how long a call waits for memory, and then for its turn, before it is refused.
 	callWait = 2 * time.Second
-	// countWithin is the time after which a call starts no more chunks. Even if its last chunk runs into a timeout, the
-	// server can then still respond before it closes the connection.
+	// countWithin is how long a call may start new chunks. It is short enough that the server can still respond before it
+	// closes the connection, even if the last chunk runs into a timeout.
 	countWithin = 20 * time.Second
 )
 
@@ -36,20 +36,20 @@ func NewDesk() *Desk {
 	return &Desk{make(chan struct{}, callsAtOnce), bodies{free: mostReceived, freed: make(chan struct{})}, callWait}
 }
 
-// Call is a request with many visits, or with many links between ids.
+// Call is a request with many visits, or with many links from ids to persons.
 type Call struct {
 	Counting *counter.Counting
 	Body     io.Reader
-	Length   int64 // of the body in bytes, if known
-	// ReadUntil sets the deadline for reading the body. It also affects a read that is already waiting. The zero time
-	// removes the deadline. ReadUntil may be nil.
+	Length   int64 // size of the body in bytes; -1: unknown
+	// ReadUntil sets the deadline for reading the body. If a read is already waiting, the deadline applies to it, too. The
+	// zero time removes the deadline. ReadUntil may be nil.
 	ReadUntil func(time.Time) error
 	Lines     bool   // the body has one JSON object per line instead of a JSON array
 	Gzip      bool   // the body is compressed with gzip
-	Key       string // the Idempotency-Key: if a call with a key is sent again, nothing counts twice; "": no key
-	SumsOnly  bool   // the caller does not need the numbers of each visit
-	// Turns limits how many calls for one database are counted at the same time. Calls for a database that does not respond
-	// therefore cannot use all turns of the Desk. Turns is nil if there is only one database.
+	Key       string // the Idempotency-Key: if the call is sent again with the same key, no visit counts twice; "": no key
+	SumsOnly  bool   // the caller does not need the current numbers for each visit
+	// Turns limits how many calls for one database are counted at the same time. So if a database does not respond, its
+	// calls cannot use all turns of the Desk. Turns is nil if there is only one database.
 	Turns chan struct{}
 }
 
@@ -58,7 +58,7 @@ type Outcome int
 
 // The outcomes of a visit.
 const (
-	Unreached Outcome = iota // not counted, because the call ended before: send it again
+	Unreached Outcome = iota // not counted, because the call failed before this visit: send it again
 	Counted
 	Repeated // counted by an earlier call; the result contains the current numbers
 	Skipped  // not counted on purpose, for example because it is from a bot
@@ -75,7 +75,7 @@ type Result struct {
 
 // Count counts the visits of a call, and returns a result for each visit. If err has the kind visit.Lost, it is unknown
 // whether visits were counted. If Count returns any other err, no visit was counted. internal is an error that is not the
-// caller's fault. It should be logged.
+// caller's fault, and must be logged.
 func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, err error) {
 	read, sum, leave, err := take(ctx, d, &c, &visitForm)
 	if err != nil {
@@ -103,8 +103,8 @@ func (d *Desk) PutPeople(ctx context.Context, c Call, people *counter.People) (f
 	return people.Put(ctx, read.list, read.problems)
 }
 
-// take receives the body of a call, waits for a turn, and parses the items in the body. The caller must call leave to end
-// the turn.
+// take receives the body of a call, waits for a turn, and parses the items in the body. The caller must call leave at the
+// end, so that the next call gets the turn.
 func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[T], sum [sha256.Size]byte, leave func(), err error) {
 	body, err := d.bodies.receive(c, d.wait)
 	if err != nil {
@@ -125,8 +125,8 @@ func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[
 	return read, sum, leave, err
 }
 
-// takeTurn waits until fewer calls than the limits are being counted: the limit of the call's database (of, unless it is
-// nil), and the limit of the Desk. leave lets the next calls start.
+// takeTurn waits until two limits allow another call: the limit for the call's database (of; nil: no such limit), and the
+// limit of the Desk. The caller must call leave at the end, so that another call can start.
 func (d *Desk) takeTurn(ctx context.Context, of chan struct{}) (leave func(), err error) {
 	wait := time.After(d.wait)
 	leave = func() {}

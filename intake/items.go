@@ -15,14 +15,14 @@ import (
 	"footfall/visit/tag"
 )
 
-// items contains the items of a request body: visits, or links between ids.
+// items contains the items of a request body: visits, or links from ids to persons.
 type items[T any] struct {
 	list     []T
 	problems map[int]string // index in list → why the item is invalid
 }
 
-// form describes the JSON syntax of one kind of item. Each item is an object with string values. Its field tags, if
-// present, is an object, too.
+// form describes the JSON syntax of one kind of item. Each item is an object. Its values are strings, except the value of
+// the optional field tags, which is an object.
 type form[T any] struct {
 	one, many  string   // the word for an item in errors, in the singular and plural
 	example    string   // an example of an item, for errors
@@ -47,7 +47,7 @@ var visitForm = form[counter.Item]{
 	func(v *counter.Item) *tag.Set { return &v.Tags },
 }
 
-// linkForm is the form of items in PUT /people, which are links from an id to a person.
+// linkForm is the form of items in PUT /people. An item is a link from an id to a person.
 var linkForm = form[app.Link]{
 	"item", "items", `{"id":"…","is":"…"}`,
 	[]string{"id", "is", "tags"}, 2,
@@ -58,7 +58,7 @@ var linkForm = form[app.Link]{
 	func(s *app.Link) *tag.Set { s.Tags = tag.Set{}; return &s.Tags },
 }
 
-// unreadable is a syntax error in a body. It makes the whole body invalid, so no item is processed.
+// unreadable is a syntax error in a body. It makes the whole body invalid, so that no item is counted or stored.
 type unreadable struct {
 	at      int // byte offset of the error in the text
 	message string
@@ -67,7 +67,7 @@ type unreadable struct {
 func (u *unreadable) Error() string { return u.message }
 
 // readItems parses a JSON array of items or, if lines is set, one JSON object per line. Strings without escapes are not
-// copied: they are slices of text, so text stays in memory as long as the items.
+// copied, but are slices of text. So text stays in memory as long as the items.
 func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
 	r := reader[T]{form: f, text: text, end: len(text)}
 	var err error
@@ -147,8 +147,8 @@ func (r *reader[T]) array() error {
 	return r.requireEnd("the list of " + r.form.many)
 }
 
-// list parses comma-separated elements up to the character end, by calling one for each element. missing is the error if
-// neither a comma nor end follows an element.
+// list parses comma-separated elements up to the character end. It calls one for each element. If neither a comma nor end
+// follows an element, list returns an error with the text missing.
 func (r *reader[T]) list(end byte, missing string, one func() error) error {
 	if r.take(end) {
 		return nil
@@ -216,11 +216,11 @@ func (r *reader[T]) item() error {
 	return r.list('}', "a comma or } should follow the value", func() error { return r.member(&r.items.list[place], &given, wrong) })
 }
 
-// fields is a set of fields of an item. The indexes are those of form.names.
+// fields is a set of fields of an item. A field has the same index as its name in form.names.
 type fields [16]bool
 
-// member parses a field of an item: a name and its value. It calls wrong if the field is invalid, but the JSON syntax is
-// valid.
+// member parses a field of an item: a name and its value. If the JSON syntax is valid, but the field is not, member calls
+// wrong.
 func (r *reader[T]) member(item *T, given *fields, wrong func(field, format string, args ...any)) error {
 	name, err := r.name("the name of a field")
 	if err != nil {
@@ -256,8 +256,8 @@ func (r *reader[T]) member(item *T, given *fields, wrong func(field, format stri
 	return err
 }
 
-// name parses a name in an object, and skips the colon and white space after it. what describes the name in the error
-// message.
+// name parses a name in an object, and skips the colon and the white space after it. In the text of an error, what
+// describes the name.
 func (r *reader[T]) name(what string) (string, error) {
 	r.space()
 	name, err := r.string(what)
@@ -268,7 +268,7 @@ func (r *reader[T]) name(what string) (string, error) {
 	return name, err
 }
 
-// tags parses a JSON object with the names and values of tags.
+// tags parses a JSON object that contains the names and values of tags.
 func (r *reader[T]) tags(into *tag.Set, wrong func(field, format string, args ...any)) error {
 	if !r.take('{') {
 		wrong("tags", `they are not an object: write {"plan":"…"}`)
@@ -291,7 +291,7 @@ func (r *reader[T]) tags(into *tag.Set, wrong func(field, format string, args ..
 	})
 }
 
-// string parses a JSON string. what describes the string in the error message if no string begins at r.at.
+// string parses a JSON string. If no string begins at r.at, what describes the missing string in the error's text.
 func (r *reader[T]) string(what string) (string, error) {
 	if r.at == r.end || r.text[r.at] != '"' {
 		return "", r.fault("%s should begin here in double quotes", what)

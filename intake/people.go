@@ -11,20 +11,20 @@ import (
 	"footfall/counter/app"
 )
 
-// longestLine is a size in bytes. Longer lines are invalid: no valid line needs that much.
+// longestLine is the maximum size of a line in bytes. No valid line needs more.
 const longestLine = 16 << 10
 
 // Loading stores links from ids to persons. From contains one link per line, in the JSON syntax of PUT /people. The number
 // of lines is not limited.
 type Loading struct {
 	From io.Reader
-	// Put stores links. wrong contains the errors of links that are already found invalid, by index. For each link, Put
+	// Put stores links. wrong maps the indexes of links that could not be parsed to their errors. For each link, Put
 	// returns its error, or "" if the link is stored.
 	Put   func(ctx context.Context, links []app.Link, wrong map[int]string) ([]string, error)
 	Wrong func(line int64, why string) // called for each line whose link is not stored
 
 	Bytes, Lines atomic.Int64 // numbers of bytes and lines that were read so far
-	Items        atomic.Int64 // number of links that are stored, now or already before
+	Items        atomic.Int64 // number of stored links, including links that had been stored before
 }
 
 // Run reads all lines and stores their links. If Run returns an error, some links may already be stored.
@@ -66,7 +66,7 @@ func (l *Loading) Run(ctx context.Context) error {
 	return nil
 }
 
-// line reads the next line. If the line is too long, line skips it, and fault contains the error.
+// line reads the next line. If the line is too long, line skips the rest of it, and returns an error text in fault.
 func (l *Loading) line(from *bufio.Reader) (text, fault string, err error) {
 	part, err := from.ReadSlice('\n')
 	l.Lines.Add(1)

@@ -20,8 +20,9 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Again waits for a random time that grows with each try, so that instances that blocked each other
-// do not block each other again. It returns false if ctx ends first.
+// Again waits for a random time before the next attempt. The time grows with try, the number of attempts so far. It
+// is random so that instances that blocked each other do not block each other again. Again returns false if ctx ends
+// first.
 func Again(ctx context.Context, try int) bool {
 	limit := min(time.Millisecond<<min(try, 9), 250*time.Millisecond)
 	return For(ctx, limit/2+rand.N(limit/2)) == nil //nolint:gosec // it only keeps callers out of step
@@ -40,8 +41,8 @@ type last struct {
 	missed int
 }
 
-// Next reports whether the message with the key what may be logged at the time now (speak). If so, missed is how
-// often the message was suppressed since it was last logged.
+// Next returns speak = true if the message with the key what may be logged at the time now. In this case, missed is
+// how often the message was suppressed since it was last logged.
 func (s *Seldom[K]) Next(what K, now time.Time) (missed int, speak bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

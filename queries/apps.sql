@@ -29,7 +29,7 @@ WHERE name = @name
 FOR SHARE;
 
 -- name: AppCounts :one
--- Returns whether an app has counted visits, has visits in the inbox, or has rows of people.
+-- Returns whether an app has counted visits, has visits in the inbox, or has rows in the table people.
 SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = @app_id) OR inbox_behind(@app_id) > 0
         OR (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = @app_id ORDER BY p.period, p.app_id, p.id LIMIT 1) IS NOT NULL)::boolean AS counts;
 
@@ -76,8 +76,8 @@ FROM apps
 WHERE NOT filters;
 
 -- name: BasisRaise :exec
--- Makes all instances discard their caches. A batch that was prepared with the earlier basis can no longer
--- commit.
+-- Changes the basis, so that all instances discard their caches. A batch that was prepared with the
+-- earlier basis can no longer commit.
 UPDATE epochs
 SET value = value + 1
 WHERE name = 'erasures';
@@ -121,6 +121,7 @@ SELECT claim_app(@name, @cell)::text AS cell;
 SELECT let_go_app(@name, @cell, make_interval(secs => @seconds));
 
 -- name: NameLead :one
--- Makes a name that refers to @from_cell refer to @to_cell, and to the app in @to_cell that was added at
--- @began (null: unchanged). Returns whether the name referred to @from_cell.
+-- Changes the cell to which a name refers, from @from_cell to @to_cell. @began is the time at which the
+-- app in @to_cell was added, which identifies the app (null: unchanged). Returns whether the name referred
+-- to @from_cell.
 SELECT coalesce(lead_app(@name, @from_cell, @to_cell, sqlc.narg('began')::timestamptz), false)::boolean AS led;

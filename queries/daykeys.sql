@@ -1,14 +1,14 @@
--- Keys of days: with these, the visitors of apps with the setting visitor = daily are hashed.
+-- Keys of days. In apps with visitor = daily, visitors are hashed with the key of the day.
 
 -- name: DayKeyMake :exec
 -- Stores the key of a day, unless another instance has already stored one. Fails with SQLSTATE
--- FF003 if the day is more than one day after the latest current day in any time zone.
+-- FF003 if the day is later than tomorrow in every time zone.
 INSERT INTO day_keys (day_id, key)
 VALUES (require_day_near(@day, 1), @key)
 ON CONFLICT DO NOTHING;
 
 -- name: DayKeyGet :one
--- The key of a day. No row before the key is made, or after it was deleted.
+-- The key of a day. Returns no row before the key is made, or after it was deleted.
 SELECT key
 FROM day_keys
 WHERE day_id = @day;

@@ -19,8 +19,8 @@ WHERE EXISTS (SELECT FROM pages AS p WHERE p.id = n.site_id)
 GROUP BY n.site_id;
 
 -- name: HereGet :many
--- The number of visitors of an app's sites within the last five minutes. Sites without visitors are
--- left out.
+-- The number of visitors of each given site within the last five minutes. Sites without visitors
+-- are left out.
 SELECT p.uri, count(DISTINCT v.visitor)::bigint AS visitors
 FROM pages AS p
 JOIN here AS h ON h.site_id = p.id AND h.came_at > now() - here_lasts()

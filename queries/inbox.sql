@@ -7,9 +7,9 @@ SELECT put_in_inbox(@app, @tz, @visitor, @ipv6_prefix::smallint, @uris::text[], 
                     @new_pages::integer[], @ips::inet[], sqlc.narg(ids)::text[], sqlc.narg(tag_sets)::text[], sqlc.narg(tag_places)::smallint[]);
 
 -- name: InboxLook :many
--- Returns for each app, after the row number @after: the number of waiting visits, the first and the
--- last row, and when the first row arrived. is_locked is true if another transaction holds a lock on the
--- app's days, so that the app's visits cannot be counted now.
+-- Returns for each app with rows after the row number @after: the number of waiting visits, the first
+-- and the last row, and when the first row arrived. is_locked is true if another transaction holds a
+-- lock on the app's days, so that the app's visits cannot be counted now.
 SELECT w.app_id, w.visits::bigint AS visits, w.first::bigint AS first, w.last::bigint AS last, f.received_at AS oldest,
        (w.app_id IN (
            SELECT l.objid::bigint
@@ -32,9 +32,9 @@ ORDER BY w.app_id;
 
 -- name: InboxRead :many
 -- Returns the next rows after the row number @after: so many that they contain at least @visits waiting
--- visits, but at most 4,000 rows. of_app selects one app (0: all apps). Rows of apps in but_for, and of
--- apps that are being moved, are left out. counts_so is true if the app exists, and its settings for
--- days and visitors are those with which the row was written.
+-- visits, but at most 4,000 rows. @of_app selects one app (0: all apps). Rows of apps in @but_for, and
+-- of apps that are being moved, are left out. counts_so is true if the app exists and still has the
+-- settings for days and visitors with which the row was written.
 SELECT r.number, r.counted, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        coalesce(r.tag_sets, '{}')::text[]       AS tag_sets,
@@ -57,9 +57,11 @@ ORDER BY r.number;
 
 -- name: InboxTake :exec
 -- Removes visits in the transaction that counts them. The values at one index of the arrays belong to
--- one row, in order of the row numbers. The row loses its visits from the place in froms to the place in
--- untils. The place in untils is the end of the row, except in the last row. Fails with SQLSTATE FF004
--- unless all of these visits are present.
+-- one row:
+--   numbers  the row numbers, in order
+--   froms    how many visits of the row were removed before
+--   untils   how many are removed after this call: all visits of the row, except perhaps for the last row
+-- Fails with SQLSTATE FF004 unless all of these visits are present.
 SELECT take_from_inbox(@numbers::bigint[], @froms::integer[], @untils::integer[]);
 
 -- name: InboxBehind :one

@@ -19,9 +19,11 @@ WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL;
 SELECT pg_advisory_unlock(hashtext(@work::text));
 
 -- name: SchemaSeen :one
--- Returns whether goose's table of versions exists, and whether the session's role may read it. Also returns whether the role
--- @granted, which may read the table, exists, and whether the session's role is a member of @granted. The query itself needs
--- no rights.
+-- Checks whether the session can read goose's table of versions. The query itself needs no rights. Returns whether:
+--   there     the table exists
+--   readable  the session's role may read the table
+--   granted   the role @granted exists, which may read the table
+--   member    the session's role is a member of @granted
 SELECT count(*) > 0 AS there,
        EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = @granted::text) AS granted,
        EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = @granted::text AND pg_has_role(r.oid, 'USAGE')) AS member,
@@ -33,7 +35,7 @@ WHERE n.nspname = 'footfall'
   AND c.relname = 'goose_db_version';
 
 -- name: SchemaMake :exec
--- Creates the schema before the steps, because goose keeps its own table in it.
+-- Creates the schema before the first migration step runs, because goose keeps its own table in this schema.
 CREATE SCHEMA IF NOT EXISTS footfall;
 
 -- name: SchemaFiles :many
@@ -78,8 +80,8 @@ ORDER BY c.place;
 SELECT set_config('lock_timeout', '2s', true);
 
 -- name: RolesGrant :one
--- Creates the roles for serving and reading if the session's role may do this, and grants them their rights. Returns the
--- missing roles.
+-- Creates the roles footfall_app and footfall_report if the session's role may do this, and grants them their rights. Returns
+-- the roles that are missing.
 SELECT grant_roles()::text[] AS missing;
 
 -- name: VisitsDayMake :one

@@ -1,10 +1,10 @@
 -- Targets (pages, sites and events): finding, creating and reading them by uri.
 
 -- name: PagesFind :many
--- The ids of the given targets that exist in an app. counts_so is true if the app counts in this
--- database, with these settings for days and visitors. Once an app has targets, these settings change
--- only if its addresses are hashed or the app is moved. Looks up one target at a time, because
--- writers plan the query once, perhaps while the table is small.
+-- The ids of the given targets that exist in an app. counts_so is true if this database counts visits
+-- of the app, and the app still has the given settings for days and visitors. Once an app has
+-- targets, these settings change only if its addresses are hashed or the app is moved. Looks up one
+-- target at a time, because writers plan the query once, perhaps while the table is small.
 SELECT asked.uri::text AS uri, found.id,
        EXISTS (
            SELECT
@@ -50,10 +50,10 @@ SET today          = today + @pages,
 WHERE app_id = @app_id;
 
 -- name: AppCountsBy :one
--- An app's settings for days and visitors. tz is '' if the app has been moved or is being moved. No
--- row if the app is deleted or being deleted. Runs after this transaction has created pages: by then,
--- any concurrent change of the settings has finished. Later, the settings change only if the app's
--- addresses are hashed or the app is moved.
+-- An app's settings for days and visitors. tz is '' if the app has been moved or is being moved.
+-- Returns no row if the app is deleted or being deleted. Runs after this transaction has created
+-- pages: by then, any concurrent change of the settings has finished. Later, the settings change only
+-- if the app's addresses are hashed or the app is moved.
 SELECT (CASE WHEN moving_to IS NULL AND cell IS NULL THEN tz ELSE '' END)::text AS tz, visitor, ipv6_prefix
 FROM apps
 WHERE id = @id

@@ -10,7 +10,7 @@ ON CONFLICT (app_id, source, part) DO UPDATE
 RETURNING next, content;
 
 -- name: PositionUncounted :one
--- For each item of a call before its position: 1 if the item was not counted, 0 if it was.
+-- One digit for each item before the position of a call: 1 if the item was not counted, 0 if it was.
 SELECT coalesce(uncounted::text, '')::text AS uncounted
 FROM positions
 WHERE app_id = @app_id

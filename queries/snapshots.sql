@@ -1,4 +1,4 @@
--- Snapshots of the database: taking one for reading, and finding what holds old ones.
+-- Snapshots of the database: taking one for reading, and finding the holders of old ones.
 
 -- name: SnapshotGate :exec
 -- Waits for a transaction that drops a day of visits, and blocks later drops until this transaction

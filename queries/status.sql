@@ -13,11 +13,11 @@ SELECT current_setting('server_version')::text             AS version,
        pg_is_in_recovery()                                AS is_standby;
 
 -- name: CommitsWait :one
--- Whether COMMIT waits for a synchronous standby that does not respond. Either no synchronous
--- standby is connected, or a session has waited for one for this number of seconds. A superuser or a
--- member of pg_read_all_stats can see all sessions, and which standbys are synchronous. Other roles
--- only see their own sessions, and every replication connection counts as a synchronous standby,
--- even a base backup.
+-- Whether COMMIT waits for a synchronous standby that does not respond: no synchronous standby is
+-- connected, or a session has waited for one for @seconds seconds. A superuser or a member of
+-- pg_read_all_stats can see all sessions, and which standbys are synchronous. Other roles see only
+-- their own sessions. For them, every replication connection counts as a synchronous standby, even a
+-- base backup.
 SELECT (NOT pg_is_in_recovery()
         AND current_setting('synchronous_standby_names') <> ''
         AND current_setting('max_wal_senders') <> '0'

@@ -3,8 +3,8 @@
 -- name: VisitIDsAdd :exec
 -- Stores visit ids in the transaction of the batch that counts the visits. The caller passes each
 -- id only once. Every batch inserts its ids in the same order, so that batches cannot deadlock.
--- Waits for a transaction that is counting a visit with one of the ids. Violates the key if a visit
--- with one of the ids was counted before.
+-- Waits for a transaction that is counting a visit with one of the ids. Fails, because the key is
+-- violated, if a visit with one of the ids was counted before.
 INSERT INTO visit_ids (app_id, day_id, id)
 SELECT v.app_id, (SELECT today('UTC')) AS day_id, v.id
 FROM (

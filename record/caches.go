@@ -13,23 +13,23 @@ import (
 	"footfall/pause"
 )
 
-// caches provides the present generation: the set of caches that this instance uses now. After a generation was
-// dropped, caches creates a new one. Its methods may be called concurrently.
+// caches provides the present generation, which is the set of caches that this instance uses now. If the generation
+// is dropped, caches creates a new one. The methods of caches may be called concurrently.
 type caches struct {
 	db      *db.DB
 	log     *slog.Logger
 	options Options
 	metrics *metrics
 
-	filterFull sync.Once // limits the warning about the filter's memory to one
+	filterFull sync.Once // so that the warning about the filter's memory is logged only once
 
-	current  atomic.Pointer[generation] // nil if there is no generation; changed only with the mutex below held
+	current  atomic.Pointer[generation] // nil if there is no generation; changed only while makeLock is held
 	makeLock sync.Mutex                 // held while a generation is created or dropped
 
-	// The mutex above guards the following fields.
+	// makeLock guards the following fields.
 	generationsMade uint64             // number of generations created so far
 	filter          *filter            // the last generation's filter
-	filterVersion   string             // filter's version of the visitors (second word of generation.basis)
+	filterVersion   string             // version of the stored visitors for which filter was made (second word of generation.basis)
 	stopFilter      context.CancelFunc // stops the goroutine that fills the filter
 
 	ctx    context.Context // canceled by close
@@ -50,8 +50,8 @@ func (c *caches) close() {
 	c.warms.Wait()
 }
 
-// get returns the present generation. If there is none, get reads the basis (the version of the tables) from the
-// database, and creates a generation.
+// get returns the present generation. If there is none, get reads the basis (a version of the tables) from the
+// database, and creates a generation for it.
 func (c *caches) get(ctx context.Context) (*generation, error) {
 	if now := c.current.Load(); now != nil {
 		return now, nil
@@ -79,10 +79,10 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	return now, nil
 }
 
-// filterOn returns the filter for a new generation with this basis. If the basis has the same version of the visitors
-// as before, filterOn returns the previous filter. Otherwise it creates a new filter, because the tables may have
-// visitors that the previous filter does not contain. The previous filter may still contain erased visitors. If such
-// a visitor returns, the only cost is a needless look-up in the tables.
+// filterOn returns the filter for a new generation with this basis. The second word of the basis is the version of
+// the stored visitors. If this version is the same as before, filterOn returns the previous filter. This filter may
+// still contain erased visitors, but they cost only a needless look-up if they return. If the version has changed,
+// the tables may have visitors that the previous filter does not contain. Then filterOn creates a new filter.
 func (c *caches) filterOn(basis string) *filter {
 	_, visitors, _ := strings.Cut(basis, " ")
 	if !c.options.Filter || c.filter != nil && c.filterVersion == visitors {
@@ -99,8 +99,8 @@ func (c *caches) filterOn(basis string) *filter {
 	return filter
 }
 
-// drop discards the given generation (was), if this is still the present generation. The next call of get then
-// creates a new one.
+// drop discards the generation "was", if it is still the present generation. The next call of get then creates a new
+// one.
 func (c *caches) drop(was *generation) {
 	c.makeLock.Lock()
 	defer c.makeLock.Unlock()
@@ -111,9 +111,9 @@ func (c *caches) drop(was *generation) {
 	c.metrics.dropped.Inc()
 }
 
-// A filter that replaces a previous filter waits for warmPause before it reads the tables, because imports often
-// cause the replacement, and further imports follow. After the first error, the filter waits for warmPause before it
-// retries. Each further error doubles this pause, up to warmPauseMax.
+// If a filter replaces a previous filter, it waits for warmPause before it reads the tables. The usual cause is an
+// import, and further imports, which also replace the filter, often follow soon. If reading fails, the filter waits
+// for warmPause before it retries. Each further error doubles this pause, up to warmPauseMax.
 const (
 	warmPause    = time.Second
 	warmPauseMax = time.Minute
@@ -121,7 +121,7 @@ const (
 )
 
 // warm reads the visitors in the tables into a filter. It retries until it has read all of them or ctx is canceled.
-// first means that the filter does not replace a previous filter.
+// If first is true, the filter does not replace a previous filter.
 func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 	if !first {
 		if pause.For(ctx, warmPause) != nil {

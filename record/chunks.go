@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// chunkTakes is about how long the database may take for a chunk, which is a group of visits that RecordChunk
-	// counts together. The chunk's locks block other writers that count for the same sites.
+	// A chunk is a group of visits that RecordChunk counts together. chunkTakes is about how long the database may
+	// take for a chunk. It is short because the locks of a chunk block other writers that count for the same sites.
 	chunkTakes = 25 * time.Millisecond
 	// longChunkTakes replaces chunkTakes while no other writer counts for the chunk's sites, because larger chunks
-	// need less time per visit. A writer that then starts to count for these sites may have to wait for one such
+	// need less time per visit. If another writer starts to count for these sites, it may have to wait for one such
 	// chunk.
 	longChunkTakes = 100 * time.Millisecond
-	// longChunksAfter is how long chunks stay short (chunkTakes) after another writer has counted for the same sites.
+	// longChunksAfter is how long chunks stay short (chunkTakes) after another writer has counted for a chunk's
+	// sites.
 	longChunksAfter = 10 * time.Second
 	// Minimum, first and maximum size of a chunk, in visits.
 	chunkLeast = 100
@@ -32,13 +33,14 @@ type Result struct {
 	Err    error
 }
 
-// Errors of the visits of a chunk. A visit outside of a chunk can also have ErrNumbersLost.
+// Errors of the visits of a chunk. ErrNumbersLost is also possible for a visit outside of a chunk.
 var (
 	// ErrNotReached means that the visit was not counted, because an earlier visit of the chunk failed.
 	ErrNotReached = visit.Errorf(visit.Unavailable, "", "not counted: send again")
-	// ErrMoved means that the visit was not counted. Either another writer has moved the position of the visit's
-	// source, or the caches were dropped after the visit was read from the inbox. FindPosition reads the new
-	// position. Visits before it are already counted. Visits from the inbox must be read again.
+	// ErrMoved means that the visit was not counted. There are two causes. Another writer may have moved the position
+	// of the visit's source (how far the source was counted). FindPosition then reads the new position, and the
+	// visits before it are already counted. Or the caches were dropped after the visit was read from the inbox. The
+	// inbox must then be read again.
 	ErrMoved = errors.New("the position has moved")
 	// ErrNumbersLost means that the visit was counted, but the connection was lost before its numbers arrived.
 	ErrNumbersLost = visit.Errorf(visit.Lost, "", "counted, but its numbers were lost: query /counts")
@@ -47,9 +49,10 @@ var (
 // RecordChunk counts the visits of the steps together, without the lanes that Record uses, and returns the result of
 // each step. Usually one transaction counts all visits and moves the positions of their sources. Several transactions
 // are needed if some visits cannot be counted, and often if the visits are of several days. After the first visit
-// that fails, no further visit is counted. So the order stays the same if the caller sends the rest again. The visits
-// may be of any sites and past days, in any order. Chunks are fastest with visits in order of time, and with
-// fastVisits or more per day. RecordChunk takes no context, because it counts the visits even if its caller leaves.
+// that fails, no further visit is counted, so that the visits stay in order if the caller sends the rest again. The
+// visits may be of any sites and past days, in any order. A chunk is written fastest if its visits are in order of
+// time, and if it has fastVisits or more visits per day. RecordChunk takes no context, because it counts the visits
+// even if its caller leaves.
 func (r *Recorder) RecordChunk(steps []Step) []Result {
 	entries, results := r.chunks.write(steps), make([]Result, len(steps))
 	for i := range entries {
@@ -65,8 +68,8 @@ func (r *Recorder) RecordChunk(steps []Step) []Result {
 	return results
 }
 
-// NotCounted adds a visit of a chunk to the metrics: as lost if it is unknown whether the visit was counted, else as
-// refused. Do not call it if this instance retries the visit.
+// NotCounted adds a visit of a chunk to the metrics. The visit is added as lost if it is unknown whether it was
+// counted, otherwise as refused. Do not call NotCounted if this instance retries the visit.
 func (r *Recorder) NotCounted(why error) { r.metrics.notCounted(why) }
 
 // ChunkVisits returns the best size of the next chunk: the number of visits that can be written in chunkTakes, or in
@@ -77,13 +80,13 @@ func (r *Recorder) ChunkVisits() int { return int(r.chunks.best.Load()) }
 type chunks struct {
 	metrics *metrics
 
-	best  atomic.Int64 // the result of the last call of size
+	best  atomic.Int64 // the best size of the next chunk, as returned by the last call of size
 	clock func() time.Time
 
 	mu            sync.Mutex // guards the following fields; held while a chunk is written
 	writer        *writer
 	pace          pace
-	lastHot       map[int64]int64 // by site id: the site's number of visits (hot) after its last visit in a chunk
+	lastHot       map[int64]int64 // by site id: the site's number hot after its last visit in a chunk
 	otherWriterAt time.Time       // when chunks last noticed that another writer had counted for a chunk's sites
 	closed        bool
 }
@@ -102,7 +105,7 @@ func (c *chunks) write(steps []Step) []entry {
 	entries := make([]entry, len(steps))
 	all := make([]*entry, len(entries))
 	visits := 0
-	repeats := false // a step's position is already past this step
+	repeats := false // at least one step is before its position, so it was already counted
 	isEmpty := true  // no step has a visit or a stored position
 	read := uint64(0)
 	for i := range steps {
@@ -124,8 +127,8 @@ func (c *chunks) write(steps []Step) []entry {
 		j.failAll(visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again"))
 		return entries
 	}
-	// A caller that did not get the response may send the same steps again. The position is already
-	// past these steps, so they must not be counted again.
+	// Some steps are before their position, so they were already counted. This happens if a caller did not get the
+	// response, and sends the same steps again. They must not be counted a second time.
 	if repeats {
 		j.failAll(ErrMoved)
 		return entries
@@ -160,8 +163,8 @@ func (c *chunks) size() int64 {
 }
 
 // findOthers checks whether other writers (lanes, other instances, imports) have counted for a chunk's sites. Every
-// visit adds 1 to its site's counter hot. If hot has grown by more than 1 since the site's previous visit in a chunk,
-// another writer has counted.
+// visit adds 1 to its site's counter hot. So if hot has grown by more than 1 since the site's previous visit in a
+// chunk, another writer has counted for this site.
 func (c *chunks) findOthers(entries []entry) {
 	if c.lastHot == nil || len(c.lastHot) > lastHotMost {
 		c.lastHot = map[int64]int64{}
@@ -187,10 +190,10 @@ func (c *chunks) close() {
 	c.writer.learning.Wait()
 }
 
-// prepareChunk adds the new positions of the sources to a chunk's batch before the batch is sent. It also adds the
-// batch's (target, visitor) pairs to the filter of known visitors. So the filter never reports these pairs as new to
-// a lane while the chunk is being written. If the batch fails, the only cost is that these pairs are later looked up
-// needlessly.
+// prepareChunk is called before a batch of a chunk is sent. It adds the new positions of the sources to the batch. It
+// also adds the (target, visitor) pairs of the batch to the filter. So the filter does not report these visitors as
+// new to a lane while the batch is being written. If the batch fails, the only cost is that these visitors are later
+// looked up needlessly.
 func (w *writer) prepareChunk(sent []*entry) {
 	setMoves(&w.draft.batch, sent)
 	p := &w.draft.batch.Pairs

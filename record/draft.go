@@ -7,8 +7,8 @@ import (
 	"footfall/visit"
 )
 
-// draft converts entries (visits to be counted) to a db.Batch, which is one transaction. It also converts the batch's
-// outcome to an answer for each entry. A writer owns one draft and reuses it for every transaction.
+// draft converts entries (visits to be counted) to a db.Batch, which is counted in one transaction. From the outcome
+// of the batch, it computes the answer for each entry. A writer has one draft and reuses it for every transaction.
 type draft struct {
 	batch   db.Batch
 	outcome db.Outcome
@@ -23,8 +23,8 @@ type draft struct {
 	days     map[int32]bool        // the days of the entries; only in a late batch
 }
 
-// lateDays bounds the days of a late batch (a batch whose visits may be of any days), and thus the number of
-// partitions that its transaction locks.
+// lateDays is the maximum number of days in a late batch, which is a batch whose visits may be of any days. This also
+// limits the number of partitions that its transaction locks.
 const lateDays = 200
 
 type dayOfTarget struct {
@@ -40,37 +40,37 @@ type dayOfPair struct {
 type draftTarget struct {
 	id     int64
 	site   int64 // the page's site; 0 if the target is a site itself
-	day    int32 // the day of the target's visits; in a late batch, the last day of its visits that are not Past; 0: all are Past
+	day    int32 // the day of the target's visits; in a late batch: the last day of its visits that are not Past; 0: all are Past
 	hot    int64 // number of the target's visits in the draft
 	hinted int64 // number of the target's pairs in the draft that the filter reports as new
 	sums   db.Sums
 }
 
-// draftPair is a visitor of a target on one day, as part of a draft.
+// draftPair is a (target, visitor) pair on one day.
 type draftPair struct {
 	place   int32 // index in batch.Pairs, or notSent
-	arrived bool  // replay has counted the pair's first visit
+	arrived bool  // replay has already counted a visit of the pair
 	verdict db.Verdict
 }
 
 const (
-	// notSent is the place of a pair that is not sent in the batch, because according to the memory it was already
-	// counted on the entry's day.
+	// notSent is the place of a pair that is not in the batch. According to the memory of recent visitors, this pair
+	// was already counted on the entry's day.
 	notSent = -1
-	// noPair replaces the index of a pair that is not in draft.pairs, because generation.lookUp has
-	// found the pair in the memory.
+	// noPair is used instead of an index in draft.pairs. It means that draft.pairs does not contain the pair, because
+	// generation.lookUp has found it in the memory of recent visitors.
 	noPair = -1
 )
 
 // entryPlaces are the indexes of an entry's targets and pairs in the draft.
 type entryPlaces struct{ siteTarget, sitePair, pageTarget, pagePair int32 }
 
-// lookUps counts the draft's (target, visitor) pairs: those that are looked up in the tables, and those that need no
-// look-up, by reason.
+// lookUps contains numbers of (target, visitor) pairs of a draft: how many must be looked up in the tables, and how
+// many need no look-up, by reason.
 type lookUps struct {
-	needed int // these pairs are looked up
+	needed int // the pair must be looked up
 	batch  int // an earlier entry of the draft has the same pair
-	memory int // according to the memory, the pair was already counted on this day
+	memory int // according to the memory of recent visitors, the pair was already counted on this day
 	filter int // the filter reports the visitor as new
 }
 
@@ -79,9 +79,9 @@ func newDraft() draft {
 }
 
 // fill fills the batch with as many of the first entries as fit into one transaction, and returns their number. This
-// number includes repeated entries, although they are not in the batch. Unless the batch is late, all visits to a
-// target are of the same day. So visits from before and after midnight are not mixed. If hintsAllowed is true, pairs
-// that the filter reports as new are not looked up in the tables.
+// number includes repeated entries, although they are not in the batch. Unless the batch is late, all its visits to a
+// target are of the same day. So visits from before and after midnight are in different batches. If hintsAllowed is
+// true, pairs that the filter reports as new are not looked up in the tables.
 func (d *draft) fill(entries []*entry, g *generation, late, hintsAllowed bool) int {
 	d.clear(g.basis)
 	d.batch.Late = late
@@ -105,7 +105,7 @@ func (d *draft) fill(entries []*entry, g *generation, late, hintsAllowed bool) i
 	return len(d.places)
 }
 
-// hasRoom reports whether an entry of this day may be in the same transaction as the entries before it.
+// hasRoom reports whether e may be in the same transaction as the entries before it. This depends on the day of e.
 func (d *draft) hasRoom(e *entry) bool {
 	if !d.batch.Late {
 		return !d.hasOtherDay(e.site.id, e.Day) && !d.hasOtherDay(e.page.id, e.Day)
@@ -138,13 +138,13 @@ func (d *draft) hasOtherDay(target int64, day int32) bool {
 	return there && d.targets[at].day != day
 }
 
-// target adds a visit to a target of the draft, and returns the target's index.
+// target adds a visit to the target with this id, and returns the index of the target in d.targets.
 func (d *draft) target(id, site int64, e *entry) int32 {
 	day := e.Day
 	if d.batch.Late {
 		d.addToDay(id, site, day)
 		if e.When == Past {
-			day = 0 // day 0: the database does not check whether the site was counted on a later day
+			day = 0 // so that the database does not check whether the site was counted on a later day
 		}
 	}
 	at, there := d.targetAt[id]
@@ -171,9 +171,9 @@ func (d *draft) addToDay(id, site int64, day int32) {
 	r.Hot[row]++
 }
 
-// pair returns the index of the pair of the target t and the visitor of e on the day of e. It returns noPair if the
-// cache shows that this pair was already counted (countedToday). If the pair is not in the draft yet, pair adds it.
-// It also adds the pair to the batch, unless the memory shows by now that the pair was already counted.
+// pair returns the index in d.pairs for the target t, the visitor of e, and the day of e. It returns noPair if
+// t.countedToday shows that this pair was already counted. If d.pairs does not contain the pair yet, it is added. The
+// pair is also added to the batch, unless the memory of recent visitors now shows that it was already counted.
 func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool) int32 {
 	if t.countedToday {
 		d.lookUps.memory++
@@ -205,8 +205,8 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 	return at
 }
 
-// send adds a pair to the batch, with the tags of e, which is the pair's first visit in the draft. hint means that
-// the filter reports the visitor as new.
+// send adds a pair to the batch. e is the pair's first visit in the draft, and its tags count. If hint is true, the
+// filter reports the visitor as new.
 func (d *draft) send(t *entryTarget, e *entry, hint bool) {
 	if hint {
 		d.lookUps.filter++

@@ -10,7 +10,7 @@ import (
 	"footfall/visit"
 )
 
-// markLogged marks an error as logged, because logFault has already logged its cause.
+// markLogged marks err as logged and returns it. Call it only after logFault has logged the cause of err.
 func markLogged(err *visit.Error) *visit.Error {
 	err.Logged = true
 	return err
@@ -29,9 +29,8 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 }
 
 // isExpected reports whether a fault (the reason why a batch did not commit) is normal while other instances or
-// commands are running. Such a fault is resolved by sending the batch again. (If sending again does not help, the
-// responses to the batch's visits report an error.) Other faults mean that a clock, a disk, a connection or a table
-// is faulty.
+// commands are running. After such a fault, the writer sends the batch again. (If this does not help, the callers get
+// an error.) All other faults mean that a clock, a disk, a connection or a table is faulty.
 func (w *writer) isExpected(fault db.Fault, err error) bool {
 	switch fault {
 	case db.FaultMoved, // another instance reads the same source

@@ -15,10 +15,9 @@ import (
 	"footfall/record/bloom"
 )
 
-// filterError is the probability that the filter does not recognise a new visitor as new. Such a
-// visitor is looked up needlessly. At 0.001, the filter needs 14 bits of memory per visitor, and
-// the needless look-ups cost almost nothing compared to writing all visitors. At 0.01, it would
-// still need 10 bits.
+// filterError is the probability that the filter does not report a new visitor as new, so that the visitor is looked
+// up needlessly. At 0.001, the filter needs 14 bits of memory per visitor, and the needless look-ups cost almost
+// nothing compared to writing all visitors. At 0.01, it would still need 10 bits.
 const filterError = 0.001
 
 // filter is a Bloom filter of the (target, visitor) pairs in the tables, where a target is a page or a site. It
@@ -28,14 +27,14 @@ const filterError = 0.001
 type filter struct {
 	memory int64 // maximum size in bytes
 	log    *slog.Logger
-	warned *sync.Once                   // limits the warning about the memory to one; shared by all filters of an instance
-	bloom  atomic.Pointer[bloom.Filter] // set by prepare after it has counted the rows; nil before
+	warned *sync.Once                   // so that the memory warning is logged only once; shared by all filters of an instance
+	bloom  atomic.Pointer[bloom.Filter] // set by prepare, which first counts the rows; nil before that
 	ready  atomic.Bool                  // set by warm when it has read every row, or when the memory is used up
 }
 
-// surelyNew reports whether the visitor has never been counted at the target, except perhaps by another instance a
-// moment ago. A result of true is called a hint. If the result is false, the visitor may or may not have been
-// counted.
+// surelyNew reports whether the visitor is certainly new to the target: no visit of this visitor has been counted,
+// except perhaps by another instance a moment ago. The result true is called a hint. The result false means that the
+// visitor may be new or not.
 func (f *filter) surelyNew(target int64, visitor netip.Addr) bool {
 	return f != nil && f.ready.Load() && !f.bloom.Load().Has(bloom.Visitor(target, visitor))
 }
@@ -47,7 +46,7 @@ func (f *filter) add(target int64, visitor netip.Addr) {
 	}
 	b := f.bloom.Load()
 	if b == nil {
-		return // warm reads all committed pairs later, including this one
+		return // warm will read all committed pairs from the tables, including this one
 	}
 	b.Add(bloom.Visitor(target, visitor))
 	if b.Saturated() {
@@ -64,16 +63,16 @@ const (
 	warmPatience = 30 * time.Second // time limit of a query
 )
 
-// warming is a filter's progress in reading the tables. One goroutine uses it.
+// warming is the progress of a filter in reading the tables. Only one goroutine uses it.
 type warming struct {
 	began, logged time.Time
 	rows, read    int64 // number of rows at the start, and number of rows read
 	after         db.VisitorsAfterParams
 }
 
-// warm reads all visitors of the tables into the filter. After each query it pauses for as long as
-// the query took, so that the database has time for other work. After an error, the next call with
-// the same w continues where the failed call stopped.
+// warm reads all visitors of the tables into the filter. After each query it pauses for as long as the query took, so
+// that the database has time for other work. If a call fails, the next call with the same w continues after the rows
+// that were read.
 func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	if f.bloom.Load() == nil {
 		if err := f.prepare(ctx, d, w); err != nil {
@@ -105,7 +104,7 @@ func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	f.ready.Store(true)
 	stats := f.bloom.Load().Stats()
 	if stats.Saturated {
-		return nil // already logged
+		return nil // add or prepare has logged a warning
 	}
 	f.log.Info("the filter is ready", "visitors", w.read, "bytes", stats.Bytes, "error", stats.Error,
 		"took", time.Since(w.began).Round(time.Millisecond))
@@ -164,7 +163,7 @@ func inOrder(ctx context.Context, d *db.DB, read func(q *db.Queries) error) erro
 	})
 }
 
-// stats describes the Bloom filter. It is zero as long as there is no Bloom filter.
+// stats returns the statistics of the Bloom filter. If there is no Bloom filter yet, all numbers are zero.
 func (f *filter) stats() bloom.Stats {
 	if f == nil {
 		return bloom.Stats{}

@@ -10,18 +10,19 @@ import (
 )
 
 // hereEvery is the interval between writes to the table named here, which lists the visitors of each site in the last
-// minutes. Each write adds one row for each site with visits in the interval.
+// minutes. Each write adds one row for each site that had visits in the interval.
 const hereEvery = 5 * time.Second
 
-// presence collects the visitors of each site until they are written to the table named here. Visits do not wait for
-// the write. If a write fails, its visitors are dropped, because the table shows a visitor for only a few minutes.
+// presence collects the visitors of each site until they are written to the table named here. Responses to visits do
+// not wait for this. If a write fails, its visitors are dropped, because the table shows a visitor for only a few
+// minutes anyway.
 type presence struct {
 	mu       sync.Mutex
 	visitors map[pair]struct{} // (site, visitor) pairs
 }
 
-// add records that the entry's visitor is on the entry's site now. It ignores visits whose time was passed by the
-// caller, and visits whose site id or person is not available yet.
+// add records that the entry's visitor is on the entry's site now. It ignores a visit if the caller has passed its
+// time, or if its site id or person is not available yet.
 func (h *presence) add(e *entry) {
 	if e.When != Live || e.site.id == 0 || e.unresolved {
 		return
@@ -31,7 +32,7 @@ func (h *presence) add(e *entry) {
 	h.visitors[pairOf(e.site.id, e.person)] = struct{}{}
 }
 
-// write writes the collected visitors to the table named here. It calls HereAdd even if no visitor was collected,
+// write writes the collected visitors to the table named here. It calls HereAdd even if there are no visitors,
 // because HereAdd also deletes old rows.
 func (h *presence) write(ctx context.Context, d *db.DB) error {
 	h.mu.Lock()

@@ -10,8 +10,8 @@ import (
 // ErrRepeated is returned for a visit whose id was counted before.
 var ErrRepeated = errors.New("counted before")
 
-// findRepeated sets repeated for each entry. It is true in three cases: the entry has no visit, its id was counted
-// before, or an earlier entry has the same id.
+// findRepeated sets the field repeated of each entry. It is true if the entry has no visit, if a visit with its id
+// was counted before, or if an earlier entry has the same id.
 func (w *writer) findRepeated(ctx context.Context, entries []*entry) error {
 	firsts, ask := map[db.VisitID]*entry{}, []db.VisitID{}
 	for _, e := range entries {
@@ -27,7 +27,7 @@ func (w *writer) findRepeated(ctx context.Context, entries []*entry) error {
 	return err
 }
 
-// addIDs sets the batch's ids to the visit ids of all entries that are not repeated.
+// addIDs sets the ids of the batch: the visit ids of all entries that are not repeated.
 func addIDs(b *db.Batch, entries []*entry) {
 	b.IDs.Apps, b.IDs.IDs = b.IDs.Apps[:0], b.IDs.IDs[:0]
 	for _, e := range entries {

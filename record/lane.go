@@ -15,40 +15,39 @@ const (
 	// batchVisits is the maximum number of visits in a batch. A larger batch would save little time per visit, and
 	// all of its visits would wait for the whole batch.
 	batchVisits = 1000
-	// waitingAlways is how many visits may wait in a lane even if the lane is slow, because they fit into one batch.
-	// Lanes with overflow, whose excess visits go to the inbox, do not use waitingAlways.
+	// waitingAlways is how many visits may always wait in a lane, even if the lane is slow. These visits fit into one
+	// batch. Lanes with overflow do not use waitingAlways, because they can send visits to the inbox instead.
 	waitingAlways = batchVisits
-	// waitingAtMost bounds the visits in a lane, and thus the lane's memory.
+	// waitingAtMost is the maximum number of visits in a lane. It limits the lane's memory.
 	waitingAtMost = 100 * batchVisits
-	// leastPatience is the minimum time limit for a batch that waits to be written. (The usual limit is twice
-	// MaxWait.) On a slow disk every batch may take longer than MaxWait. With a shorter minimum, most visits would
-	// then go to the inbox, and few would be counted immediately.
+	// A batch that waits to be written has a time limit: twice MaxWait, but at least leastPatience. On a slow disk,
+	// every batch may take longer than MaxWait. Without this minimum, most visits would then go to the inbox, and few
+	// would be counted immediately.
 	leastPatience = 100 * time.Millisecond
-	// The fixed cost of a batch is as high as the cost of about ten visits, and most clients send their next visit
-	// right after a response. So after a batch of gatherFrom or more visits, a lane waits until half as many new
-	// visits have arrived. The lane waits for at most gatherAtMost, and at most half as long as the previous batch
-	// took.
+	// Every batch has a fixed cost, which is as high as the cost of about ten visits. So a few larger batches are
+	// cheaper than many small ones. Most clients send their next visit right after a response. So after a batch of
+	// gatherFrom or more visits, a lane waits until half as many new visits have arrived. The lane waits for at most
+	// gatherAtMost, and at most half as long as the previous batch took.
 	gatherFrom   = 16
 	gatherAtMost = 10 * time.Millisecond
-	// overflowPause is how long a lane with overflow refuses all visits after one visit would have waited too long.
-	// The callers put the refused visits into the inbox. Writing to the inbox is much cheaper than counting, so
-	// responses are sent sooner.
+	// overflowPause is how long a lane with overflow refuses all visits, once one visit would have waited too long.
+	// The callers put the refused visits into the inbox, which is much cheaper than counting, so that clients get
+	// their responses sooner.
 	overflowPause = 2 * time.Second
-	// overflowsFor is how long Overflows returns true after a visit had to go to the inbox.
+	// overflowsFor is how long Overflows returns true after the last visit that had to go to the inbox.
 	overflowsFor = 100 * time.Millisecond
 )
 
-// ErrOverloaded is the cause of the error for a visit that is not counted because it would wait too
-// long.
+// ErrOverloaded is the cause of the error for a visit that is refused because it would wait too long.
 var ErrOverloaded = errors.New("it would wait for too long to be written")
 
-// Record counts a visit, and returns when the visit has committed or failed. It takes no context, because an accepted
-// visit is counted with its batch even if its caller leaves. A batch that waits too long is refused, so Record always
-// returns after a limited time.
+// Record counts a visit, and returns when the visit has committed or failed. It has no context parameter, because an
+// accepted visit is counted with its batch even if its caller leaves. A batch that waits too long is refused, so
+// Record always returns after a limited time.
 func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	e := &entry{Visit: v}
 	if now := r.caches.current.Load(); now != nil {
-		now.lookUp(e) // here, where many goroutines run concurrently, and not in the lane's only goroutine
+		now.lookUp(e) // here, because many goroutines run Record concurrently, but each lane has only one goroutine
 	}
 	b, err := r.laneOf(&v).accept(e)
 	if err != nil {
@@ -83,20 +82,20 @@ func (r *Recorder) Overflows() bool {
 }
 
 // waitingBatch collects the visits of a batch that is not being written yet. lane.mu guards entries until run or
-// expire removes the batch from lane.waiting. Then the entries belong to the goroutine that removed the batch, until
-// it closes done. After that the entries do not change.
+// expire removes the batch from lane.waiting. The goroutine that removed the batch may then change the entries until
+// it closes done. After that, the entries do not change.
 type waitingBatch struct {
 	entries []*entry
 	since   time.Time // when its first visit was accepted
 	done    chan struct{}
-	expiry  *time.Timer // fails the batch if it waits too long; nil if the lane has no overflow
+	expiry  *time.Timer // timer that fails the batch if it waits too long; nil if the lane has no overflow
 }
 
 // lane is a queue of batches. One goroutine writes these batches one after another.
 type lane struct {
 	writer   *writer // only used by run
 	maxWait  time.Duration
-	overflow bool // visits that would wait longer than maxWait go to the inbox
+	overflow bool // callers put visits that would wait longer than maxWait into the inbox
 	now      func() time.Time
 	metrics  *metrics
 	runEnded chan struct{} // closed when run returns
@@ -104,10 +103,10 @@ type lane struct {
 	mu             sync.Mutex // guards the following fields
 	wake           sync.Cond  // signals changes of waiting and closed
 	closed         bool
-	waiting        []*waitingBatch // the last one collects visits
-	pending        int             // visits in waiting and in the batch being written
-	since          time.Time       // when the present batch was taken; zero if no batch is being written
-	overflowUntil  time.Time       // every visit overflows until this time
+	waiting        []*waitingBatch // the last batch collects new visits
+	pending        int             // number of visits in waiting and in the batch that is being written
+	since          time.Time       // when run took the batch that is being written; zero if there is none
+	overflowUntil  time.Time       // until this time, every visit is refused
 	pace           pace
 	visitsToGather int // number of visits to wait for in the first waiting batch; 0: do not wait
 }
@@ -151,10 +150,10 @@ func (l *lane) accept(e *entry) (*waitingBatch, error) {
 	return b, nil
 }
 
-// patience returns how long a batch may wait for its turn.
+// patience returns how long a batch may wait until it is written.
 func (l *lane) patience() time.Duration { return max(2*l.maxWait, leastPatience) }
 
-// expire fails a batch that has waited too long for its turn.
+// expire fails a batch that has waited too long to be written.
 func (l *lane) expire(b *waitingBatch) {
 	l.mu.Lock()
 	at := slices.Index(l.waiting, b)
@@ -178,10 +177,9 @@ func overloaded(wait time.Duration) error {
 	return e
 }
 
-// expectedWait estimates how long a new visit would wait. This is the expected time for writing all
-// pending visits, but at least the time that the present batch has taken so far. In a lane without
-// overflow whose pending visits fit into one batch, only the time of the present batch counts. If
-// the lane is full, the result is more than maxWait.
+// expectedWait estimates how long a new visit would wait. This is the expected time for writing all pending visits,
+// but at least the time that the present batch has taken so far. If a lane has no overflow and its pending visits fit
+// into one batch, only the time of the present batch counts. If the lane is full, the result is more than maxWait.
 func (l *lane) expectedWait() time.Duration {
 	var stalled time.Duration
 	if !l.since.IsZero() {
@@ -209,8 +207,8 @@ func (l *lane) run() {
 		if written {
 			l.writer.write(j)
 		} else {
-			// The database hangs, so the batch has waited too long. Refusing the batch is safe because no
-			// visit was sent, and saves the callers a long wait.
+			// The batch has waited too long because the database hangs. Refusing the batch saves its callers a longer
+			// wait. It is safe because no visit of the batch was sent to the database.
 			j.failAll(overloaded(l.maxWait))
 		}
 		took := time.Since(begin)
@@ -233,7 +231,7 @@ func (l *lane) take() *waitingBatch {
 		l.wake.Wait()
 	}
 	b := l.waiting[0]
-	l.waiting[0] = nil // the array of l.waiting may stay in use for a long time, and must not keep the batch in memory
+	l.waiting[0] = nil // so that the array of l.waiting, which may stay in use for a long time, does not keep the batch in memory
 	l.waiting = l.waiting[1:]
 	if b.expiry != nil {
 		b.expiry.Stop()
@@ -262,9 +260,9 @@ func (l *lane) finish(visits int, took time.Duration, written bool) {
 	l.since = time.Time{}
 	if l.visitsToGather = 0; visits >= gatherFrom {
 		l.visitsToGather = visits / 2
-		time.AfterFunc(min(took/2, gatherAtMost), l.stopGathering) // if this fires during a later wait, that wait merely ends sooner
+		time.AfterFunc(min(took/2, gatherAtMost), l.stopGathering) // if a late call hits another wait, that wait only ends sooner
 	}
-	if written { // a refused batch takes no time and would make the database look fast
+	if written { // a refused batch takes no time, so it would make the lane look fast
 		l.pace.add(visits, took)
 	}
 }
@@ -276,7 +274,7 @@ func (l *lane) close() {
 	l.wake.Signal()
 }
 
-// pace is the average time for writing a visit. Recent batches have the highest weight.
+// pace computes the average time for writing one visit. Recent batches have the highest weight.
 type pace struct {
 	visits float64
 	took   float64 // nanoseconds
@@ -284,10 +282,10 @@ type pace struct {
 
 func (p *pace) add(visits int, took time.Duration) {
 	const (
-		keep = 0.9 // the weight of earlier batches
-		// A batch with fewer visits counts as a batch of this size, because both take about as long.
-		// Otherwise, after a quiet hour with small batches, the expected wait of the first burst would be
-		// far too long.
+		keep = 0.9 // the weight of the earlier batches; the new batch has the weight 1
+		// A batch with fewer visits is treated as a batch of this size, because it takes about as long. Otherwise a
+		// quiet hour with small batches would make single visits look slow. The expected wait of the next burst would
+		// then be far too long.
 		least = batchVisits / 10
 	)
 	p.visits = keep*p.visits + float64(max(visits, least))

@@ -9,12 +9,12 @@ import (
 	"footfall/visit"
 )
 
-// fastVisits is the minimum average number of visits per day for counting past days one by one, like live visits.
-// With fewer visits per day, one transaction for all days (a late batch) is faster.
+// If visits are of past days, a job can be counted in one transaction for all days (a late batch), or day by day like
+// live visits. fastVisits is the minimum average number of visits per day for which counting day by day is faster.
 const fastVisits = 100
 
 // chooseLate decides, once per job, whether the job's visits are sent as a late batch, which may have visits of any
-// days. If it wrongly decides against a late batch, the database refuses the batch, and the writer then sends a late
+// days. If it wrongly decides for a normal batch, the database refuses this batch, and the writer then sends a late
 // batch.
 func (w *writer) chooseLate(ctx context.Context, j *job) (err error) {
 	if j.lateChosen || j.late {

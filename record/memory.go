@@ -13,12 +13,12 @@ type memory struct {
 	pairs *cache.Cache[pair, lastCounted]
 }
 
-// memoryEntry is roughly the maximum size of a pair in the memory of recent visitors, in bytes. A map needs the most
-// bytes per entry just after it has grown. A test checks this constant.
+// memoryEntry is roughly the maximum number of bytes that a pair takes in the memory of recent visitors. (A map needs
+// most bytes per entry just after it has grown.) A test checks this constant.
 const memoryEntry = 96
 
-// lastCounted is the memory's entry for a pair: the pair's rank, and a day on which the pair was counted. It is the
-// last such day, unless visits of past days were counted.
+// lastCounted is the entry for a pair in the memory of recent visitors: the rank of the pair, and a day on which it
+// was counted. This is the last such day, unless visits of past days were counted.
 type lastCounted struct {
 	rank int64
 	day  int32
@@ -33,8 +33,8 @@ type pair struct {
 
 func pairOf(target int64, visitor netip.Addr) pair { return pair{target, visitor.As16()} }
 
-// newMemory creates a memory with this maximum size. If the size is 0, it returns nil. The methods treat a nil memory
-// as empty.
+// newMemory creates a memory with this maximum size. If the size is 0, it returns nil. The methods treat nil as an
+// empty memory.
 func newMemory(bytes int64) *memory {
 	if bytes == 0 {
 		return nil
@@ -55,19 +55,19 @@ func (m *memory) put(p pair, last lastCounted) {
 	}
 }
 
-// putLate stores an entry for a pair that may have been counted on a past day. It does nothing if the memory has the
-// same or a later day for the pair. A concurrent put of a later day may be overwritten. The only cost is that the
-// pair must be looked up again in the tables.
+// putLate stores an entry for a pair that may have been counted on a past day. If the memory already has the same or
+// a later day for the pair, putLate does nothing. It may overwrite a later day that another goroutine stores
+// concurrently. The only cost is that the pair must be looked up again in the tables.
 func (m *memory) putLate(p pair, last lastCounted) {
 	if there, hit := m.get(p); !hit || there.day < last.day {
 		m.put(p, last)
 	}
 }
 
-// covers reports whether e's visitor was already counted on e's day at a target, where l is the memory's entry for
-// this visitor and target. Then no look-up in the tables is needed. If e is not Past, a later day in l also suffices.
-// The database then refuses e, because the site was already counted on this later day. turnDays changes e's day or
-// makes e Past, and e is looked up again.
+// covers reports whether e needs no look-up in the tables. l is the memory's entry for e's visitor at a target.
+// covers returns true if l has the day of e, because the visitor was then already counted on this day. If e is not
+// Past, covers also returns true if l has a later day. In this case the database refuses e, because its site was
+// already counted on the later day. turnDays then changes the day of e or makes e Past, and e is looked up again.
 func (l lastCounted) covers(e *entry) bool {
 	return l.day == e.Day || l.day > e.Day && e.When != Past
 }

@@ -16,13 +16,13 @@ type metrics struct {
 
 	visits  *prometheus.CounterVec // by outcome
 	other   prometheus.Counter
-	faults  *prometheus.CounterVec // of batches, by fault
+	faults  *prometheus.CounterVec // number of batches that did not commit at once, by fault
 	sizes   prometheus.Histogram
 	flushes prometheus.Histogram
 	waiting prometheus.Gauge
 
 	lookUps       prometheus.Counter
-	savedLookUps  *prometheus.CounterVec // by the reason why the look-ups were not needed
+	savedLookUps  *prometheus.CounterVec // by the reason why no look-up was needed
 	memoryLookUps *prometheus.CounterVec // by result
 	hasMemory     bool
 	wrongHints    prometheus.Counter
@@ -30,7 +30,7 @@ type metrics struct {
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
-	make := promauto.With(r) // registers nowhere if r is nil
+	make := promauto.With(r) // if r is nil, the metrics are not registered
 	m := &metrics{
 		register: make,
 		visits: make.NewCounterVec(prometheus.CounterOpts{
@@ -90,14 +90,14 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// outcome adds a visit to the counter for its outcome: counted, repeated, refused or lost.
+// outcome adds a visit to the metrics under its outcome: counted, repeated, refused or lost.
 func (m *metrics) outcome(e *entry) {
 	if !m.counted(e) {
 		m.notCounted(e.err)
 	}
 }
 
-// counted adds a visit to the metrics as counted, or as repeated if it was counted before. For any other visit, it
+// counted adds a visit to the metrics if it was counted now (as counted) or before (as repeated). Otherwise it
 // changes no metric and returns false.
 func (m *metrics) counted(e *entry) bool {
 	switch {
@@ -123,7 +123,8 @@ func (m *metrics) notCounted(why error) {
 	m.visits.WithLabelValues(outcome).Inc()
 }
 
-// countLookUps adds a committed batch's look-ups to the metrics, and the look-ups that were not needed.
+// countLookUps adds two numbers of a committed batch to the metrics: the pairs that were looked up, and the pairs for
+// which no look-up was needed.
 func (m *metrics) countLookUps(l *lookUps) {
 	m.lookUps.Add(float64(l.needed))
 	m.savedLookUps.WithLabelValues("batch").Add(float64(l.batch))
@@ -135,7 +136,7 @@ func (m *metrics) countLookUps(l *lookUps) {
 	}
 }
 
-// describe adds gauges for the caches. Each gauge shows the size or state at the time when the metrics are read.
+// describe adds gauges for the caches. Each gauge shows the value at the time when the metrics are read.
 func (m *metrics) describe(c *caches) {
 	m.hasMemory = c.options.Memory > 0
 	gauge := func(name, help string, value func(*generation) float64) {

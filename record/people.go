@@ -7,11 +7,13 @@ import (
 	"footfall/visit/tag"
 )
 
-// resolve finds the person for each unresolved entry, whose app links visitors to persons. Before that, the entry is
-// not looked up in the memory and the filter, because both may still contain the visitor from before the link.
-// resolve queries the database for each batch, because a link applies to all visits that arrive after the response to
-// the link, at every instance. If a batch is sent again, its entries keep their persons, unless the generation was
-// dropped in the meantime. The first link of an app and every erasure cause a new generation.
+// resolve finds the person for each unresolved entry. (The apps of these entries link visitors to persons.) Such an
+// entry has not been looked up in the memory or the filter, because both may still contain the visitor from before
+// the link.
+//
+// resolve queries the database for each batch. A link must apply to all visits that arrive at any instance after the
+// response to the link. If a batch is sent again, its entries keep their persons, unless the generation was dropped
+// in the meantime. It is dropped after the first link of an app, and after every erasure.
 func (w *writer) resolve(ctx context.Context, entries []*entry) error {
 	var asked []db.AppID
 	places := map[db.AppID]int{}

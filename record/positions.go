@@ -16,7 +16,7 @@ type Step struct {
 	Visit    *Visit // nil if the item has no visit to count, and only moves the position
 	Position *Position
 	Next     int64      // the source's position after the item
-	Refused  []Refusal  // messages before Next that cannot be counted, in order
+	Refused  []Refusal  // messages before Next that cannot be counted, in their order in the queue
 	Line     db.LogLine // the line of an access log that is recorded as counted
 }
 
@@ -24,17 +24,18 @@ type Step struct {
 type Refusal = db.Refusal
 
 // Position is a stored position in a source: how far the source has been counted. If its db.Position is empty, the
-// position is not stored. If such a source is sent again, its items are counted again.
+// position is only in memory: if the source is sent again, its items are counted again.
 type Position struct {
 	db.Position
 	Next      int64
-	Read      uint64 // for inbox rows: the result of Recorder.Reading before the row was read; 0 for other sources
-	Uncounted []byte // for calls: for each item of the call, '1' if the item is not to be counted, else '0'
+	Read      uint64 // for inbox rows: the value of Recorder.Reading before the row was read; 0 for other sources
+	Uncounted []byte // for calls: a digit for each item, '1' if the item must not be counted, else '0'
 }
 
 func (p *Position) isUnstored() bool { return p.Position == (db.Position{}) }
 
-// uncounted returns the part of Uncounted from the present position (Next) to the new position (to).
+// uncounted returns the digits of Uncounted for the items between the present position (Next) and the new position
+// (to).
 func (p *Position) uncounted(to int64) []byte {
 	if p.Uncounted == nil {
 		return nil
@@ -42,9 +43,9 @@ func (p *Position) uncounted(to int64) []byte {
 	return p.Uncounted[p.Next:to]
 }
 
-// Reading returns the value of Position.Read for inbox rows that are read after this call. The recorder counts these
-// rows only as long as Reading still returns this value. Otherwise another database server, which may not have these
-// rows, may have taken over since they were read.
+// Reading returns the value for Position.Read. Call it before reading rows of the inbox. The recorder counts these
+// rows only as long as Reading still returns this value. A new value means that another database server, which may
+// not have these rows, may have taken over since they were read.
 func (r *Recorder) Reading(ctx context.Context) (uint64, error) {
 	g, err := r.caches.get(ctx)
 	if err != nil {
@@ -58,8 +59,9 @@ func NewCallPosition(items int) *Position {
 	return &Position{Uncounted: bytes.Repeat([]byte("0"), items)}
 }
 
-// OpenCall returns how far the call p has been counted. p.Part contains the call's Idempotency-Key, and content is a
-// hash of the call's body. OpenCall fails with visit.Mismatch if the same key was used before with another body.
+// OpenCall returns the position of the call p, which shows how far the call has been counted. p.Part contains the
+// call's Idempotency-Key, and content is a hash of the call's body. If the same key was used before with another
+// body, OpenCall fails with visit.Mismatch.
 func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte, items int) (*Position, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -75,8 +77,8 @@ func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte
 	return at, nil
 }
 
-// OpenQueue returns the position in the part p of a queue. If this part has never been read, the position is the
-// argument first.
+// OpenQueue returns the position of p, which is a part of a queue. If this part has never been read, its position
+// becomes first.
 func (r *Recorder) OpenQueue(ctx context.Context, p db.Position, first int64) (*Position, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -94,8 +96,7 @@ func openError(err error) error {
 	return visit.Unanswered(err)
 }
 
-// Uncounted returns a digit for each item that is before the call's stored position: 1 if the item
-// was not counted, else 0.
+// Uncounted returns a digit for each item before the call's stored position: 1 if the item was not counted, else 0.
 func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
@@ -124,9 +125,9 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	return nil
 }
 
-// setMoves sets three fields of a batch: the moves of positions, the lines of access logs that count, and the visits to
-// delete from the inbox. The moves are in key order. Every batch locks its positions in this order, to avoid
-// deadlocks.
+// setMoves sets three fields of a batch: the new positions of sources (Moves), the lines of access logs to record as
+// counted (Lines), and the visits to delete from the inbox (Taken). The moves are in key order. Every batch locks its
+// positions in this order, to avoid deadlocks.
 func setMoves(b *db.Batch, sent []*entry) {
 	b.Moves, b.Lines = b.Moves[:0], b.Lines[:0]
 	t := &b.Taken
@@ -158,7 +159,7 @@ func setMoves(b *db.Batch, sent []*entry) {
 	}
 }
 
-// movePositions updates the positions of the entries' sources in memory after the entries' batch has committed.
+// movePositions is called after a batch has committed. It updates the positions of its entries' sources in memory.
 func movePositions(sent []*entry) {
 	for _, e := range sent {
 		e.step.Position.Next = e.step.Next

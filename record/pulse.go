@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// pulseFresh is how long the last result of a write to the database stays valid. Readiness
-	// checks cause at most one write in this time.
+	// pulseFresh is how long the last result of a write to the database is used. So readiness checks cause at most
+	// one write in this time.
 	pulseFresh = 5 * time.Second
 	// probeWithin is the time limit of a probe. It is a little less than the timeout of `footfall health`.
 	probeWithin = 2500 * time.Millisecond
 )
 
-// pulse reports whether batches can be written. It uses the result of the last batch or, if that is too old, of a
-// probe, which commits a batch without visits.
+// pulse reports whether batches can be written. It uses the result of the last batch or probe. If this result is too
+// old, pulse first sends a new probe, which commits a batch without visits.
 type pulse struct {
 	probe func(ctx context.Context) error
 	now   func() time.Time
 
 	log     *slog.Logger
-	faults  pause.Seldom[db.Fault] // limits the log: on a full disk every batch fails
+	faults  pause.Seldom[db.Fault] // limits the log messages, because every batch fails if, for example, the disk is full
 	last    atomic.Pointer[writeResult]
 	probing sync.Mutex // one probe at a time; other callers wait for its result
 }
@@ -52,8 +52,8 @@ func (p *pulse) fresh() *writeResult {
 	return nil
 }
 
-// ready returns an error unless a batch can be written. If the caller's ctx ends, the probe
-// continues, because later callers use its result.
+// ready returns nil if a batch can be written, otherwise an error. If the caller's ctx ends, the probe continues,
+// because later callers use its result.
 func (p *pulse) ready(ctx context.Context) error {
 	if last := p.fresh(); last != nil {
 		return last.err

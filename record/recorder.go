@@ -1,5 +1,5 @@
-// Package record counts visits durably. It writes visits in batches, one transaction per batch, and returns
-// for each visit the numbers at the moment of the visit.
+// Package record counts visits durably. It writes visits in batches, with one transaction for each batch. For each
+// visit, it returns the numbers at the moment of the visit.
 //
 // Recorder.Record (lane.go) puts a visit into a lane, which is a queue with its own writer. The writer (writer.go)
 // converts visits to a db.Batch (draft.go), and DB.Write sends the batch to the database. Recorder.RecordChunk
@@ -25,23 +25,22 @@ import (
 	"footfall/visit/tag"
 )
 
-// Options configure Open. A zero field means its default.
+// Options configure Open. A field with the zero value has its default.
 type Options struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // default: the metrics are not registered
 	Clock   func() time.Time      // default: the database's clock, db.DB.Now
 
-	// MaxWait is how long a visit may wait until its batch is written. A visit that would wait longer is refused.
-	// Default 2 s.
+	// MaxWait is how long a visit may wait until its batch is written. If a visit would have to wait longer, it is
+	// refused. Default 2 s.
 	MaxWait time.Duration
 
-	// RememberIDs is the number of days for which ids are remembered. A call's Idempotency-Key is remembered from
-	// the last time that the call was sent, and a visit's id from the first time that it arrived. Default 7.
+	// RememberIDs is for how many days ids are remembered. For the Idempotency-Key of a call, these days start when
+	// the call was last sent. For the id of a visit, they start when the visit first arrived. Default 7.
 	RememberIDs int
 
-	// Overflow means that the caller puts visits that would wait longer than MaxWait into the inbox. For such a
-	// visit, Record returns an error with the cause ErrOverloaded, and the metrics do not count the visit as
-	// refused.
+	// Overflow means that the caller puts a visit into the inbox if it would wait longer than MaxWait. For such a
+	// visit, Record returns an error with the cause ErrOverloaded, and does not add it to the metrics as refused.
 	Overflow bool
 
 	// The following three options reduce look-ups of visitors in the tables. They do not affect the counted
@@ -50,18 +49,18 @@ type Options struct {
 	FilterMemory int64 // maximum size of the filter in bytes; default 256 MiB
 	Memory       int64 // maximum size of the memory of recent visitors in bytes; default 0: none
 
-	// Brief means that the recorder belongs to a command that runs next to the service. The service already
-	// maintains the tables, so each recurring task of the recorder first waits for one interval. The filter reads
-	// the tables only after the first visit has arrived.
+	// Brief means that the recorder belongs to a command that runs next to a service, which already maintains the
+	// tables. So each recurring task of the recorder first waits for one interval, and the filter reads the tables
+	// only after the first visit has arrived.
 	Brief bool
 
-	// Calm means that each recurring task of the recorder first waits for one interval. It is for tests: most tests
-	// end before that, so these tasks never run in them.
+	// Calm means that each recurring task of the recorder first waits for one interval. Tests use Calm: most of them
+	// end before that, so that these tasks never run in them.
 	Calm bool
 
-	// Tests set the following fields to control the time while the database hangs.
-	now    func() time.Time                                          // the clock for waiting visits; default time.Now
-	within func(time.Duration) (context.Context, context.CancelFunc) // a context with a timeout; default: by the real clock
+	// The following fields are for tests, which use them to control the time while the database hangs.
+	now    func() time.Time                                          // the clock to measure how long visits wait; default time.Now
+	within func(time.Duration) (context.Context, context.CancelFunc) // returns a context with a timeout; default: a real timeout
 }
 
 func (o Options) withDefaults(d *db.DB) Options {
@@ -90,41 +89,41 @@ type Visit struct {
 	Target   visit.Target
 	Visitor  netip.Addr
 	Day      int32
-	// VisitorOn returns the visitor's address on another day. It may be nil if the address does not depend on the
-	// day, or if the visit keeps its day.
+	// VisitorOn returns the visitor's address on another day. It is needed if the recorder moves the visit to another
+	// day. It may be nil if the address is the same on all days, or if the visit keeps its day.
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
 	When      When
-	NewPages  int64 // how many new pages the app may have per day; 0: any number
-	// Tags returns the visit's tags; nil: no tags. Tags is called, perhaps by another goroutine and repeatedly,
-	// only if the visit may be its visitor's first one of the day.
+	NewPages  int64 // maximum number of new pages of the app per day; 0: no limit
+	// Tags returns the visit's tags. nil: no tags. Tags is called only if the visit may be its visitor's first visit
+	// of the day. It may be called repeatedly, and by another goroutine.
 	Tags func() tag.Set
-	// ID makes it safe to send the visit again: a second visit with the same ID is not counted, and fails
-	// with ErrRepeated. "": no ID.
+	// ID makes it safe to send the visit again: if a visit with the same ID was counted before, this one is not
+	// counted, and fails with ErrRepeated. "": no ID.
 	ID string
-	// Title is the page's title, as visit.Title returns it; "": unknown. SeenFrom is the network of the client
-	// that has seen the title. If Vouched is true, the title is stored without the agreement of other visitors.
+	// Title is the page's title, as returned by visit.Title. "": unknown. SeenFrom is the network of the client that
+	// has seen this title. If Vouched is true, the title is stored even if no other visitor has seen it.
 	Title    string
 	SeenFrom netip.Addr
 	Vouched  bool
 }
 
-// When is how a visit's day was chosen.
+// When is the way in which the day of a visit was chosen.
 type When int
 
-// The ways to choose a visit's day.
+// The values of When.
 const (
 	Live  When = iota // the present day, or the site's last day if that is later
 	Today             // the caller passed a time on the present day; the visit keeps this day
 	Past              // the caller passed a time; its day may be before the site's last day
 )
 
-// Recorder counts visits in batches. While a lane writes one batch, it collects the next one, so batches grow with
-// the load. All visits to a site and its pages use the same lane, except visits of past days. So lanes of live visits
-// never wait for each other's locks. Chunks (RecordChunk) may lock the same rows, but only for a moment. A Recorder
-// is safe for concurrent use.
+// Recorder counts visits in batches. While a lane writes one batch, it collects the visits of the next batch, so
+// batches become larger under load. All visits to a site and its pages use the same lane, except visits of past days.
+// So lanes of live visits never wait for each other's locks. Chunks (RecordChunk) may lock the same rows, but only
+// for a moment. A Recorder is safe for concurrent use.
 type Recorder struct {
 	db       *db.DB
-	lanes    []*lane // the last lane is for visits of past days, whose batches may have to wait while an app is locked
+	lanes    []*lane // the last lane is for visits of past days, because its batches may have to wait while an app is locked
 	chunks   *chunks
 	seed     maphash.Seed
 	caches   *caches
@@ -134,7 +133,7 @@ type Recorder struct {
 	upkeep   *upkeep
 	metrics  *metrics
 
-	overflowed atomic.Int64 // when a visit last had to go to the inbox, in nanoseconds since 1970
+	overflowed atomic.Int64 // when the last visit had to go to the inbox, in nanoseconds since 1970
 }
 
 // Open starts a recorder on a migrated database. Close stops it, but leaves the database open.
@@ -151,7 +150,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	if err := r.upkeep.makeDays(ctx); err != nil {
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}
-	if !o.Brief { // the filter starts to read the tables before the first visit
+	if !o.Brief { // so that the filter starts to read the tables before the first visit arrives
 		if _, err := r.caches.get(ctx); err != nil {
 			r.caches.close()
 			return nil, fmt.Errorf("open recorder: %w", err)
@@ -197,13 +196,14 @@ func (r *Recorder) Ready(ctx context.Context) error {
 	return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: %s", db.Reason(err)).Because(err)
 }
 
-// DaysLeft returns for how many consecutive days after today the table visits has partitions, as of the last check by
-// Ready or by upkeep.
+// DaysLeft returns the number of consecutive days after today for which the table visits has partitions. Upkeep and
+// Ready update this number.
 func (r *Recorder) DaysLeft() int { return int(r.upkeep.daysLeft.Load()) }
 
 // Generation returns the number of the present caches, or 0 if there are no caches at present. The number changes
-// whenever the caches are dropped: for example after an erasure, or after a lost connection, because another database
-// may now respond. Callers that cache contents of the tables must drop them when the number changes.
+// when the caches are dropped. This happens after an erasure, for example, or after a lost connection, because a
+// different database may be at the other end of the new connection. Callers that cache contents of the tables must
+// drop them when the number changes.
 func (r *Recorder) Generation() uint64 {
 	if now := r.caches.current.Load(); now != nil {
 		return now.number

@@ -15,11 +15,12 @@ const snapshotWarnEvery = time.Hour
 
 // snapshots monitors the age of the oldest snapshot in the database. While a snapshot is held, for example by a long
 // transaction, PostgreSQL keeps all row versions that were replaced after the snapshot was taken. Each visit replaces
-// rows, and the next visits to the same site must skip the old versions. Only the upkeep goroutine uses snapshots.
+// rows, so the next visits to the same site become slower, because they must skip the old versions. Only the upkeep
+// goroutine uses this type.
 type snapshots struct {
 	age    prometheus.Gauge
-	seen   map[string]time.Time // when each holder of a snapshot was first seen, if the server does not report the snapshot's start
-	warned pause.Seldom[string] // last warning for each holder
+	seen   map[string]time.Time // when each snapshot holder was first seen; only for snapshots whose start is not reported
+	warned pause.Seldom[string] // limits the warnings about each holder
 }
 
 func newSnapshots(m *metrics) *snapshots {
@@ -45,7 +46,7 @@ func (s *snapshots) look(ctx context.Context, d *db.DB, now time.Time, log *slog
 	return nil
 }
 
-// oldest returns the holder of the oldest snapshot, and the snapshot's start. If there is no
+// oldest returns the holder of the oldest snapshot, and the time when this snapshot was taken (since). If there is no
 // snapshot, since is now.
 func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (oldest db.SnapshotHoldersRow, since time.Time) {
 	seen := map[string]time.Time{}
@@ -68,8 +69,8 @@ func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (olde
 	return oldest, since
 }
 
-// shouldWarn reports whether to warn about the holder of a snapshot. The snapshot must be older than
-// db.SnapshotMayLast, and there was no warning about the holder within snapshotWarnEvery.
+// shouldWarn reports whether to log a warning about a holder's snapshot. It must be older than db.SnapshotMayLast,
+// and there must have been no warning about this holder within snapshotWarnEvery.
 func (s *snapshots) shouldWarn(holder string, since, now time.Time) bool {
 	if now.Sub(since) <= db.SnapshotMayLast {
 		return false

@@ -31,8 +31,8 @@ func newTagIDs() *tagIDs {
 }
 
 // lookUp sets the ids of an entry's tags, unless the person was already counted at the entry's site and page on the
-// entry's day. has is the set of tags stored for the person. If the visit has a tag with the same name, the visit's
-// tag is used.
+// entry's day. These are the tags of the visit, and those tags stored for the person (has) whose names the visit does
+// not use.
 func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 	e.lacksTags = false
 	if e.Tags == nil || e.site.countedToday && e.page.countedToday {
@@ -44,7 +44,7 @@ func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 			e.tags = append(e.tags, own)
 		}
 	}
-	if e.movedToLaterDay { // the tag hour is of the previous day, but the visit counts for the new day, which starts at 00
+	if e.movedToLaterDay { // the visit now counts for the day that has just started, so its hour is 00
 		for i := range e.tags {
 			if e.tags[i].Name == tag.Hour {
 				e.tags[i].Value = "00"
@@ -58,8 +58,8 @@ func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 	})
 }
 
-// setTags sets the tag ids of an entry's site and page, as returned by idOf. A page has only some of the tags, which
-// come first in e.tags.
+// setTags sets the tag ids of an entry's site and page. The function idOf returns the id of a tag. Only some of the
+// tags apply to pages. They come first in e.tags.
 func (e *entry) setTags(idOf func(tag.Tag) int32) {
 	ids, ofPage := make([]int32, len(e.tags)), 0
 	for i, brought := range e.tags {
@@ -71,10 +71,10 @@ func (e *entry) setTags(idOf func(tag.Tag) int32) {
 	e.site.tags, e.page.tags = ids, ids[:ofPage]
 }
 
-// intern sets the ids of tags that are not in the cache, and creates new tags in the database. Callers can make up
-// the values of some tags. A new value of such a tag is created only for a visitor's first visit of the day at a
-// site, and only up to the app's limit per day. Other new values count as (other). So a client that sends visits in a
-// loop, each with a new value, creates only one value per day.
+// intern sets the ids of tags that are not in the cache. It creates tags that are not in the database either. Clients
+// can make up the values of some tags. A new value of such a tag is created only for a visitor's first visit of the
+// day to a site, and only up to a limit per app and day. Other new values count as (other). So a client that sends
+// visits in a loop, each with a new value, creates only one value per day.
 func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	lacking := map[int32][]*entry{}
 	for _, e := range entries {
@@ -103,8 +103,8 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	return nil
 }
 
-// request gets the ids of the tags of some entries of an app from the database. It creates missing tags by the rules
-// of intern. all are the entries of the batch.
+// request gets the ids of the tags of the entries "some", which are of one app, from the database. It creates missing
+// tags as described at intern. The parameter all contains all entries of the batch.
 func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*entry) (map[db.Tag]int32, error) {
 	var asked []db.Tag
 	var missing db.NewTags
@@ -146,7 +146,8 @@ func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*
 	return ids, d.MakeTags(ctx, app, some[len(some)-1].Day, missing, tag.MostNewADay, ids)
 }
 
-// findFirstVisits returns the entries that are the first visit of their visitor on their day at their site.
+// findFirstVisits returns the entries that are their visitor's first visit to the site on that day. For these
+// entries, the map has the value true.
 func findFirstVisits(ctx context.Context, d *db.DB, entries []*entry) (map[*entry]bool, error) {
 	var pairs db.PairColumns
 	var asked []*entry

@@ -14,8 +14,9 @@ import (
 // Counting never changes an id. The cache is bounded and safe for concurrent use.
 type targetIDs struct {
 	ids *cache.Cache[targetKey, targetID]
-	// full contains the apps that have reached their limit of new pages on a day. For these apps, DB.Intern creates
-	// no page. Otherwise a flood of made-up paths would cause a transaction for each batch.
+	// full contains the apps that have reached their limit of new pages on a day. For these apps, DB.Intern does not
+	// try to create pages. Otherwise, if a client visits many made-up paths, each batch would cause a further
+	// transaction.
 	full *cache.Cache[fullApp, struct{}]
 }
 
@@ -30,7 +31,7 @@ type targetID struct {
 	countsBy *db.CountingSettings
 }
 
-// fullApp is an app that has reached its limit (newPages) on a day.
+// fullApp is an app that has reached its limit of new pages (newPages) on a day.
 type fullApp struct {
 	app      int32
 	day      int32
@@ -51,9 +52,9 @@ func newTargetIDs() *targetIDs {
 	}
 }
 
-// lookUp sets the ids of an entry's site and page from the cache. It sets no ids if the entry was accepted with other
-// settings than the app has now. The writer then queries the database for the entry's targets, and the database
-// refuses the entry.
+// lookUp sets the ids of an entry's site and page from the cache. If the entry was accepted with outdated settings of
+// the app, lookUp sets no ids. The writer then queries the database for the entry's targets, and the database refuses
+// the entry.
 func (t *targetIDs) lookUp(e *entry) {
 	site, hit := t.ids.Get(targetKey{e.App, e.Target.Site})
 	if !hit || *site.countsBy != e.CountsBy {
@@ -63,9 +64,9 @@ func (t *targetIDs) lookUp(e *entry) {
 	e.site.id, e.page.id = site.id, page.id
 }
 
-// intern sets the ids of targets that are not in the cache, and creates new targets in the database. Once the app has
-// reached its limit of new pages per day, a visit to a new page counts for its site's page (other). A visit to a new
-// site counts for the site (other).
+// intern sets the ids of targets that are not in the cache. It creates targets that are not in the database either.
+// Once the app has reached its limit of new pages per day, a visit to a new page counts for the page (other) of its
+// site. A visit to a new site counts for the site (other).
 func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	type group struct {
 		app      int32
@@ -104,8 +105,8 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) erro
 	return nil
 }
 
-// internOthers sets the ids of entries whose visits count for a page (other), because the app has
-// reached its limit.
+// internOthers sets the target ids of entries whose visits count for a page (other), because the app has reached its
+// limit of new pages.
 func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning, entries []*entry) error {
 	targets := make([]visit.Target, len(entries))
 	for i, e := range entries {
@@ -125,9 +126,9 @@ func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning,
 	return err
 }
 
-// request gets the ids of the entries' targets from the database. The visit of entries[i] counts for targets[i].
-// request returns the entries whose page was not created, and whether the app has reached its limit of new pages per
-// day.
+// request gets the ids of the entries' targets from the database. The visit of entries[i] counts for targets[i]. The
+// result without contains the entries whose page was not created. The result full reports whether the app has reached
+// its limit of new pages per day.
 func (t *targetIDs) request(
 	ctx context.Context, d *db.DB, in db.Interning, entries []*entry, targets []visit.Target,
 ) (without []*entry, full bool, err error) {
@@ -138,7 +139,7 @@ func (t *targetIDs) request(
 	if err != nil {
 		return nil, false, err
 	}
-	countsBy := in.Settings // a copy, because &in.By would keep the whole db.Interning in memory
+	countsBy := in.Settings // a copy, because &in.Settings would keep the whole db.Interning in memory
 	for i, e := range entries {
 		site, page := ids[targets[i].Site], ids[targets[i].Page]
 		e.site.id, e.page.id, e.other = site, page, visit.Target{}

@@ -28,12 +28,12 @@ const (
 // votes are the titles that the last five visitors of a page have seen, one vote per visitor. A visitor's
 // newer vote replaces the older one. Votes are hashes that do not identify visitors.
 type votes struct {
-	voters, titles [5]uint64 // hashes of the voters and of their titles, the latest first
-	lastQueued     time.Time // when a title was last queued for writing; the next title is queued at least an hour later
+	voters, titles [5]uint64 // hashes of the visitors, and of the titles for which they voted; the latest vote is first
+	lastQueued     time.Time // when a title of the page was last queued for writing; the next one is queued at least an hour later
 }
 
-// ballots are the votes on all pages. They belong to a generation and are dropped with it, so that no
-// vote remains after an erasure.
+// ballots contains the votes on all pages. It belongs to a generation and is dropped with it, so that no vote of an
+// erased visitor remains.
 type ballots struct {
 	seed  maphash.Seed
 	pages *cache.Cache[int64, votes]
@@ -43,8 +43,8 @@ func newBallots() *ballots {
 	return &ballots{maphash.MakeSeed(), cache.New[int64, votes](titleBytes, func(int64) int { return titleEntry })}
 }
 
-// cast adds a vote, given as the hash of the voter and the hash of the title. It reports whether at least two votes,
-// and more than half of all votes, are for this title.
+// cast adds the vote of one visitor for one title, both given as hashes. It reports whether this title now has at
+// least two votes, and more than half of all votes.
 func (v *votes) cast(voterHash, titleHash uint64) bool {
 	at := 0
 	for at < len(v.voters)-1 && v.voters[at] != voterHash {
@@ -65,13 +65,13 @@ func (v *votes) cast(voterHash, titleHash uint64) bool {
 	return agree > 1 && 2*agree > all
 }
 
-// processVote adds the visitor's vote for the page title that was sent with a visit. If most voters agree, or if a
-// trusted caller sent the title, processVote queues the title for writing.
+// processVote adds the visitor's vote for the page title that was sent with a visit. If most voters agree on this
+// title, or if a trusted caller sent it, processVote queues the title for writing.
 func (t *titles) processVote(e *entry, g *generation) {
 	if e.Title == "" || g == nil || e.page.id == 0 || e.other.Page != "" || e.When == Past {
 		return
 	}
-	// |1, because 0 means no vote
+	// |1 makes the hashes nonzero, because 0 means no vote
 	voterHash, titleHash := maphash.Comparable(g.ballots.seed, e.SeenFrom)|1, maphash.String(g.ballots.seed, e.Title)|1
 	g.ballots.pages.Update(e.page.id, func(v votes) votes {
 		agreed := v.cast(voterHash, titleHash)
@@ -92,7 +92,7 @@ func (t *titles) note(page int64, title string) bool {
 	return true
 }
 
-// write writes the collected titles to the table titles.
+// write writes the queued titles to the table titles.
 func (t *titles) write(ctx context.Context, d *db.DB) error {
 	t.mu.Lock()
 	pendingTitles := t.pending

@@ -22,13 +22,13 @@ const (
 	clockWarnEvery = time.Hour
 	upkeepEvery    = 10 * time.Minute
 	upkeepPatience = time.Minute      // time limit of one run of a task
-	daysAhead      = 8                // how many days in advance partitions are created
-	batchesEvery   = 20 * time.Second // a third of db.BatchIDsStay, after which ids of batches may be deleted
+	daysAhead      = 8                // for how many days after today partitions are created
+	batchesEvery   = 20 * time.Second // a third of db.BatchIDsStay, which is how long the ids of batches must stay
 	tagsEvery      = time.Second
 )
 
-// upkeep runs the recurring tasks of an instance. The method start lists these tasks. Any number of
-// instances may run upkeep concurrently.
+// upkeep runs the recurring tasks of an instance, which the method start lists. Several instances may run them
+// concurrently.
 type upkeep struct {
 	db       *db.DB
 	presence *presence
@@ -74,8 +74,8 @@ type task struct {
 func (u *upkeep) start() {
 	u.done.Go(func() {
 		for pause.For(u.ctx, tagsEvery) == nil {
-			// Not canceled: the server could still hold the locks of a canceled transaction when close calls
-			// foldTags.
+			// The context is never canceled. Otherwise, when close calls foldTags, the server could still hold the
+			// locks of a transaction that was just canceled.
 			u.foldTags(context.WithoutCancel(u.ctx))
 		}
 	})
@@ -122,12 +122,13 @@ func (u *upkeep) close() {
 	u.done.Wait()
 	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
 	defer cancel()
-	u.foldTags(ctx) // fold now, because perhaps no other instance is running that could do it later
+	u.foldTags(ctx) // add up the last tags now, because perhaps no other instance is running to do it later
 	_ = u.presence.write(ctx, u.db)
 	_ = u.titles.write(ctx, u.db)
 }
 
-// makeDeleteTask returns a task that calls older to delete old rows. what is the name of these rows in the log.
+// makeDeleteTask returns a task that deletes old rows by calling the function older. The parameter what is the name
+// of the rows in the log.
 func (u *upkeep) makeDeleteTask(what string, older func(context.Context) (rows int64, err error)) task {
 	return task{"deleting old " + what, slog.LevelError, func(ctx context.Context) error {
 		rows, err := older(ctx)
@@ -150,8 +151,9 @@ func (u *upkeep) measureClock(ctx context.Context) error {
 	return nil
 }
 
-// mayWarn reports whether to log a warning that this machine's clock differs from the database's clock. The
-// difference must exceed db.ClockMayDiffer, and no similar difference was logged within the last hour.
+// mayWarn reports whether to log a warning that this machine's clock differs from the database's clock by ahead. The
+// difference must exceed db.ClockMayDiffer, and there must have been no warning about a similar difference in the
+// last hour.
 func (u *upkeep) mayWarn(ahead time.Duration, now time.Time) bool {
 	if ahead.Abs() <= db.ClockMayDiffer {
 		return false
@@ -178,7 +180,7 @@ func newServerMetrics(m *metrics) serverMetrics {
 }
 
 func (u *upkeep) measureServer(ctx context.Context) error {
-	size, away := math.NaN(), math.NaN() // NaN: not measured; the gauge dailyTask keeps its last value, which stays valid
+	size, away := math.NaN(), math.NaN() // NaN: not measured; dailyTask instead keeps its last value, because that stays valid
 	defer func() { u.server.size.Set(size); u.server.standbyAway.Set(away) }()
 	standby, err := u.db.Standby(ctx)
 	if err != nil {
@@ -215,7 +217,7 @@ func (u *upkeep) makeDays(ctx context.Context) error {
 // ready returns an error unless the table visits has a partition for the present day of every time zone.
 func (u *upkeep) ready(ctx context.Context) error {
 	missing, err := u.missingDays(ctx)
-	if err == nil && u.daysLeft.Load() < 1 { // the clock may have been corrected since it was measured
+	if err == nil && u.daysLeft.Load() < 1 { // perhaps only because the clock was corrected after it was measured: measure it again
 		if err = u.db.MeasureClock(ctx); err == nil {
 			missing, err = u.missingDays(ctx)
 		}
@@ -228,8 +230,8 @@ func (u *upkeep) ready(ctx context.Context) error {
 	return err
 }
 
-// missingDays returns the days without a partition, from yesterday to daysAhead days after today. It also records how
-// many consecutive days after today have a partition.
+// missingDays returns the days without a partition, from yesterday to daysAhead days after today. It also stores in
+// daysLeft how many consecutive days after today have a partition.
 func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	var days []int32
 	for day := -1; day <= daysAhead; day++ {
@@ -247,8 +249,8 @@ func (u *upkeep) missingDays(ctx context.Context) (missing []int32, err error) {
 	return missing, nil
 }
 
-// foldTags adds the tags of committed batches, which are in the table tag_news, to the daily numbers of tags. If this
-// fails, the rows stay in tag_news for the next attempt. Damaged rows are deleted.
+// foldTags adds the tags of committed batches to the daily numbers of tags. These tags are in the table tag_news. If
+// this fails, the rows stay in tag_news for the next attempt. Damaged rows are deleted.
 func (u *upkeep) foldTags(ctx context.Context) {
 	if err := u.db.FoldTags(ctx); err != nil && ctx.Err() == nil {
 		if missed, speak := u.unfolded.Next(0, time.Now()); speak {

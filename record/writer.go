@@ -20,22 +20,22 @@ import (
 // busyTries is the maximum number of attempts to send a batch that fails because of other transactions.
 const busyTries = 20
 
-// entry is an accepted visit, or a step of a chunk without a visit. A writer sets its answer or its
-// error.
+// entry is a visit that was accepted to be counted, or a step of a chunk without a visit. A writer sets its answer or
+// its error.
 type entry struct {
 	Visit
 
-	// generation.lookUp sets the following fields from the caches. If a generation (a set of caches) exists, Record
-	// calls lookUp before the lane accepts the entry, to save work in the lane's only goroutine. The writer calls
-	// lookUp again if the generation has changed.
+	// The following fields are set from the caches by generation.lookUp. Record calls lookUp before the lane accepts
+	// the entry, to save work in the lane's only goroutine. The writer calls lookUp again if there was no generation
+	// (set of caches) then, or if it has changed.
 	generation *generation
 	site, page entryTarget
-	other      visit.Target // the target (other) for which the visit counts, if the app has reached its limit of new pages
-	lacksTags  bool         // some of the visit's tags have no id in the cache
+	other      visit.Target // set if the visit counts for a target (other), because the app has reached its limit of new pages
+	lacksTags  bool         // the cache lacks the ids of some of the visit's tags
 	unresolved bool         // the visitor may be linked to a person; resolve finds the person
 	person     netip.Addr   // the person for whom the visit counts
 
-	tags            tag.Set // the tags that Tags has returned, and the person's tags
+	tags            tag.Set // the visit's tags, returned by Tags, and the person's tags
 	movedToLaterDay bool    // turnDays has moved the visit to a later day
 
 	repeated bool  // set by findRepeated: the ID was counted before, or there is no visit
@@ -45,7 +45,7 @@ type entry struct {
 	err    error
 }
 
-// entryTarget is the cached data about an entry's site or page, and about the visitor at this target.
+// entryTarget is the cached data about an entry's site or page, and about the entry's visitor at this site or page.
 type entryTarget struct {
 	id           int64 // 0: not in the cache
 	countedToday bool  // the visitor has been counted at the target on the entry's day
@@ -58,20 +58,21 @@ func (e *entry) lacksTarget() bool { return e.site.id == 0 || e.page.id == 0 }
 // isPassed reports whether the entry has no visit and only moves a position.
 func (e *entry) isPassed() bool { return e.step != nil && e.step.Visit == nil }
 
-// job contains visits that a writer must count. For a lane's live visits without ids, all flags are false.
+// job contains visits that a writer must count. If a lane's visits are all live and have no ids, all flags of the job
+// are false.
 type job struct {
 	entries    []*entry // the entries that have no answer or error yet
-	maxEntries int      // how many entries the next transaction may have
+	maxEntries int      // maximum number of entries of the next transaction
 
 	ids        bool // some visits have ids (ids.go)
 	past       bool // some visits are of past days (late.go)
-	late       bool // the visits are sent as a late batch, which may have any days in any order (late.go)
+	late       bool // the visits are sent as a late batch: they may be of any days, in any order (late.go)
 	lateChosen bool // the value of late is final
 	chunk      bool // the visits are a chunk: after the first failure, no further visit is counted (chunks.go)
 
-	readGeneration uint64 // for inbox rows: the number of the generation in which they were read; 0 for other sources
+	readGeneration uint64 // for inbox rows: the number of the generation that was present when they were read; 0 for other sources
 
-	took time.Duration // how long the database has spent on the job's batches; their locks were held for at most this time
+	took time.Duration // how long the database took for the job's batches; they held their locks for at most this time
 }
 
 func newJob(entries []*entry) *job {
@@ -83,11 +84,11 @@ func newJob(entries []*entry) *job {
 	return j
 }
 
-// pass removes the first entries from the job, because they have their answers or errors.
+// pass removes this number of entries from the start of the job, because they have their answers or errors.
 func (j *job) pass(entries int) { j.entries = j.entries[entries:] }
 
-// fail fails the first entries with err. If the job is a chunk, it fails the rest with
-// ErrNotReached.
+// fail sets the error of this number of entries at the start of the job, and removes them. In a chunk, it also fails
+// all other entries, with ErrNotReached.
 func (j *job) fail(entries int, err error) {
 	for i, e := range j.entries {
 		switch {
@@ -105,8 +106,8 @@ func (j *job) fail(entries int, err error) {
 
 func (j *job) failAll(err error) { j.fail(len(j.entries), err) }
 
-// failWhere fails the entries for which why returns an error, and reports whether there are any. The
-// other entries remain.
+// failWhere fails and removes the entries for which the function why returns an error. It reports whether there were
+// any.
 func (j *job) failWhere(why func(*entry) error) bool {
 	before := len(j.entries)
 	j.entries = slices.DeleteFunc(j.entries, func(e *entry) bool {
@@ -117,7 +118,7 @@ func (j *job) failWhere(why func(*entry) error) bool {
 }
 
 // writer sends the visits of a job to the database until each visit is counted or has failed. It retries after most
-// faults. One goroutine uses it.
+// faults. Only one goroutine uses it.
 type writer struct {
 	db          *db.DB
 	metrics     *metrics
@@ -152,7 +153,7 @@ func (w *writer) write(j *job) {
 		switch fault {
 		case db.FaultNone:
 			j.pass(sent)
-			j.maxEntries = min(2*j.maxEntries, len(j.entries)) // grows step by step after split has reduced it
+			j.maxEntries = min(2*j.maxEntries, len(j.entries)) // after split has reduced maxEntries, it grows again step by step
 			try = 0
 		case db.FaultBusy, db.FaultStale, db.FaultID:
 			if fault == db.FaultStale {
@@ -173,11 +174,11 @@ func (w *writer) write(j *job) {
 			w.handlePastDayFault(ctx, j, fault, err)
 		case db.FaultMoved:
 			j.failAll(ErrMoved)
-		case db.FaultAhead: // this machine's clock was changed since it was measured
+		case db.FaultAhead: // this machine's clock was changed since it was measured, so measure it again
 			err = errors.Join(err, w.db.MeasureClock(ctx))
 			j.failAll(markLogged(visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err)))
 		case db.FaultHint:
-			if !w.draft.hasHints() { // a key was violated although the batch has no hint: the tables are at fault
+			if !w.draft.hasHints() { // a key was violated, but not because of a wrong hint: the tables are faulty
 				j.split(sent, err)
 				try = 0
 				break
@@ -194,11 +195,12 @@ func (w *writer) write(j *job) {
 			j.failAll(markLogged(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err)))
 		}
 	}
-	w.generation = nil // an idle lane must not keep a dropped generation in memory
+	w.generation = nil // so that an idle lane does not keep a dropped generation in memory
 }
 
-// attempt sends as many of the first entries as fit into one transaction, and sets their answers if
-// the transaction commits. sent is the number of these entries. An error applies to all of them.
+// attempt sends the entries at the start of the job to the database, as many as fit into one transaction. sent is the
+// number of these entries. If the transaction commits, attempt sets their answers. If attempt returns an error, the
+// error applies to all of them.
 func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, err error) {
 	w.learning.Wait()
 	entries := j.entries[:min(j.maxEntries, len(j.entries))]
@@ -232,16 +234,16 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 	if j.chunk {
 		w.chunkCommitted(entries)
 	} else {
-		w.draft.learn(w.generation) // before callers get their answers, so that a client's immediate next visit finds its visitor in the memory
+		w.draft.learn(w.generation) // before callers get their answers, so that a client's next visit finds its visitor in the memory
 	}
 	w.hints.recordCommit()
 	w.metrics.countLookUps(&w.draft.lookUps)
 	return sent, b.ID, nil
 }
 
-// ensureIDs gets the present generation, and completes the entries before they are sent. It looks up
-// entries from other generations, finds the persons of visitors, marks repeated entries, and gets the
-// ids of missing targets and tags.
+// ensureIDs gets the present generation, and prepares the entries for sending. It looks up entries that were looked
+// up in another generation, finds the persons of visitors, marks repeated entries, and gets the ids of missing
+// targets and tags.
 func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err error) {
 	if w.generation, err = w.caches.get(ctx); err != nil {
 		return err
@@ -278,10 +280,10 @@ func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err e
 	return err
 }
 
-// split handles a batch that the database refuses because of some of its entries. It halves the
-// number of entries per batch until a batch has one entry, so that only refused entries fail. If the
-// app was deleted or changed, the error reports this. Otherwise the entry gets an internal error: its
-// visit was validated before, so Footfall or the tables are at fault.
+// split handles a batch that the database refuses because of some of its entries. It halves the number of entries per
+// batch until the refused batch has only one entry, so that only the refused entries fail. If the app of such an
+// entry was deleted or changed, the error states this. Otherwise it is an internal error: the visit was validated
+// before, so the fault is in Footfall or in the tables.
 func (j *job) split(sent int, err error) {
 	switch {
 	case sent > 1:
@@ -295,8 +297,8 @@ func (j *job) split(sent int, err error) {
 	}
 }
 
-// afterLostCommit handles a lost connection. The lost batch has the first sent entries, and may or may not have
-// committed.
+// afterLostCommit handles a batch whose connection was lost, so that it may or may not have committed. The batch has
+// the entries at the start of the job, and sent is their number.
 func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]byte, try int) {
 	// The next response may come from another database, such as a restored one or a promoted standby. Its tables may
 	// differ from the caches.
@@ -324,9 +326,10 @@ func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]b
 	}
 }
 
-// turnDays handles a batch that was refused because a site was already counted on a later day than the batch's day.
-// This happens if another instance, whose clock is ahead, has started the next day. Live entries move to the site's
-// last day. If the caller passed an entry's time, the entry keeps its day, and the job is sent as a late batch.
+// turnDays handles a batch that was refused because one of its sites was already counted on a later day. This happens
+// if another instance, whose clock is ahead, has already started the next day. turnDays moves live entries to the
+// site's last day. An entry whose time was passed by the caller keeps its day, and the job is then sent as a late
+// batch.
 func (w *writer) turnDays(ctx context.Context, j *job, sent int) error {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)

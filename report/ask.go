@@ -25,20 +25,18 @@ type Report struct {
 	place func(text string, l *Look) bool // parses the cursor of the next page of results into Look.After; nil: there is only one page
 }
 
-// Look selects the subject of a report: a page or a site of an app, or the whole app, in a range of days. The field Target is
-// the page or site. The days in the field Compared are compared with the days that are Before days earlier. If Before is 0,
-// nothing is compared. Compared starts on the same day as the range, except in a chart.
+// Look selects the subject of a report: a page or a site of an app, or the whole app, in a range of days.
 type Look struct {
 	App      string
 	Today    int32
-	Target   string
-	In       visit.Range
-	Before   int
-	Compared visit.Range
-	Where    []string // filter: conditions that a site's visitors must match; empty: all visitors
-	OfSite   bool     // leave out notes that belong to all sites of the app
-	History  bool     // include days that another tool has counted
-	Counted  bool     // leave out offsets: the caller passes the Look to a Reader made by Reader.Counted
+	Target   string      // the page or site; "": the whole app, unless Targets or Prefix is set
+	In       visit.Range // the days of the report
+	Before   int         // the days in Compared are compared with the days that are so many days earlier; 0: no comparison
+	Compared visit.Range // starts on the same day as In, except in a chart
+	Where    []string    // filter: conditions that a site's visitors must match; empty: all visitors
+	OfSite   bool        // leave out notes that belong to all sites of the app
+	History  bool        // include days that another tool has counted
+	Counted  bool        // leave out offsets; the caller must then use a Reader that Reader.Counted has returned
 
 	Targets     []string     // several pages or sites, instead of Target
 	Prefix      string       // a prefix of pages' URIs, instead of Target
@@ -50,8 +48,8 @@ type Look struct {
 	Split       string       // "day": one row per day; name of a tag: one row per value of the tag; "": totals
 	Steps       []string     // steps of a funnel
 	Names       []string     // names of several tags
-	Parts       []string     // names of the parts that Filter reads
-	Filtered    *Filtered    // the parts that Filter has already read, or nil
+	Parts       []string     // names of the parts to read; set by Filter, which lists them
+	Filtered    *Filtered    // the result of Filter, from which reports take their rows; nil: they read from the database
 	Day         int32        // the day whose visitors are read
 	Rank        int64        // a visitor's rank; 0: find the visitor by Stored
 	Stored      []netip.Addr // addresses under which a visitor may be stored

@@ -63,8 +63,8 @@ func csvField(value any) string {
 	return csvText(fmt.Sprint(value))
 }
 
-// csvText writes a string as a field. It also quotes semicolons and tabs, because some spreadsheets split fields at
-// these characters, and a new cell could start with a formula.
+// csvText writes a string as a field. It also quotes a string that contains a semicolon or a tab, because some
+// spreadsheets split fields at these characters, and a new cell could start with a formula.
 func csvText(s string) string {
 	if beginsFormula(s) || strings.HasPrefix(s, "'") { // an original apostrophe is doubled, so that it is not mistaken for the added one
 		s = "'" + s

@@ -64,8 +64,8 @@ type dayByDay struct {
 }
 
 // DayByDay reads the numbers of a page or site by day. l.Target is "" if the app has not counted any page yet. If the range is
-// open, like visit.AllDays, or longer than a century, it is reduced to the days between the first and the last day with
-// numbers.
+// longer than a century, the report starts on the first day with numbers. If the range has no end, like visit.AllDays, the
+// report ends on the last day with numbers.
 func (r *Reader) DayByDay(ctx context.Context, l Look) (Answer, error) {
 	app, target, in := l.App, l.Target, l.In
 	l.N = mostDays - 1

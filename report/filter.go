@@ -17,8 +17,8 @@ const Unknown = -1
 // Filtered holds the parts of a report that one SQL statement has read. The report is about the visitors of a site who match a
 // filter, or about all sites of an app together.
 type Filtered struct {
-	Since  int32 // first day of the range from which the tags of all visitors are recorded; 0: on all days of the range
-	Erased int64 // (visitor, day) pairs of erased visitors, who are not included in any other number
+	Since  int32 // from this day of the range on, the tags of all visitors are recorded; 0: they are recorded on all its days
+	Erased int64 // number of (visitor, day) pairs of erased visitors, who are not included in any other number
 
 	parts []string
 	rows  []FilterPanelsRow
@@ -159,8 +159,8 @@ func (r *Reader) tagsWhere(ctx context.Context, l Look) (p Panel[TagValue], err 
 // uniquesWhere implements UniquesOf for a site with a filter.
 func (r *Reader) uniquesWhere(ctx context.Context, l Look) (Uniques, error) {
 	read, err := r.Filter(ctx, l, "numbers", "since")
-	// Since is not 0 if visits or their tags are missing for some days. If the filter is on a single tag, daily sums may still
-	// exist.
+	// If Since is not 0, visits or their tags are missing for some days, and the part numbers was not read. Read it without
+	// since, because daily sums may still exist if the filter is on a single tag.
 	if err == nil && read.Since != 0 {
 		read, err = r.Filter(ctx, l, "numbers")
 	}

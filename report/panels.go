@@ -31,8 +31,8 @@ type (
 	// Returned is how often visitors returned FromDays to ToDays days after their previous visit. ToDays is OrMore if there is
 	// no upper limit.
 	Returned = PanelReturnsRow
-	// FirstVisit has the day of the first visit of the visitor with a certain rank. FirstDay is 0 if the visitor was erased or
-	// forgotten.
+	// FirstVisit has the rank of a visitor, and the day of this visitor's first visit. FirstDay is 0 if the visitor was
+	// erased or forgotten.
 	FirstVisit = PanelFirstVisitsRow
 	// VisitorOfDay is a visitor of a page or site on a day. PreviousDay is the last day before this one on which the visitor was
 	// there; 0: none, or unknown.

@@ -32,9 +32,9 @@ type PanelAppsRow struct {
 
 // The dashboard's queries, with a statement for each panel. Users can see each statement with its values, and run it
 // themselves. Days are numbers like 20190629. A range includes both ends. The compared days are the first days of a
-// range, up to compared_to. They are compared with the previous period.
+// range, up to compared_to. The previous period has the days that are days_before days before the compared days.
 // The overview of apps: the number of sites, the page views of today and of each of the last 30 days, and the first
-// counted day.
+// counted day. Page views and days are those of the app's 200 busiest sites.
 func (q *Queries) PanelApps(ctx context.Context, apps []string) ([]PanelAppsRow, error) {
 	rows, err := q.db.Query(ctx, PanelApps, apps)
 	if err != nil {
@@ -273,8 +273,8 @@ type PanelGoalsRow struct {
 	OfVisitors int64  `json:"of_visitors"`
 }
 
-// The number of visitors of a site who reached each goal, and the number of all visitors. The numbers
-// are totals, or by day, or by the values of a tag.
+// The number of visitors of a site who reached each goal, and the number of all visitors. split is ”
+// for totals, day for numbers by day, or the name of a tag for numbers by its values.
 func (q *Queries) PanelGoals(ctx context.Context, arg PanelGoalsParams) ([]PanelGoalsRow, error) {
 	rows, err := q.db.Query(ctx, PanelGoals,
 		arg.App,
@@ -386,9 +386,12 @@ type PanelNumbersRow struct {
 	Exact       bool  `json:"exact"`
 }
 
-// The first row has the numbers of a page or site in a date range. If a previous period is requested,
-// the last row has the numbers of that period. If the compared days are not the whole range, a row
-// between them has the numbers of the compared days.
+// The numbers of a page or site in up to three rows:
+//  1. the date range
+//  2. the compared days, unless they are the whole date range
+//  3. the previous period
+//
+// If days_before is 0, there is only the first row.
 func (q *Queries) PanelNumbers(ctx context.Context, arg PanelNumbersParams) ([]PanelNumbersRow, error) {
 	rows, err := q.db.Query(ctx, PanelNumbers,
 		arg.App,
@@ -777,7 +780,7 @@ type PanelTagPagesRow struct {
 	Title     string `json:"title"`
 }
 
-// The pages of a site visited with a tag value in a date range.
+// The pages of a site, each with the number of its visitors in a date range who had a value of a tag.
 func (q *Queries) PanelTagPages(ctx context.Context, arg PanelTagPagesParams) ([]PanelTagPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelTagPages,
 		arg.App,
@@ -841,8 +844,8 @@ type PanelTagsRow struct {
 	Since      int32  `json:"since"`
 }
 
-// The values of a tag for the visitors of a page or site: in a date range, in the compared days of the
-// range, and in the previous period. The last row has the visitors without a value.
+// The values of a tag, each with the number of visitors of a page or site: in a date range (pv), in the
+// compared days of the range, and in the previous period. The last row has the visitors without a value.
 func (q *Queries) PanelTags(ctx context.Context, arg PanelTagsParams) ([]PanelTagsRow, error) {
 	rows, err := q.db.Query(ctx, PanelTags,
 		arg.App,

@@ -18,8 +18,8 @@ import (
 // WithoutOffsets is the only value of the parameter offsets: the numbers leave out offsets.
 const WithoutOffsets = "no"
 
-// ParseQuery parses the query of a URL and rejects parameters that neither the report takes nor others names. Ignoring a
-// misspelt parameter would return a different report. ParseQuery returns the first error.
+// ParseQuery parses the query of a URL. It accepts the parameters of the report, and the parameters named in others. It
+// rejects all other parameters, because ignoring a misspelt one would return a different report. It returns the first error.
 func (k Report) ParseQuery(query string, others ...string) (url.Values, error) {
 	given, takes := url.Values{}, slices.Concat(others, k.Parameters)
 	for query != "" {
@@ -52,11 +52,14 @@ func (k Report) ParseQuery(query string, others ...string) (url.Values, error) {
 
 // Subject is the app of a requested report.
 type Subject struct {
-	App         string
-	Today       int32                                                               // in the app's time zone
-	Target      func(text string) (string, error)                                   // parses the address of a page or a site
-	Visitors    func(ctx context.Context, ip, visitor string) ([]netip.Addr, error) // returns the addresses that may store a visitor
-	DefaultSite func(ctx context.Context) (string, error)                           // the site if the caller names none; nil: none
+	App   string
+	Today int32 // in the app's time zone
+	// Target parses the address of a page or a site.
+	Target func(text string) (string, error)
+	// Visitors returns the addresses under which a visitor may be stored.
+	Visitors func(ctx context.Context, ip, visitor string) ([]netip.Addr, error)
+	// DefaultSite returns the site for a request that names no page or site. If it is nil, such a request fails.
+	DefaultSite func(ctx context.Context) (string, error)
 }
 
 // question is a request for a report. Its methods read parameters.
@@ -79,8 +82,8 @@ func (q *question) wrong(name, format string, args ...any) {
 
 func (q *question) value(name string) string { return q.params.Get(name) }
 
-// Look returns the parameters of a report as a Look. Parameters that the report does not take must have been rejected, as by
-// ParseQuery. Look returns the first error.
+// Look returns the parameters of a report as a Look. Before, the caller must reject parameters that the report does not accept,
+// for example with ParseQuery. Look returns the first error.
 func (k Report) Look(ctx context.Context, of Subject, params url.Values) (Look, error) {
 	q := &question{ctx: ctx, of: of, params: params}
 	l := q.look(k)

@@ -101,8 +101,9 @@ type FilterPanelsRow struct {
 	Pv          int64  `json:"pv"`
 }
 
-// The requested parts of a filtered report on a site's visitors, in one pass over their rows. The part "since", if
-// requested, is the last row. If its day is not 0, it is the only row. -1 means unknown.
+// The requested parts of a filtered report on a site's visitors, in one pass over their rows. If the part since is
+// requested, it is the last row. If the day in this row is not 0, the other parts are left out, because some data of
+// the visitors is missing before this day. -1 means unknown.
 func (q *Queries) FilterPanels(ctx context.Context, arg FilterPanelsParams) ([]FilterPanelsRow, error) {
 	rows, err := q.db.Query(ctx, FilterPanels,
 		arg.App,
@@ -309,8 +310,8 @@ type PageFirstRow struct {
 	At  time.Time `json:"at"`
 }
 
-// The page of an app that was counted first, and the time when it was created. No row if the app has no pages. For
-// an app with more than 1,000 pages, it is the first of any 1,000 of them.
+// The page of an app that was counted first, and the time when it was created. No row if the app has no pages. If the
+// app has more than 1,000 pages, the query only looks at any 1,000 of them.
 func (q *Queries) PageFirst(ctx context.Context, app string) ([]PageFirstRow, error) {
 	rows, err := q.db.Query(ctx, PageFirst, app)
 	if err != nil {
@@ -397,11 +398,13 @@ type PagesAfterRow struct {
 // Pages without visits in the range are included. A page is listed if its path contains @part, in lower case, or its
 // title contains @find.
 //
-// For the comparison, each page has its unique visitors (uniques) in the range from before_from to before_to
-// (before_to 0: no comparison). It also has its uniques in the days of the date range up to compared_to (0: in the
-// whole range). The index only contains the first 200 characters of each uri, so the query also compares and sorts by
-// these characters. targets_sums returns no uniques if the previous visits of some visitors are unknown. Then
-// report.numbers computes the uniques, because the service has no right to read the tables that are needed for this.
+//	uniques           unique visitors in the date range
+//	uniques_before    unique visitors from before_from to before_to; before_to 0: no comparison
+//	uniques_compared  unique visitors from from_day to compared_to; compared_to 0: in the whole date range
+//
+// The index only contains the first 200 characters of each uri, so the query also compares and sorts by these
+// characters. targets_sums returns no uniques if the previous visits of some visitors are unknown. Then report.numbers
+// computes the uniques, because the service has no right to read the tables that are needed for this.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
@@ -473,8 +476,8 @@ type PagesVisitedParams struct {
 	N       int32  `json:"n"`
 }
 
-// How many pages report.top_pages would return for a site and a date range, at most n. The query looks for only one
-// day with visits to each page, so that its time does not depend on the number of days.
+// How many pages report.top_pages would return for a site and a date range, at most @n. The query looks for only one
+// day with visits to each page, so that its run time does not depend on the number of days.
 func (q *Queries) PagesVisited(ctx context.Context, arg PagesVisitedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, PagesVisited,
 		arg.FromDay,
@@ -630,8 +633,9 @@ type UniquesOfRow struct {
 }
 
 // The number of distinct visitors in a date range, and the accuracy of this number. Counts the visitors of one page
-// or site, of several pages and sites, or of all pages whose uri starts with a prefix. Of several pages and sites,
-// some may not exist. No row if a single one does not exist. Fails if the app does not exist.
+// or site, of several pages and sites, or of all pages whose uri starts with a prefix. If @targets has one page or
+// site that does not exist, there is no row. If it has several, those that do not exist are ignored. Fails if the app
+// does not exist.
 func (q *Queries) UniquesOf(ctx context.Context, arg UniquesOfParams) (UniquesOfRow, error) {
 	row := q.db.QueryRow(ctx, UniquesOf,
 		arg.App,
@@ -685,9 +689,9 @@ type VisitorOfRow struct {
 	Erased   bool       `json:"erased"`
 }
 
-// The visitor with the rank @rank at a page or site. If @stored is not null, rank is ignored: the visitor there who
-// is stored under the first matching address of @stored. erased is true if the visitor with the rank was erased. No
-// row if no visitor had the rank, or if no address matches.
+// A visitor of a page or site. If @stored is null, it is the visitor with the rank @rank. erased is true if this
+// visitor was erased. If @stored is not null, @rank is ignored, and it is the visitor who is stored under the first
+// matching address of @stored. No row if no visitor had the rank, or if no address matches.
 func (q *Queries) VisitorOf(ctx context.Context, arg VisitorOfParams) (VisitorOfRow, error) {
 	row := q.db.QueryRow(ctx, VisitorOf,
 		arg.Stored,

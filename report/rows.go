@@ -73,8 +73,8 @@ func parsePageCursor(text string, l *Look) bool {
 	return err == nil && at.encode(l.By) == text && at.Before >= 1 && at.Before <= DeepestTop
 }
 
-// encode encodes a place in a list of top pages as text for Rows.Next. The text is valid only for lists that are sorted by the
-// same number.
+// encode encodes a place in a list of top pages as text for Rows.Next. by is the number by which the list is sorted. The text
+// is valid only for lists that are sorted by this number.
 func (at Cursor) encode(by string) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", by, at.Before, at.Number, at.PageID))
 }
@@ -167,8 +167,8 @@ func parseDayCursor(text string, l *Look) bool {
 	return err == nil
 }
 
-// parseVisitorCursor parses a cursor that consists of a day and a visitor. The day keeps the list unchanged if midnight passes
-// between two requests.
+// parseVisitorCursor parses a cursor that consists of a day and a visitor. The cursor contains the day, so that a list of
+// today's visitors stays on the same day if midnight passes between two requests.
 func parseVisitorCursor(text string, l *Look) bool {
 	began, address, _ := strings.Cut(text, "-")
 	day, wrongDay := visit.ParseDay(began, l.Today)

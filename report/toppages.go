@@ -54,8 +54,8 @@ func (r *Reader) TopPages(ctx context.Context, l Look) (Panel[Page], error) {
 	return Panel[Page]{convert(top.Rows, pageOf), top.SQL}, err
 }
 
-// FindPages reads the pages of a site with l.Find in their path or title, in the order of top pages. If more than
-// DeepestTop pages match, it returns only the DeepestTop most visited pages of all time.
+// FindPages reads the pages of a site with l.Find in their path or title, sorted like top pages (see TopPages). If more
+// than DeepestTop pages match, it returns only the DeepestTop most visited pages of all time.
 func (r *Reader) FindPages(ctx context.Context, l Look) (Panel[Page], error) {
 	l.N = DeepestTop
 	found, err := panelOf(ctx, r, "pages by part of path or title", PanelSearch, (*Queries).PanelSearch, l)

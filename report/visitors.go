@@ -32,7 +32,7 @@ type Ranked struct {
 // 1 visitors, so that the caller can see whether more follow. If l.N is 0, it returns all visitors. If the day's rows of
 // visits are deleted, it returns no visitor.
 func (r *Reader) Visitors(ctx context.Context, l Look) ([]DayVisitor, error) {
-	before := int64(0) // visitors counted by another tool: subtracted from the ranks
+	before := int64(0) // number of visitors counted by another tool, which is subtracted from the ranks
 	if r.counted {
 		var err error
 		if before, err = NewReader(r.db).ranksBefore(ctx, l); err != nil {

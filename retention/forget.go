@@ -16,7 +16,7 @@ const (
 	forgetPause = 250 * time.Millisecond
 )
 
-// forget deletes visitors who have not visited a site for as many days as the app's setting forget-days.
+// forget deletes visitors who have not visited a site for the number of days in the app's setting forget-days.
 func (r *run) forget(ctx context.Context) error {
 	if r.isDaily && r.forgotOn.Load() == dayNumber(r.today) {
 		return nil

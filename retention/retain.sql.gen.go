@@ -93,8 +93,8 @@ type DayIsKeptParams struct {
 	Day      int32
 }
 
-// Whether any app still keeps its visits of a day. The arrays are the columns of one table: apps,
-// and the first day that each app keeps.
+// Whether any app still keeps its visits of a day. The arrays are the columns of one table: the app, and
+// the first day whose visits this app keeps.
 func (q *Queries) DayIsKept(ctx context.Context, arg DayIsKeptParams) (bool, error) {
 	row := q.db.QueryRow(ctx, dayIsKept, arg.Apps, arg.FromDays, arg.Day)
 	var kept bool
@@ -106,8 +106,8 @@ const logLinesForget = `-- name: LogLinesForget :one
 SELECT forget_log_lines()::bigint AS forgotten
 `
 
-// Forgets that log lines of days were counted if their apps no longer keep these days. Returns the number of hours
-// with such lines.
+// Deletes the records of counted log lines on days that their apps no longer keep. Returns the number of hours with
+// such lines.
 func (q *Queries) LogLinesForget(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, logLinesForget)
 	var forgotten int64
@@ -186,8 +186,8 @@ const retentionNote = `-- name: RetentionNote :exec
 SELECT note_retention($1)
 `
 
-// Records that the daily task has completed on a day. Fails if the day is more than one day after the present day in
-// the time zone where days begin last.
+// Records that the daily task has completed on @day. Fails if @day is more than one day after the present day in the
+// time zone where days begin last.
 func (q *Queries) RetentionNote(ctx context.Context, day int32) error {
 	_, err := q.db.Exec(ctx, retentionNote, day)
 	return err
@@ -203,7 +203,7 @@ type ReturnsPackRow struct {
 	LastPage int64
 }
 
-// Packs some rows of open_returns, which have the numbers of returning visitors on closed days. Starts with the page
+// Packs some rows of open_returns about closed days. These rows have numbers of returning visitors. Starts with the page
 // or site @from_page, in order of id. Returns the number of packed rows (0: none are left) and the last page or site.
 func (q *Queries) ReturnsPack(ctx context.Context, fromPage int64, n int32) (ReturnsPackRow, error) {
 	row := q.db.QueryRow(ctx, returnsPack, fromPage, n)
@@ -272,8 +272,8 @@ type VisitorsForgetParams struct {
 	Ips    []netip.Addr
 }
 
-// Deletes the listed visitors, except those who have visited again in the meantime. The arrays are the columns of one
-// table, with a row for each page or site and visitor.
+// Deletes the listed visitors, except those who have visited again since they were listed. The arrays are the columns
+// of one table: a page or site, and a visitor there.
 func (q *Queries) VisitorsForget(ctx context.Context, arg VisitorsForgetParams) (int64, error) {
 	row := q.db.QueryRow(ctx, visitorsForget,
 		arg.App,
@@ -311,7 +311,7 @@ type VisitorsUnseenRow struct {
 }
 
 // Rows of visitors who have not visited a site since the day @before. Each visitor has one row for
-// the site, and one for each visited page. Visitors with low ranks at the site are first. A row of
+// the site, and one for each visited page. The rows are in order of rank at the site. A row of
 // erased_visitors covers 256 consecutive ranks, so in this order it is written once for many
 // visitors.
 func (q *Queries) VisitorsUnseen(ctx context.Context, arg VisitorsUnseenParams) ([]VisitorsUnseenRow, error) {

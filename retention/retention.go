@@ -108,7 +108,7 @@ func (r *Retainer) runExclusively(ctx context.Context, due bool) (*Result, error
 }
 
 const (
-	dailyAfter = 10 * time.Second // time until the first run after the start of an instance, which has other work then
+	dailyAfter = 10 * time.Second // time from the start of an instance to its first run: a starting instance has other work
 	dailyTry   = 10 * time.Minute // pause between checks whether a day has ended, and between retries
 )
 
@@ -214,7 +214,7 @@ type appRetention struct {
 }
 
 // do runs all steps. Their order leaves the tables consistent if the run is interrupted. For example, closeDays closes a day
-// before the day's rows are deleted. And noteKept records the loss of rows before the first row is deleted.
+// before the day's rows are deleted. And noteKept records which days lose their rows before the first row is deleted.
 func (r *run) do(ctx context.Context) error {
 	if err := r.readKept(ctx); err != nil {
 		return err
@@ -267,8 +267,8 @@ func (r *run) readKept(ctx context.Context) error {
 			k := appRetention{app, app.FromDay}
 			if app.RetainDays > 0 && !app.Paused {
 				due := daysBefore(r.today, app.RetainDays)
-				// If an app has no visits to delete, k.keptFrom stays at FromDay, because the visits from FromDay on are
-				// complete.
+				// If an app has no visits to delete, k.keptFrom stays at FromDay, because no visit from FromDay on is
+				// missing then.
 				counted, err := q.AppCountedBetween(ctx, AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
 				if err != nil {
 					return err

@@ -25,7 +25,7 @@ type Status struct {
 	Visits    Visits     `json:"visits"`
 	Daily     Daily      `json:"daily_task"`
 	Inbox     Inbox      `json:"inbox"`
-	// Shared are sentences about sites that several apps list, which may be intended.
+	// Shared has a sentence for each pair of apps that list the same site. This is no problem if it is intended.
 	Shared []string `json:"shared_sites"`
 	// Warnings are sentences about problems and their remedies. If there are none, everything works.
 	Warnings []string `json:"warnings"`
@@ -136,7 +136,7 @@ type facts struct {
 	unclosed   []int32 // days that should be closed, but are not
 	missing    []int32 // the days among yesterday, today and tomorrow that have no partition
 	nodesAway  []string
-	refused    error // why no batch of visits can be written now; nil: a batch can be written
+	refused    error // why no batch of visits can be written now; nil: a batch can be written, or this was not tried
 	webhooks   []WebhooksFailingRow
 	lists      []db.App
 }

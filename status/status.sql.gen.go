@@ -52,11 +52,14 @@ type StatusAppsRow struct {
 }
 
 // The state of the service, for operators only. No query here reads a table of visits or visitors.
-// Each app that is in this database and not being deleted. hot is the number of page views of all its sites. last_day
-// is the last day with visits (0: none), and last_day_hot the number of page views on this day. No time of day is
-// returned, because it is not stored for visits. retain_days is the number of days for which the app keeps visit rows
-// (0: for ever). from_day is the first day whose rows still exist (0: all days). paused is true if deletion by
-// retention is paused because an import runs or was killed recently.
+// Each app that is in this database and not being deleted.
+//
+//	hot           the number of page views of all its sites
+//	last_day      the last day with visits; 0: none. No time of day is stored for visits.
+//	last_day_hot  the number of page views on this day
+//	retain_days   for how many days the app keeps visit rows; 0: for ever
+//	from_day      the first day whose rows still exist; 0: those of all days exist
+//	paused        true if retention deletes nothing of the app, because an import is running or was killed recently
 func (q *Queries) StatusApps(ctx context.Context) ([]StatusAppsRow, error) {
 	rows, err := q.db.Query(ctx, statusApps)
 	if err != nil {
@@ -147,7 +150,7 @@ type WebhooksFailingRow struct {
 	Waiting int32     `json:"waiting"`
 }
 
-// Webhooks with a call that has waited for more than this number of seconds.
+// Webhooks with a call that has waited for more than @seconds seconds.
 func (q *Queries) WebhooksFailing(ctx context.Context, seconds float64) ([]WebhooksFailingRow, error) {
 	rows, err := q.db.Query(ctx, webhooksFailing, seconds)
 	if err != nil {

@@ -15,16 +15,18 @@ const (
 	leastFree        = 1 << 30 // minimum number of free bytes on the disk
 	leastFreePercent = 5
 
-	// A day has ended in all time zones twelve hours after its end in UTC. The daily task starts ten minutes later and may take
-	// long.
+	// The daily task should have closed a day this long after its end in UTC. After twelve hours, the day has ended in all time
+	// zones. The daily task starts ten minutes later and may take long.
 	closedWithin = 36 * time.Hour
 	// Ten minutes after the first attempt of the daily task, all instances have tried to run the task. If it is then neither
 	// completed nor running, it has left out some days or apps.
 	triedWithin = 12*time.Hour + 30*time.Minute
 
-	enoughDays = 7 // future days with partitions; instances keep eight, but after midnight there are seven for some minutes
+	// If fewer future days have partitions, no instance creates partitions any more. Instances create them for eight days in
+	// advance. After midnight, seven days are left for some minutes, until an instance creates the next partition.
+	enoughDays = 7
 
-	webhookWithin = time.Hour // time for a webhook's call to succeed, which is enough to restart its receiver
+	webhookWithin = time.Hour // a webhook's call should succeed within this time, which is enough to restart its receiver
 )
 
 // daysLeft returns the number of days after today that have partitions.

@@ -68,7 +68,8 @@ const (
 	// Rows are checked in pieces. The first piece has this number of rows for each second in Options.Within: few enough for any
 	// server.
 	firstRows = 20_000
-	// The same for hours of logs. They are fewer, because each hour has several blocks of lines.
+	// The first piece of lineWalk has this number of hours for each second in Options.Within. This number is lower than
+	// firstRows, because each hour has several blocks of lines.
 	hoursAtOnce = 2000
 	steepest    = 4 // maximum growth from one piece to the next
 
@@ -200,7 +201,7 @@ func tagsWaiting(ctx context.Context, q *Queries) (map[tagSum]int64, error) {
 // an additional group. A piece is a range of closed days of one group.
 type siteWalk struct {
 	*verifier
-	groups   []ProveParams // the groups that are left: each is some sites, or an app
+	groups   []ProveParams // the groups that are left to check; each consists of some sites, or is an app
 	pace     *pace         // number of days in the next piece of the first group; nil if the walk has not started
 	afterDay int32         // last day of the first group's previous piece
 }
@@ -248,9 +249,9 @@ func (w *siteWalk) next(ctx context.Context, q *Queries) (*piece, error) {
 	return p, nil
 }
 
-// personWalk walks over the two tables of people (linked ids of visitors), each for a period of time, in order of key. If only
-// a sample of sites is checked, it returns no pieces. It starts with the table of the previous period, because instances may
-// copy rows from this table to the other table during the walk.
+// personWalk walks over the table people (linked ids of visitors), in order of key. The table has a partition for the present
+// period of time, and one for the previous period. The walk starts with the previous period, because instances may copy its rows
+// to the present period during the walk. If only a sample of sites is checked, personWalk returns no pieces.
 type personWalk struct {
 	*verifier
 	pace    *pace

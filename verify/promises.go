@@ -20,8 +20,8 @@ type promise struct {
 // measure is a pair of numbers that a query compares.
 type measure struct {
 	name   string // name of the measure in the query's result
-	stored string // meaning of the stored number, which is wrong
-	should string // meaning of the right number, with which the stored number is compared
+	stored string // words for the stored number, in the description of an offender
+	should string // words for the right number, with which the stored number is compared
 }
 
 // promises lists all promises in the order of the report.

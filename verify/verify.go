@@ -43,7 +43,7 @@ type Proof struct {
 	Days       int64           `json:"days"`            // pairs of a page or site and a day on which it was visited
 	OlderDays  int64           `json:"older_days"`      // those of these pairs whose visit rows are not kept
 	Unknown    int64           `json:"days_with_unknown"`
-	Deleted    int64           `json:"apps_being_deleted"` // number of apps that were left out
+	Deleted    int64           `json:"apps_being_deleted"` // number of apps that were left out because they are being deleted
 	Violations int64           `json:"violations"`
 	Seconds    float64         `json:"seconds"`
 }

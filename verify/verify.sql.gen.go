@@ -85,7 +85,7 @@ type ProveRow struct {
 
 // How `footfall verify` divides the tables into pieces. Each piece is checked in its own snapshot
 // (functions/verify_targets.sql).
-// The results of the checks named in checks. Each check ignores the arguments of the others.
+// The results of the checks whose names are in @checks. Each check ignores the arguments of the other checks.
 func (q *Queries) Prove(ctx context.Context, arg ProveParams) ([]ProveRow, error) {
 	rows, err := q.db.Query(ctx, prove,
 		arg.Low,
@@ -140,7 +140,7 @@ WHERE $1::text IN ('', a.name)
 ORDER BY a.id
 `
 
-// The apps whose sites are all selected: all apps, or the one with this name.
+// The ids of all apps or, if @app is not empty, of the app with this name, except apps that are being deleted.
 func (q *Queries) VerifyApps(ctx context.Context, app string) ([]int32, error) {
 	rows, err := q.db.Query(ctx, verifyApps, app)
 	if err != nil {
@@ -189,8 +189,8 @@ type VerifyHoursWaitingRow struct {
 	Newcomers int64
 }
 
-// The numbers of visitors and new visitors that will be added to the hours of some days. The arrays are the columns
-// of one table, which has the sums by tag that are not in tag_days yet.
+// Adds up those sums by tag that belong to hours (which are also tags), for each page or site and day. The arrays are
+// the columns of one table, which has the sums by tag that are not in tag_days yet.
 func (q *Queries) VerifyHoursWaiting(ctx context.Context, arg VerifyHoursWaitingParams) ([]VerifyHoursWaitingRow, error) {
 	rows, err := q.db.Query(ctx, verifyHoursWaiting,
 		arg.Pages,
@@ -310,11 +310,15 @@ type VerifyNextRow struct {
 	Sites   []int64
 }
 
-// Chooses the next targets (pages and sites) to check, from the id @from_id on. They have up to @size rows in total,
-// but there is at least one target and at most @many. Returns how many targets these are, and the id of the last one
-// (0: none is left). Also returns the ids of the targets that are selected for the check. They are in the sample, and
-// belong to the app with this name (empty: any app). Targets of an app that is being deleted are not selected,
-// because the app's rows are deleted step by step.
+// Chooses the next targets (pages and sites), in order of id from @from_id on: at most @many, and not more than have
+// @size rows together, but at least one. Selects those to check: targets in the sample that belong to the app @app
+// (empty: any app). Targets of an app that is being deleted are not selected, because its rows are deleted in steps.
+//
+//	high     the id of the last chosen target; 0: none is left
+//	met      the number of chosen targets
+//	weight   the approximate number of rows about the selected targets
+//	targets  the ids of the selected targets
+//	sites    the ids of the selected sites
 func (q *Queries) VerifyNext(ctx context.Context, arg VerifyNextParams) (VerifyNextRow, error) {
 	row := q.db.QueryRow(ctx, verifyNext,
 		arg.Size,

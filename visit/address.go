@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// ParseAddress parses an IP address. An IPv4-mapped IPv6 address becomes the IPv4 address.
-// Addresses with zones are refused, because a zone has a meaning on only one machine. Every error
-// is an *Error about the field "ip".
+// ParseAddress parses an IP address. An IPv4 address that is mapped to IPv6 becomes an IPv4 address again. An address
+// with a zone is refused, because a zone has a meaning on only one machine. Every error is an *Error about the field
+// "ip".
 func ParseAddress(address string) (netip.Addr, error) {
 	read, err := netip.ParseAddr(address)
 	if err != nil || read.Zone() != "" {
@@ -17,15 +17,15 @@ func ParseAddress(address string) (netip.Addr, error) {
 	return read.Unmap(), nil
 }
 
-// hashes is the range of addresses that represent visitors stored as hashes. It contains no public address.
+// hashes is a range of private addresses. If visitors are stored as hashes, each hash is stored as an address in this
+// range.
 var hashes = netip.MustParsePrefix("fd00::/8")
 
 // IsHash reports whether a visitor is stored as a hash.
 func IsHash(visitor netip.Addr) bool { return hashes.Contains(visitor) }
 
-// NetworkOf returns the visitor that an address counts as. For IPv4, this is the address itself. For
-// IPv6, this is the network of ipv6Prefix bits (32 to 128), because one visitor has many IPv6
-// addresses.
+// NetworkOf returns the address under which the visits from an address are counted. For IPv4, this is the address
+// itself. For IPv6, it is the network of ipv6Prefix bits (32 to 128), because one visitor has many IPv6 addresses.
 func NetworkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
 	if ipv6Prefix < 32 || ipv6Prefix > 128 {
 		return netip.Addr{}, fmt.Errorf("IPv6 prefix of %d bits: it must be from 32 to 128", ipv6Prefix)

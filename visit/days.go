@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Range is a range of days, which are numbers like 20190629. It includes the days From and To.
+// Range is a range of days. It includes the days From and To, which are numbers like 20190629.
 type Range struct {
 	From int32 `json:"from"`
 	To   int32 `json:"to"`
@@ -16,15 +16,15 @@ type Range struct {
 // AllDays is the range of all days.
 var AllDays = Range{From: 0, To: 99991231}
 
-// mostLastDays is a century, which is longer than any useful range of days.
+// mostLastDays is the maximum number of days in ParseRange. It is a century, which is longer than any useful range.
 const mostLastDays = 36_525
 
-// LastDays returns the range of n days whose last day is to.
+// LastDays returns the range of n days that ends with the day to.
 func LastDays(n int, to int32) Range {
 	return Range{From: DayOf(DateOf(to).AddDate(0, 0, 1-n), time.UTC), To: to}
 }
 
-// String describes a range, as in "on 2019-06-29".
+// String describes a range in words, like "on 2019-06-29".
 func (in Range) String() string {
 	switch {
 	case in == AllDays:
@@ -40,9 +40,9 @@ func (in Range) String() string {
 // DayText formats a day like 2026-11-22.
 func DayText(day int32) string { return DateOf(day).Format(time.DateOnly) }
 
-// ParseRange parses a range of days. to is a day, or "" for today. from is a day, a number of days like 30d that
-// end with to, or "all" for the first of all days. If from is "all" and to is "", the range is AllDays. Every error
-// is an *Error about the field "from" or "to".
+// ParseRange parses a range of days. The last day, to, is a day or "" for today. The start, from, is a day, a number
+// of days like 30d for the last 30 days, or "all" for all days up to the last day. If from is "all" and to is "", the
+// range is AllDays. Every error is an *Error about the field "from" or "to".
 func ParseRange(from, to string, today int32) (in Range, err error) {
 	in = Range{From: AllDays.From, To: today}
 	if to != "" {
@@ -70,25 +70,25 @@ func ParseRange(from, to string, today int32) (in Range, err error) {
 	return in, nil
 }
 
-// Days returns the number of days of a range, which must have a first day.
+// Days returns the number of days of a range. From must not be 0.
 func (in Range) Days() int {
 	return int(DateOf(in.To).Sub(DateOf(in.From)).Hours()/24) + 1
 }
 
-// Earlier returns a range moved back by n days.
+// Earlier returns the range that starts and ends n days earlier.
 func (in Range) Earlier(n int) Range {
 	return Range{From: daysEarlier(in.From, n), To: daysEarlier(in.To, n)}
 }
 
 func daysEarlier(day int32, n int) int32 { return DayOf(DateOf(day).AddDate(0, 0, -n), time.UTC) }
 
-// DayOf returns the calendar day of a moment in a time zone, as a number like 20190629.
+// DayOf returns the day of a moment in a time zone, as a number like 20190629.
 func DayOf(t time.Time, loc *time.Location) int32 {
-	year, month, day := t.In(loc).Date() // takes about 20 ns, so a cache would gain nothing
+	year, month, day := t.In(loc).Date() // takes only about 20 ns, so a cache would not make it faster
 	return int32(year*10000 + int(month)*100 + day)
 }
 
-// DateOf returns the first moment, in UTC, of a day that is a number like 20190629.
+// DateOf returns the moment at which a day starts in UTC. The day is a number like 20190629.
 func DateOf(day int32) time.Time {
 	return time.Date(int(day/10000), time.Month(day/100%100), int(day%100), 0, 0, 0, 0, time.UTC)
 }

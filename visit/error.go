@@ -16,21 +16,21 @@ const (
 	NotFound                    // the requested app, page or other thing does not exist
 	BadKey                      // the key is wrong or missing
 	Forbidden                   // the request is not allowed, for example by the app's settings
-	TooMany                     // refused: more requests than a limit allows, for example a limit of the app
+	TooMany                     // more requests than a limit allows, for example a limit in the settings of the app
 	TooLarge                    // the body is larger than allowed
 	TooSlow                     // the body arrives too slowly
 	Mismatch                    // the request differs from an earlier request for the same Idempotency-Key or queue
-	Unavailable                 // not carried out, so no visit was counted; try again later
+	Unavailable                 // the request was not carried out, so no visit was counted; try again later
 	// Lost means that it is unknown whether the visit was counted, or that the visit was counted but its numbers are unknown.
 	// The caller may send the visit again only with an id, or with the same Idempotency-Key.
 	Lost
 )
 
-// Text is an English sentence and the values to insert into it. Format is also the key under which web/words has the
-// sentence in other languages.
+// Text is an English sentence and the values to insert into it. Format is also the key with which package web/words
+// finds the sentence in other languages.
 type Text struct {
-	Format string // of fmt.Sprintf
-	Values []any  // the values for Format; an Error among them is written in the language of the sentence
+	Format string // a format for fmt.Sprintf
+	Values []any  // the values for Format; an Error among them is translated like the sentence
 }
 
 // Textf makes a Text.
@@ -43,14 +43,14 @@ func Textf(format string, values ...any) Text {
 
 func (t Text) String() string { return fmt.Sprintf(t.Format, t.Values...) }
 
-// Error is an error for callers, made by Errorf. The command line and the API show its Message. A page shows it in
-// the language of the page.
+// Error is an error for callers, made by Errorf. The command line and the API show it in English (Message), and a
+// page in the language of the page.
 type Error struct {
 	Kind       Kind
-	Field      string        // the wrong field of the request, as callers write it; else ""
+	Field      string        // the name of the wrong field, as callers write it; "" if no field is wrong
 	Text       Text          // the problem and the remedy, without the field
-	Parts      []*Error      // several errors of one request, instead of Text
-	RetryAfter time.Duration // with Unavailable and TooMany: when to try again
+	Parts      []*Error      // if a request has several errors: these errors, instead of Text
+	RetryAfter time.Duration // for Unavailable and TooMany: how long to wait before trying again
 	Err        error         // the cause, which is logged but not sent to callers
 	Logged     bool          // the error is already in the log
 }
@@ -64,8 +64,8 @@ func Errorf(kind Kind, field, format string, args ...any) *Error {
 	return e
 }
 
-// InField returns a copy of an Error for another field. If err is not an Error, InField returns a new Error of the kind
-// Invalid.
+// InField returns a copy of an Error in which the field is replaced. If err is not an Error, InField returns a new
+// Error of the kind Invalid.
 func InField(field string, err error) *Error {
 	e, is := errors.AsType[*Error](err)
 	if !is {
@@ -76,7 +76,8 @@ func InField(field string, err error) *Error {
 	return &copied
 }
 
-// Rename returns a copy of an Error in which the function name has renamed the field, and the fields of the parts.
+// Rename returns a copy of an Error in which its field and the fields of its parts are renamed. The function name
+// returns the new name of a field.
 func (e *Error) Rename(name func(field string) string) *Error {
 	copied := *e
 	copied.Field, copied.Parts = name(e.Field), nil
@@ -86,7 +87,7 @@ func (e *Error) Rename(name func(field string) string) *Error {
 	return &copied
 }
 
-// Join returns one Error that has the given errors as its parts, or nil if there are none.
+// Join returns an Error that has the given errors as its parts. If there are no errors, it returns nil.
 func Join(errs ...error) error {
 	if len(errs) == 0 {
 		return nil
@@ -110,7 +111,8 @@ func (e *Error) All() []*Error {
 	return []*Error{e}
 }
 
-// Message returns the Error in English, with a line for each part. A line starts with the field.
+// Message returns the text of the Error in English, with one line for each part. Each line starts with the field, if
+// there is one.
 func (e *Error) Message() string {
 	var lines []string
 	for _, part := range e.All() {
@@ -129,7 +131,7 @@ func (e *Error) Because(cause error) *Error {
 	return e
 }
 
-// Unanswered returns the Error for a read or write that the database did not carry out.
+// Unanswered returns an Error that states that the database did not carry out a read or a write.
 func Unanswered(cause error) error {
 	return Errorf(Unavailable, "", "the database does not answer; try again").Because(cause)
 }

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// targetIDNA converts domains as the URL standard requires: by UTS 46, non-transitional, without
-// checking lengths, hyphens and the characters of host names. (appendStandardHost refuses
-// characters that are not allowed in a domain.)
+// targetIDNA converts domains as the URL standard requires: by UTS 46 with non-transitional processing. It does not
+// check lengths, hyphens, or which ASCII characters a domain contains. (appendStandardHost refuses characters that
+// are not allowed in a domain.)
 var targetIDNA = idna.New(
-	idna.MapForLookup(), // first, because it enables checks that the following options disable
+	idna.MapForLookup(), // must be first, because it enables checks that the following options disable again
 	idna.CheckHyphens(false),
 	idna.CheckJoiners(true),
 	idna.BidiRule(),
@@ -28,8 +28,8 @@ const (
 	hostTooLong = "its host has more characters than any domain name: check its spelling"
 )
 
-// appendTargetHost appends the canonical form of a host to out. Most hosts are already canonical. Detecting these
-// with isPlainHost is faster than converting them, and has the same result.
+// appendTargetHost appends the canonical form of a host to out. Most hosts are already canonical. isPlainHost
+// recognizes most of these, so that they need no slow conversion.
 func appendTargetHost(out []byte, host string) (canonical []byte, problem string) {
 	if isPlainHost(host) {
 		return append(out, host...), ""
@@ -37,10 +37,10 @@ func appendTargetHost(out []byte, host string) (canonical []byte, problem string
 	return appendStandardHost(out, host)
 }
 
-// isPlainHost reports whether a host is certainly canonical. A plain host has only lower-case
-// letters, digits, "-", "." and "_". It has no two hyphens in a row, because Punycode labels have
-// these. Its last label starts with a letter, so the label is not a number. Some canonical hosts are
-// not plain.
+// isPlainHost reports whether a host is certainly canonical, which means that it needs no conversion. Such a host has
+// only lower-case letters, digits, "-", "." and "_". It has no two hyphens in a row, because Punycode labels have
+// these. Its last label starts with a letter, because a label that is a number belongs to an IPv4 address. For some
+// canonical hosts the result is false.
 func isPlainHost(host string) bool {
 	label := 0
 	for i := 0; i < len(host); i++ {
@@ -55,7 +55,7 @@ func isPlainHost(host string) bool {
 	return label < len(host) && 'a' <= host[label] && host[label] <= 'z'
 }
 
-// appendStandardHost appends a host to out, in the form that the URL standard specifies.
+// appendStandardHost converts a host to the form that the URL standard specifies, and appends it to out.
 func appendStandardHost(out []byte, host string) (canonical []byte, problem string) {
 	if host[0] == '[' {
 		return appendIPv6Host(out, host)
@@ -81,11 +81,11 @@ func appendStandardHost(out []byte, host string) (canonical []byte, problem stri
 // domainToASCII converts a domain to lower-case ASCII. The package idna accepts some Punycode labels that the
 // standard refuses:
 //
-//   - empty labels, which the package drops, so that one host would count as another host
+//   - empty labels: idna drops them, so that one host would become another host
 //   - labels with non-ASCII characters
 //   - labels that decode to text that looks like Punycode again
 //
-// domainToASCII refuses these labels, so that converting its result again does not change the result.
+// domainToASCII refuses these labels. So converting its result a second time does not change it.
 func domainToASCII(domain string) (ascii, problem string) {
 	if strings.ContainsFunc(domain, isNotASCII) {
 		if utf8.RuneCountInString(domain) > maxConvertedDomain {
@@ -112,25 +112,25 @@ func domainToASCII(domain string) (ascii, problem string) {
 
 func isNotASCII(r rune) bool { return r >= utf8.RuneSelf }
 
-// maxConvertedDomain is the maximum length in characters of a domain that is, or becomes, Punycode: twice the limit
-// of DNS. The standard has no limit. But the time of a conversion grows with the square of the length. One request must
-// not take as long as thousands of normal requests.
+// maxConvertedDomain is the maximum length, in characters, of a domain that contains Punycode or must be converted to
+// Punycode. It is twice the limit of DNS. The URL standard has no limit, but the time of a conversion grows with the
+// square of the length. Without a limit, one request could take as long as thousands of normal requests.
 const maxConvertedDomain = 512
 
 const (
 	punycodePrefix = "xn--"
-	// hyphens are the characters that UTS 46 maps to "-". A test checks that UTS 46 maps no other character to "-".
+	// hyphens contains "-" and the characters that UTS 46 maps to "-". A test checks that there are no others.
 	hyphens = "-\ufe63\uff0d"
 )
 
-// isPunycode reports whether each Punycode label of a lower-case ASCII domain encodes a valid label. It needs the
-// whole domain, because the rules for right-to-left text concern several labels at once.
+// isPunycode reports whether each Punycode label of a lower-case ASCII domain is valid. It needs the whole domain,
+// because the rules for right-to-left text apply to all labels of a domain together.
 func isPunycode(domain string) bool {
 	if again, err := targetIDNA.ToASCII(domain); err != nil || again != domain {
 		return false
 	}
 	if !strings.Contains(domain, punycodePrefix+punycodePrefix) {
-		return true // a label decodes to a Punycode label only if it has the prefix twice
+		return true // only a label that has the prefix twice decodes to a Punycode label
 	}
 	decoded, err := targetIDNA.ToUnicode(domain)
 	return err == nil && !hasPunycode(decoded)
@@ -140,14 +140,14 @@ func hasPunycode(domain string) bool {
 	return strings.HasPrefix(domain, punycodePrefix) || strings.Contains(domain, "."+punycodePrefix)
 }
 
-// punycodeWithinIsValid checks the Punycode labels of a domain with non-ASCII characters, including
-// labels that become Punycode when they are mapped, for example full-width letters.
+// punycodeWithinIsValid checks the Punycode labels of a domain that also has non-ASCII characters. Some labels become
+// Punycode only when they are mapped, for example if they have full-width letters. It checks these labels, too.
 func punycodeWithinIsValid(domain string) bool {
 	if !strings.ContainsAny(domain, hyphens) {
 		return true
 	}
-	// Map each character separately. A character that stays non-ASCII becomes "\x80", so that a label with it is not
-	// valid Punycode.
+	// Map each character separately. Replace a character that stays non-ASCII by "\x80", so that a Punycode label
+	// that contains it is invalid.
 	var mapped strings.Builder
 	for _, r := range domain {
 		character, _ := targetIDNA.ToASCII(string(r))
@@ -164,8 +164,8 @@ func punycodeWithinIsValid(domain string) bool {
 	return true
 }
 
-// endsInNumber reports whether the last label of a domain is a number. The URL standard then
-// requires the domain to be an IPv4 address.
+// endsInNumber reports whether the last label of a domain is a number. If it is, the URL standard requires that the
+// domain is an IPv4 address.
 func endsInNumber(domain string) bool {
 	domain = strings.TrimSuffix(domain, ".")
 	last := domain[strings.LastIndexByte(domain, '.')+1:]

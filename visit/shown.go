@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Shown returns a target in readable form. It decodes escapes of non-ASCII letters. It shows a host in Unicode if the
-// host cannot be mistaken for another host. ParseTarget parses the result as the same target.
+// Shown returns a target in readable form. It decodes the percent-escapes of non-ASCII letters. It shows a host in
+// Unicode if the host cannot be mistaken for another host. ParseTarget converts the result back to the same target.
 //
-// Shown does not decode escapes of ASCII, because a/b and a%2Fb would look alike. It does not decode escapes of
-// invisible characters either, such as controls and marks of direction, or escapes of bytes that are not UTF-8.
+// Shown does not decode escapes of ASCII characters, because a/b and a%2Fb would look alike. It does not decode
+// escapes of invisible characters either (such as control characters), or of bytes that are not UTF-8.
 func Shown(target string) string {
 	host, path := target, ""
 	if slash := strings.IndexByte(target, '/'); slash >= 0 {
@@ -26,8 +26,8 @@ func Shown(target string) string {
 	return host + path
 }
 
-// StoredPart converts typed text to the stored form of a part of a path: it escapes non-ASCII letters and
-// spaces.
+// StoredPart converts a part of a path, as a user types it, to the form in which it is stored. It escapes non-ASCII
+// letters and spaces.
 func StoredPart(part string) string {
 	out := make([]byte, 0, len(part))
 	for _, c := range []byte(part) {
@@ -40,8 +40,9 @@ func StoredPart(part string) string {
 	return string(out)
 }
 
-// StoredCondition converts the page or event in a typed condition of a filter to its stored spelling. Other conditions
-// stay unchanged. The escapes in the result are part of the page or event, not of the condition's syntax.
+// StoredCondition converts a filter condition that a user has typed. If the condition is about a page or an event,
+// its value gets the form in which pages and events are stored. Other conditions stay unchanged. Escapes in the
+// result belong to the page or event, and not to the syntax of the condition.
 func StoredCondition(typed string) string {
 	name, value, _ := strings.Cut(strings.TrimPrefix(typed, "!"), ":")
 	if name != "page" && name != "event" {
@@ -65,8 +66,8 @@ func shownPath(path string) string {
 	return out.String()
 }
 
-// escapedLetter returns the visible non-ASCII character whose escapes are at the start of text, and the length
-// of these escapes. The length is 0 if text does not start with the escapes of a visible non-ASCII character.
+// escapedLetter decodes the escapes at the start of text. If they encode a visible non-ASCII character, it returns
+// this character and the length of its escapes. Otherwise the length is 0.
 func escapedLetter(text string) (letter rune, length int) {
 	var bytes [utf8.UTFMax]byte
 	n := 0
@@ -98,7 +99,8 @@ func cannotCarryMark(text string) bool {
 	return last < utf8.RuneSelf && !unicode.IsLetter(last) && !unicode.IsDigit(last)
 }
 
-// shownHost returns a site in Unicode, unless one of its labels may be mistaken for another label.
+// shownHost returns a site with its host in Unicode. If a label of the host may be mistaken for another label, it
+// returns the site unchanged.
 func shownHost(site string) string {
 	host, port := site, ""
 	if colon := strings.LastIndexByte(site, ':'); colon >= 0 {
@@ -112,7 +114,7 @@ func shownHost(site string) string {
 		return site
 	}
 	labels := strings.Split(strings.TrimSuffix(shown, "."), ".")
-	local := strings.ContainsFunc(labels[len(labels)-1], isNotASCII) // a country's top-level domain in its own script
+	local := strings.ContainsFunc(labels[len(labels)-1], isNotASCII) // the top-level domain is not ASCII
 	for _, label := range labels {
 		if strings.ContainsFunc(label, isNotASCII) && !isUnmistakable(label, local) {
 			return site
@@ -121,14 +123,14 @@ func shownHost(site string) string {
 	return shown + port
 }
 
-// writing is a set of scripts whose letters may be mixed in a label.
+// writing is a set of scripts whose letters may occur together in a label.
 type writing struct {
 	scripts []*unicode.RangeTable
-	// alike lists the letters that look like letters of other scripts. A label that has only letters from alike may
-	// be a disguised name. It is not shown in Unicode, unless the top-level domain of the host is not ASCII.
+	// alike contains the letters that look like letters of other scripts. A label that has only such letters may be a
+	// disguised name. It is shown in Unicode only if the top-level domain of the host is not ASCII.
 	alike string
-	// foreign means that no list of look-alike letters exists for the scripts, so every letter counts as a
-	// look-alike.
+	// foreign means that every letter is treated as if it were in alike, because Footfall has no list of look-alikes
+	// for these scripts.
 	foreign bool
 }
 
@@ -149,8 +151,8 @@ var writings = []writing{
 	{scripts: []*unicode.RangeTable{unicode.Armenian}, foreign: true},
 }
 
-// plainLatin has the lower-case letters of European languages. It lacks letters that differ from an ASCII letter
-// by less than a mark above or through the letter, such as the dotless i.
+// plainLatin has the lower-case letters of European languages, also those that are an ASCII letter with a mark above
+// or through it. It lacks letters that differ even less from an ASCII letter, such as the dotless i.
 var plainLatin = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 'a', Hi: 'z', Stride: 1}, {Lo: 'ß', Hi: 'ö', Stride: 1}, {Lo: 'ø', Hi: 'ÿ', Stride: 1},
 	{Lo: 'ā', Hi: 'į', Stride: 2}, {Lo: 'ĵ', Hi: 'ķ', Stride: 2}, {Lo: 'ĺ', Hi: 'ľ', Stride: 2},
@@ -160,12 +162,12 @@ var plainLatin = &unicode.RangeTable{R16: []unicode.Range16{
 // longVowel is the Japanese mark ー, which belongs to several scripts.
 var longVowel = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 'ー', Hi: 'ー', Stride: 1}}}
 
-// isUnmistakable reports whether a label cannot be mistaken for a label in ASCII. All its letters must belong to one
-// writing, and one of them must have no look-alike. If local is true (the host's top-level domain is not ASCII
-// either), look-alikes are allowed.
+// isUnmistakable reports whether a label cannot be mistaken for an ASCII label. All its letters must belong to one
+// writing, and at least one letter must have no look-alike. If local is true (the top-level domain of the host is not
+// ASCII), all letters may have look-alikes.
 func isUnmistakable(label string, local bool) bool {
 	return slices.ContainsFunc(writings, func(w writing) bool {
-		own := false // the label has a letter without a look-alike
+		own := false // the label has a letter that is not in w.alike
 		for _, r := range label {
 			switch {
 			case '0' <= r && r <= '9', r == '-':

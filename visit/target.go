@@ -7,38 +7,39 @@ import (
 	"strings"
 )
 
-// Target is the page that a visit counts, and the page's site, in canonical form. Page always starts with Site followed by
-// "/". Site and Page are printable ASCII. A "%" in Page is always the start of an escaped byte, with upper-case digits.
+// Target is the page for which a visit counts, and the site of this page. Both are in canonical form and printable
+// ASCII. Page always starts with Site followed by "/". Every "%" in Page starts an escaped byte with upper-case
+// digits.
 type Target struct {
 	Site, Page string
 }
 
 const targetMaxBytes = 2048
 
-// Normalize returns the target that a URI counts. keepQuery lists the query parameters that the app
-// keeps, in the app's order. Every error is an *Error about the field "uri".
+// Normalize returns the target for which a visit to a URI counts. keepQuery lists the query parameters that the app
+// keeps, in the order of the app's settings. Every error is an *Error about the field "uri".
 //
 // Normalize reads http and https URIs as the WHATWG URL standard does, with these rules of its own:
 //
 //   - A URI begins with "http://" or "https://", in upper or lower case, followed by a host.
 //     "http:host", "http:/host", "http:///host" and "//host" are refused. Spaces around the URI are
 //     ignored, as in the standard.
-//   - Control characters (C0, DEL, C1) are refused, while the standard drops some of them. NUL and
-//     invalid UTF-8 after decoding are refused as well. These rules apply to the whole URI, because
-//     the parts that the app keeps must not decide whether a URI is countable.
-//   - Escapes of unreserved characters are decoded. Other escapes stay, in upper case, so that %2F
-//     remains different from "/". A "%" that does not begin an escape is written %25,
-//     because it could form an escape with characters that are decoded after it.
+//   - Control characters (C0, DEL, C1) are refused, while the standard drops some of them. Escapes of NUL and of
+//     invalid UTF-8 are refused as well. These rules also apply to the parts of a URI that the app does not keep. So
+//     an app's settings do not affect whether a URI is accepted.
+//   - Escapes of unreserved characters are decoded. Other escapes stay, in upper case, so that %2F remains different
+//     from "/". A "%" that is not part of an escape is written %25. Otherwise it could form an escape together with
+//     decoded characters after it.
 //   - The query keeps only the parameters in keepQuery: see appendTargetQuery.
 //   - The fragment is left out unless it is a route, which begins with "/" or "!".
-//   - In the paths /(other) and /(deleted) the brackets are escaped, because the pages with these
-//     names hold the sums of other pages.
+//   - In the paths /(other) and /(deleted) the brackets are escaped. Without the escapes, these names are reserved
+//     for pages that hold the sums of other pages.
 //   - The scheme, user-info and the scheme's default port are not part of a target. Any other port
 //     is part of the target.
 //
-// Normalize is idempotent: the page of a target with a scheme in front gives the same target again.
-// Either scheme works, except for two ports: a site that ends in ":80" needs https, and a site that
-// ends in ":443" needs http.
+// Normalize is idempotent: if a scheme is added to the page of a target, the result has the same target. Either
+// scheme works, except for two ports: a site that ends in ":80" needs https, and a site that ends in ":443" needs
+// http.
 func Normalize(raw string, keepQuery []string) (Target, error) {
 	uri := strings.Trim(raw, " ")
 	if problem := targetTextProblem(uri); problem != "" {
@@ -55,7 +56,7 @@ func Normalize(raw string, keepQuery []string) (Target, error) {
 		authority, path = rest[:slash], rest[slash:]
 	}
 
-	var space [256]byte // most pages fit, so that only the result is allocated
+	var space [256]byte // most pages fit into it, so that only the result needs an allocation
 	page, problem := appendTargetSite(space[:0], authority, defaultPort)
 	if problem != "" {
 		return Target{}, targetError(problem)
@@ -79,19 +80,19 @@ func Normalize(raw string, keepQuery []string) (Target, error) {
 	return Target{Site: canonical[:siteLength], Page: canonical}, nil
 }
 
-// Reserved targets, whose numbers are the sums of other targets. The pages are given without their site. No URI leads
-// to a reserved target.
+// Reserved targets. Their numbers are the sums of other targets, and no URI leads to them. The pages are written
+// without their site.
 const (
-	OtherPage   = "/(other)"   // pages beyond the app's limit
-	OtherSite   = "(other)"    // sites beyond the app's limit
-	DeletedPage = "/(deleted)" // pages that were deleted
+	OtherPage   = "/(other)"   // sums up pages beyond the app's limit of new pages
+	OtherSite   = "(other)"    // sums up sites beyond this limit
+	DeletedPage = "/(deleted)" // sums up deleted pages
 )
 
-// EventSite is the site whose pages are an app's events. No URI leads to a page of this site.
+// EventSite is the site of an app's events. Each event is a page of this site. No URI leads to these pages.
 const EventSite = "(events)"
 
-// EventTarget returns the target that an event counts. The event is a name, perhaps followed by a path for the
-// event's object. The path is parsed like the path of a page. Every error is an *Error about the field "event".
+// EventTarget returns the target for which an event counts. The event is a name. It may be followed by a path, which
+// is parsed like the path of a page. Every error is an *Error about the field "event".
 func EventTarget(event string) (Target, error) {
 	name, path, hasPath := strings.Cut(event, "/")
 	if name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != "" {
@@ -111,7 +112,7 @@ func EventTarget(event string) (Target, error) {
 	return Target{Site: EventSite, Page: page}, nil
 }
 
-// eventHost is the placeholder for a host while the path of an event is parsed.
+// eventHost is a host that is put before the path of an event, so that Normalize can parse the path.
 const eventHost = "x"
 
 func escapeReserved(page []byte, siteLength int) []byte {
@@ -125,8 +126,8 @@ func targetError(problem string) error {
 	return &Error{Kind: Invalid, Field: "uri", Text: Text{Format: problem}}
 }
 
-// cutTargetScheme returns the part after "http://" or "https://", and the scheme's default port. The rest is empty if
-// the URI has neither prefix.
+// cutTargetScheme cuts off "http://" or "https://". It returns the rest of the URI and the default port of the
+// scheme. If the URI starts with neither, the rest is empty.
 func cutTargetScheme(uri string) (rest, defaultPort string) {
 	const plain, secure = "http://", "https://"
 	switch {
@@ -182,7 +183,7 @@ func appendTargetPath(out []byte, path string) []byte {
 	}
 	start := len(out)
 	for path != "" {
-		path = path[1:] // the slash
+		path = path[1:] // skip the slash
 		end := strings.IndexAny(path, `/\`)
 		if end < 0 {
 			end = len(path)
@@ -201,20 +202,21 @@ func appendTargetPath(out []byte, path string) []byte {
 			out = out[:start+max(bytes.LastIndexByte(out[start:], '/'), 0)]
 		}
 		if path == "" {
-			out = append(out, '/') // a path that ends with . or .. means a folder
+			out = append(out, '/') // a path that ends with . or .. means a folder, so it gets a slash at the end
 		}
 	}
 	return out
 }
 
-// appendTargetQuery appends "?" and the parameters of the query that the app keeps, if there are any:
+// appendTargetQuery appends "?" and those parameters of the query that the app keeps. If there are none, it appends
+// nothing. The parameters have this form:
 //
 //   - They are in the order of keep. A repeated name counts once, an empty name is ignored.
 //   - A repeated parameter keeps all of its values, in order.
 //   - A parameter without "=" is written with an empty value ("a" as "a="), because forms,
 //     browsers and servers do not distinguish the two.
-//   - Names are compared after decoding and written as the app lists them, so that ids[] and
-//     ids%5B%5D are the same parameter. A "+" stays a "+": only some servers read it as a space.
+//   - Names are compared after decoding, and written as in the app's list, so that ids[] and ids%5B%5D are the same
+//     parameter. A "+" stays a "+": only some servers read it as a space.
 func appendTargetQuery(out []byte, query string, keep []string) []byte {
 	separator := byte('?')
 	for i, name := range keep {
@@ -239,7 +241,7 @@ func appendTargetQuery(out []byte, query string, keep []string) []byte {
 }
 
 // isReserved reports whether a target is an event, or a target whose numbers are the sums of other targets. No URI
-// leads to such a target, so users type it as reports show it.
+// leads to these targets, so users type them as they are shown in reports.
 func isReserved(target string) bool {
 	site, path, isPage := strings.Cut(target, "/")
 	sum := "/"+path == OtherPage || "/"+path == DeletedPage
@@ -254,9 +256,9 @@ func isReserved(target string) bool {
 	return err == nil && read.Site == site && isPage && sum
 }
 
-// ParseTarget parses a page or a site. A URI gives its page. Without http:// or https://, a host is a site, and a host
-// with a path is a page, as in reports. keepQuery lists the query parameters that the app keeps. Every error is an
-// *Error about the field "uri".
+// ParseTarget parses a page or a site. A text with a scheme is the URI of a page. Without a scheme, a host alone is a
+// site, and a host with a path is a page, as in reports. keepQuery lists the query parameters that the app keeps.
+// Every error is an *Error about the field "uri".
 func ParseTarget(text string, keepQuery []string) (string, error) {
 	if isReserved(text) {
 		return text, nil
@@ -271,8 +273,8 @@ func ParseTarget(text string, keepQuery []string) (string, error) {
 	return target.Page, nil
 }
 
-// CheckStored returns an error unless a target is in the stored form, for any query parameters that the app may have
-// kept.
+// CheckStored returns an error unless a target is in the form in which targets are stored. The target may have any
+// query parameters, because its app may have kept them.
 func CheckStored(target string) error {
 	site, deletion, isDeleting := strings.Cut(target, DeletedPage+" ") // a page whose deletion was interrupted has a number after DeletedPage
 	if isDeleting && strings.Trim(deletion, "0123456789") == "" {
@@ -310,10 +312,10 @@ func ParseSite(text string) (string, error) {
 	return target.Site, nil
 }
 
-// normalizeTyped is Normalize for text that may have no scheme. It adds http:// or https://, so that a site in
-// canonical form keeps its port.
+// normalizeTyped is Normalize for text that may have no scheme. If there is none, it adds http:// or https://. It
+// chooses the scheme so that a port at the end of a site is kept.
 func normalizeTyped(text string, keepQuery []string) (Target, error) {
-	// After a slash, the scheme is part of a path: example.com/https://other.example.
+	// A scheme after a slash is part of a path, as in example.com/https://other.example.
 	if scheme, _, found := strings.Cut(text, "://"); found && !strings.Contains(scheme, "/") {
 		return Normalize(text, keepQuery)
 	}
@@ -321,7 +323,7 @@ func normalizeTyped(text string, keepQuery []string) (Target, error) {
 	if strings.ContainsAny(host, "@\\?#") {
 		return Target{}, targetError("its host has characters that a host cannot have: write it like example.com/page or http://example.com/page")
 	}
-	if strings.HasSuffix(host, ":80") { // with http, the default port would be removed
+	if strings.HasSuffix(host, ":80") { // with http, Normalize would remove :80
 		return Normalize("https://"+text, keepQuery)
 	}
 	return Normalize("http://"+text, keepQuery)

@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// The properties of a byte in a URI, as bits of targetByte. Bytes that are plain in a part of the
-// URI are written unchanged. All others are percent-encoded, as in the URL standard. "%" is not
-// plain anywhere: it is either part of an escape or escaped itself.
+// The properties of a byte in a URI, as bits of targetByte. A byte is plain in a part of the URI if it is written
+// unchanged there. All other bytes are percent-encoded, as in the URL standard. "%" is plain in no part: it is either
+// the start of an escape or escaped itself.
 const (
 	printable       = 1 << iota // a printable ASCII character other than "%"
-	unreserved                  // a character that means the same with and without percent-encoding
-	plainInHost                 // in a host that is certainly canonical
-	plainInPath                 // in a segment of a path
-	plainInQuery                // in the value of a query parameter
-	plainInName                 // in the name of a query parameter
-	plainInFragment             // in a fragment
+	unreserved                  // a character that has the same meaning with and without percent-encoding
+	plainInHost                 // plain in a host that needs no conversion (isPlainHost)
+	plainInPath                 // plain in a segment of a path
+	plainInQuery                // plain in the value of a query parameter
+	plainInName                 // plain in the name of a query parameter
+	plainInFragment             // plain in a fragment
 )
 
 var targetByte = classifyTargetBytes()
@@ -51,11 +51,12 @@ func classifyTargetBytes() (class [256]uint8) {
 	return class
 }
 
-// targetTextProblem returns the problem with the raw or decoded characters of a URI, or "" if there is none.
+// targetTextProblem checks the characters of a URI, both before and after decoding. It returns a description of the
+// problem, or "" if there is none.
 func targetTextProblem(uri string) string {
 	for i := 0; i < len(uri); i++ {
 		if targetByte[uri[i]]&printable == 0 {
-			return targetOddTextProblem(uri) // rare, and in a function of its own, so that this loop stays fast
+			return targetOddTextProblem(uri) // in a separate function, because it is rarely needed and this loop must stay fast
 		}
 	}
 	if uri == "" {
@@ -71,7 +72,7 @@ func targetOddTextProblem(uri string) string {
 	if !utf8.ValidString(uri) {
 		return "it is not valid UTF-8: encode it as UTF-8"
 	}
-	// The unescaped characters are valid UTF-8, so the escapes are valid if the decoded text is.
+	// The unescaped characters are valid UTF-8. So if the decoded text is invalid, the escapes are invalid.
 	var space [256]byte
 	decoded := appendDecoded(space[:0], uri)
 	if bytes.IndexByte(decoded, 0) >= 0 {
@@ -152,7 +153,7 @@ func appendCanonical(out []byte, s string, plain uint8) []byte {
 	return out
 }
 
-// appendEscaped appends text that has no escapes, and escapes the bytes that are not plain.
+// appendEscaped appends a decoded text, and escapes its bytes that are not plain.
 func appendEscaped(out []byte, text string, plain uint8) []byte {
 	for i := 0; i < len(text); i++ {
 		if targetByte[text[i]]&plain != 0 {

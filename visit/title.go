@@ -9,8 +9,8 @@ import (
 // mostTitle is the maximum size of a stored title in bytes.
 const mostTitle = 200
 
-// Title returns the stored form of a page's title: one line, shortened if the title is long. Invisible characters are
-// removed, such as marks that change the direction of surrounding text. "" means that the page has no usable title.
+// Title returns the form in which a page's title is stored: one line, cut off if it is too long. Invisible characters
+// are removed, for example marks that change the direction of the text. "" means that the page has no usable title.
 func Title(sent string) string {
 	if !utf8.ValidString(sent) {
 		return ""
@@ -34,6 +34,6 @@ func Title(sent string) string {
 	return title.String()
 }
 
-// joins reports whether an invisible character affects how its neighbours look: it joins letters and emoji,
+// joins reports whether an invisible character changes how the characters next to it look: it joins letters or emoji,
 // separates letters, or makes a letter an emoji.
 func joins(r rune) bool { return r == '\u200d' || r == '\u200c' || r == '\ufe0f' }

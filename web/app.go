@@ -15,19 +15,19 @@ type appPage struct {
 	Heading heading
 	Range   rangeBar
 	Sites   list
-	One     *targetPage // the numbers of all sites together; nil if there are fewer than two sites, or no day to show
+	One     *targetPage // numbers of all sites together; nil if there are fewer than two sites, or no day has numbers
 	Reason  string      // why some numbers of One are unavailable; "" if all are available
-	NoTags  string      // why One does not show tags such as source and country; "" if it does, or if Reason is set
+	NoTags  string      // why One does not show tags such as source; "" if it shows them, or if Reason explains it
 	Cut     bool        // the app may have more sites than Sites can list
 	InPages string      // link to the page with the script tag; "" if the reader has a shared link
 }
 
-// mostTagged is the maximum number of visits for which the page of all sites shows tags and the change from earlier days.
-// Counting visitors across sites takes several times as long as reading one site.
+// mostTagged is the maximum number of visits for which the page of all sites shows tags and the change from earlier days. Both
+// require counting visitors across sites, which takes several times as long as reading one site.
 const mostTagged = 100_000
 
-// readAllSites reads the numbers of all sites together. It counts visitors from rows of visits, so that a visitor of several sites
-// counts only once. Page views and the list of pages come from daily sums.
+// readAllSites reads the numbers of all sites together. It counts visitors from rows of visits, so that a visitor of several
+// sites counts only once. Page views and the list of pages come from daily sums.
 func (d *Dashboard) readAllSites(ctx context.Context, v view, sites []report.SiteBetween, page *appPage) (err error) {
 	of, hot, visits := sumsOf(sites)
 	if of < 2 || v.stretch().In == none {
@@ -84,8 +84,8 @@ func (d *Dashboard) readAllSites(ctx context.Context, v view, sites []report.Sit
 	return d.pages(ctx, v, one)
 }
 
-// readApp reads the visitors of all sites of an app together. If tags is true, and tags are recorded on all days of the range,
-// the result includes tags, and tagged is true.
+// readApp reads the visitors of all sites of an app together. If tags is true, and the tags of all visitors in the range are
+// recorded, read also contains the tags, and tagged is true.
 func (d *Dashboard) readApp(ctx context.Context, v view, tags bool) (read *report.Filtered, tagged bool, err error) {
 	look := v.filterLook()
 	if tags && len(look.Names) > 0 {
@@ -98,7 +98,7 @@ func (d *Dashboard) readApp(ctx context.Context, v view, tags bool) (read *repor
 	return read, false, err
 }
 
-// sumsOf returns the number of sites, and the sums of their page views and visits. It leaves out the pseudo-site of events.
+// sumsOf returns the number of sites, and the sums of their page views (hot) and visits. It leaves out the pseudo-site of events.
 func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
 	for _, s := range sites {
 		if s.Site != visit.EventSite {
@@ -108,10 +108,10 @@ func sumsOf(sites []report.SiteBetween) (of int, hot, visits int64) {
 	return of, hot, visits
 }
 
-// readChange reads the numbers that show the change from earlier days. The first element of told is empty: the caller stores
-// the range's own numbers there. If only some days of the range can be compared, the second element has the numbers of these
-// days. The last element has the numbers of the earlier days. If no change can be shown, or if reading takes too long, told has
-// only the first element.
+// readChange reads the numbers that show the change from earlier days. The first element of told is empty: the caller stores the
+// numbers of the range there. The last element has the numbers of the earlier days. If only some days of the range can be
+// compared, an element between them has the numbers of these days. If no change can be shown, or if reading takes too long, told
+// has only the first element.
 func (d *Dashboard) readChange(ctx context.Context, v view) (told []report.Numbers, err error) {
 	look, in := v.look(), v.stretch()
 	if told = make([]report.Numbers, 1); !in.changes() {
@@ -136,7 +136,7 @@ func (d *Dashboard) readChange(ctx context.Context, v view) (told []report.Numbe
 	return told, err
 }
 
-// readSites reads the sites of an app. It sets v.since and v.countedSince to the first day of the oldest site.
+// readSites reads the sites of an app. It sets v.since and v.countedSince to the first day on which any of them was counted.
 func (d *Dashboard) readSites(ctx context.Context, v *view) (report.Panel[report.SiteBetween], error) {
 	sites, err := d.reader.SitesBetween(ctx, v.sitesLook())
 	for _, s := range sites.Rows {
@@ -179,7 +179,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, error) {
 	return page, err
 }
 
-// compares reports whether the list of sites shows a site's change from earlier days.
+// compares reports whether the list of sites shows how a site's visitors changed from the earlier days.
 func (v view) compares(s report.SiteBetween) bool {
 	return countedFrom(s.FirstDay, v.app.Today).clip(v.days, v.daysBefore()).changes()
 }
@@ -206,7 +206,7 @@ func (v view) siteColumns(compared bool) (columns []column) {
 	return columns
 }
 
-// order compares two sites for sorting: by name ascending, or by a number descending. The pseudo-site of events comes last.
+// order compares two sites to sort them: by name ascending, or by a number descending. The pseudo-site of events comes last.
 func (v view) order(a, b report.SiteBetween) int {
 	switch {
 	case a.Site == visit.EventSite:
@@ -229,7 +229,8 @@ func (v view) order(a, b report.SiteBetween) int {
 	return cmp.Compare(b.Pv, a.Pv)
 }
 
-// growth returns a relative change for sorting, the highest first. Without a comparison it is -Inf, so such rows come last.
+// growth returns the relative change from before to now, by which callers sort in descending order. Without a comparison, it
+// returns -Inf, so that the row comes last.
 func growth(now, before int64, compared bool) float64 {
 	if !compared {
 		return math.Inf(-1)

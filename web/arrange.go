@@ -1,7 +1,7 @@
 package web
 
-// arrange puts each panel into the shorter of two columns, so that the columns have about the same height. It estimates heights
-// in table rows. A browser shows the two columns if there is room, or else one. Panels keep their column if a reader unfolds
+// arrange puts each panel into the left or right column, so that the two columns have about the same height. It estimates heights
+// in table rows. A browser with too little room shows the panels in one column. A panel stays in its column if a reader unfolds
 // details.
 func (page *targetPage) arrange() {
 	var left, right int
@@ -29,12 +29,12 @@ func (page *targetPage) arrange() {
 			did.Side = side(len(did.Rows) + panelRows)
 		}
 	}
-	mix, returns, firsts := 1, 1, 1 // heights in rows; a folded panel has one row
+	mix, returns, firsts := 1, 1, 1 // heights in table rows; a folded panel is one row high
 	if !page.IsSite {
 		mix, returns, firsts = panelRows, len(page.Returns)+panelRows, len(page.Latest)+len(page.Round)+panelRows
 	}
 	page.Sides = map[string]string{"mix": side(mix), "returns": side(returns), "firsts": side(firsts)}
 }
 
-// panelRows is the height of a panel without rows (title, head and foot), in rows.
+// panelRows is the height of an empty panel (title, head and foot), in table rows.
 const panelRows = 4

@@ -9,11 +9,11 @@ import (
 )
 
 type rangeBar struct {
-	Spans, More    []option // Spans are ranges shown directly, More are those in a menu
-	Chosen         bool     // the selected range is not in Spans: it is in More, or was typed
-	Compares       []option // comparisons to choose from; empty if the range is all days, and under a filter
-	Earlier, Later string   // links to the previous and the next range, or ""
-	From, To, Max  string   // the form's first day, last day, and latest possible day
+	Spans, More    []option // ranges to choose from: Spans are always visible, More are in a menu
+	Chosen         bool     // the selected range is not in Spans: it is in More, or the reader typed it
+	Compares       []option // comparisons to choose from; empty if the range is all days, or if there is a filter
+	Earlier, Later string   // links to the previous and the next range; "" if there is none
+	From, To, Max  string   // values in the form: first day, last day, and the latest day that can be chosen
 	Action         string
 	Keeps          [][2]string
 	Filter         *search // form to filter the page; nil if the page cannot be filtered
@@ -45,10 +45,10 @@ func (v view) rangeBar() rangeBar {
 	if later, found := v.neighbor(1); found {
 		bar.Later = later.link()
 	}
-	if v.span == "all" || len(v.where) > 0 { // all days, and filtered visitors, are not compared with other days
+	if v.span == "all" || len(v.where) > 0 { // views of all days, and views with a filter, have no comparison
 		return bar
 	}
-	other := "none" // the comparison that the keyboard shortcut selects
+	other := "none" // the keyboard shortcut X selects this comparison
 	if v.compare == other {
 		other = compares[0]
 	}
@@ -69,7 +69,7 @@ func (v view) rangeBar() rangeBar {
 	return bar
 }
 
-// keys are keyboard shortcuts for ranges, which dash.js handles.
+// keys maps ranges to their keyboard shortcuts, which dash.js handles.
 var keys = map[string]string{"today": "D", "7d": "W", "month": "M", "30d": "T"}
 
 func (v view) frame() frame {
@@ -129,7 +129,8 @@ func (v view) heading() heading {
 	return h
 }
 
-// When returns the line below the title: the range, the first day with numbers, and the number of visitors on the site now.
+// When returns the line below the title. It contains the range, the first day with numbers, and the number of visitors on the
+// site now.
 func (h heading) When() template.HTML {
 	key, since := "parts.when", cmp.Or(h.Filtered, h.Since)
 	if h.Filtered != "" {
@@ -143,8 +144,8 @@ func (h heading) When() template.HTML {
 	return h.l.HTML(key, "days", h.Range, "since", since, "visitors", h.Here)
 }
 
-// beginning returns the day and time when counting started, in words. If alone is true, the page shows only that day, so
-// beginning returns only the time. If the time is unknown, beginning returns only the day.
+// beginning returns the day and time when counting started, in words. If alone is true, it returns only the time, because the
+// page shows only this day. If the time is unknown, it returns only the day.
 func (v view) beginning(alone bool) string {
 	l := v.app.words()
 	day, at := l.LongDay(v.countedSince), fmt.Sprintf("%02d:%02d", v.minute/60, v.minute%60)

@@ -13,7 +13,7 @@ import (
 	"footfall/web/words"
 )
 
-// zones lists the time zones to choose from: UTC, and those in the tz database that are named after places.
+// zones lists the time zones to choose from: UTC, and the zones of the tz database that have the name of a place.
 //
 //go:embed zones.txt
 var zones string
@@ -21,11 +21,11 @@ var zones string
 // Zones returns the time zones to choose from.
 func Zones() []string { return strings.Fields(zones) }
 
-// NewSite has the values in the form for a new site.
+// NewSite contains the values in the form for a new site.
 type NewSite struct {
 	Host, Zone, Visitor string
 	Numbers             bool // the pages of the site will show numbers
-	Typed               bool // the form was submitted, so these are the values that the user entered
+	Typed               bool // a user has submitted the form and entered these values
 }
 
 type newPage struct {
@@ -41,10 +41,10 @@ type zoneGroup struct {
 	Names  []string
 }
 
-// choice is a value that a page lists, with the key of the text that describes the value.
+// choice is a value in a list on a page. Means is the key of the text that describes the value.
 type choice struct{ Value, Means string }
 
-// visitors lists the ways to distinguish visitors, the default first.
+// visitors lists the ways in which an app can distinguish visitors. The first one is the default.
 var visitors = []choice{
 	{"hashed", "new.hashed"},
 	{"browser", "new.browser"},
@@ -52,8 +52,8 @@ var visitors = []choice{
 	{"address", "new.address"},
 }
 
-// regionOf returns the translated name of the first part of time zone names, such as Europe. "" is the group for a zone that is
-// not in Zones: the server's zone, or the zone that a user entered.
+// regionOf returns the translated name of a region, which is the first part of a time zone's name, such as Europe. The region ""
+// contains a zone that is not in Zones: the server's zone, or the zone that a user entered.
 func regionOf(l *words.Language, name string) string {
 	if name == "" {
 		return l.Say("regions.here")
@@ -79,13 +79,13 @@ func New(p Place, site NewSite, problem *visit.Error) Page {
 	return render("new", page)
 }
 
-// Seen describes what an instance has received from an app's pages before the first counted visit. It has the last visit that was
-// not counted, and the time of the last load of the script.
+// Seen describes what an instance has received from an app's pages while the app waits for its first counted visit: the last
+// visit that was not counted, and the last time when a page loaded the script.
 type Seen struct {
 	Refused string // site of the last visit that was not counted
-	Why     string // unlisted, listed (the site was added since then), origin (a page of another site), or why it was skipped
+	Why     string // unlisted, origin (sent by a page of another site), listed (added since then), or why it was skipped
 	At      time.Time
-	Loaded  time.Time // when a page last loaded the script; zero if no page has
+	Loaded  time.Time // when a page last loaded the script; zero if no page has loaded it
 }
 
 type waitingPage struct {
@@ -95,14 +95,14 @@ type waitingPage struct {
 	Seen              Seen
 	First             string // the first counted page; "" if there is none yet
 	Numbers           string // link to the numbers of the site to which the page First belongs
-	At, Loaded        string // times of day (15:04). At is that of the first visit, or else of Seen.At
+	At, Loaded        string // times of day (15:04). At: of the first visit, or without one of Seen.At. Loaded: of Seen.Loaded
 	MayChange, Tells  bool
 }
 
 // Sentence returns the HTML of an example sentence, to copy into a page.
 func (page waitingPage) Sentence() string { return rankSentence(page.words()) }
 
-// generators are the common site generators, each with the key of its instructions: where to put the script tag.
+// generators are the common site generators. Means is the key of the text that explains where to put the script tag.
 var generators = []choice{
 	{"Hugo", "waiting.hugo"},
 	{"Hexo", "waiting.hexo"},
@@ -140,8 +140,8 @@ func (d *Dashboard) Waiting(ctx context.Context, app App, origin string, seen Se
 	return render("waiting", page), nil
 }
 
-// linkToNumbers returns the link to the app's only counted site. If there are several sites, or none, it returns the link to the
-// list of sites.
+// linkToNumbers returns the link to the app's only counted site. If the app has several sites, or none, it returns the link to
+// the list of sites.
 func (a App) linkToNumbers(sites []report.Site) string {
 	sites = slices.DeleteFunc(sites, func(s report.Site) bool { return s.Site == visit.EventSite || s.Site == visit.OtherSite })
 	if len(sites) != 1 {
@@ -150,8 +150,8 @@ func (a App) linkToNumbers(sites []report.Site) string {
 	return usualView(a, sites[0].Site).link()
 }
 
-// Only returns the link to the numbers of an app, if this is the only one in apps. It returns "" if apps has several apps or
-// none, or if the app has no numbers.
+// Only returns the link to the numbers of the only app in apps. It returns "" if apps contains several apps or none, or if the
+// app has no numbers.
 func (d *Dashboard) Only(ctx context.Context, apps []App) (string, error) {
 	if len(apps) != 1 {
 		return "", nil

@@ -20,25 +20,26 @@ type chart struct {
 	NoHours bool // the range is one day with imported numbers, which have no hours
 	Shows   []option
 	By      []option
-	Before  string // name of the earlier days that bars are compared with; "" if no bar is
+	Before  string // name of the earlier days with which bars are compared; "" if no bar is compared
 	Legend  []option
 	Bars    []barRow
 	Notes   []note
 	Source  source
 
-	Told      []string // a sentence for each source of imported days in the chart, with its last day
-	ToldViews string   // link to the chart of page views if some imported days have no visitor numbers, or else ""
+	Told      []string // one sentence for each source of imported days: it names the source and its last day
+	ToldViews string   // link to the chart of page views if imported days lack visitor numbers, or else ""
 }
 
 type barRow struct {
 	Label string
-	Link  string // link to the view of the bar's days, or of the hour's visitors; or ""
+	Link  string // link to the numbers of the bar's days, or of the visitors in its hour; or ""
 	report.Period
-	Before string // visitors in the earlier days that the bar is compared with
+	Before string // number of visitors on the earlier days with which the bar is compared
 	Noted  string
 }
 
-// chartLook returns the chart's report parameters. The report compares a bar if its days, and the earlier days, are complete.
+// chartLook returns the parameters of the report with the chart's bars. The report compares only complete days with earlier days,
+// and only if the earlier days are complete, too.
 func (v view) chartLook() report.Look {
 	look := v.look()
 	in, by, _ := v.charted()
@@ -66,7 +67,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err er
 	if err != nil {
 		return err
 	}
-	if c.ByHour && v.period == "" && c.Bars == nil { // the hours of these visits are not recorded: show the chart by day
+	if c.ByHour && v.period == "" && c.Bars == nil { // show the chart by day, because the hours of these visits are not recorded
 		*c = chart{}
 		return d.chart(ctx, v.copyWith(func(o *view) { o.period = periods[0] }), page)
 	}

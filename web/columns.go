@@ -2,9 +2,9 @@ package web
 
 import "slices"
 
-// pageColumns returns the columns of the list of pages: the usual columns, or all columns. The name of a column is a link
-// that orders the list by the column, unless the list has only one order. On a single day, visits equal visitors, so one
-// column shows both.
+// pageColumns returns the columns of the list of pages: the usual columns, or all columns. The name of a column is a link that
+// sorts the list by the column, unless the list has only one order. On a single day, visits equal visitors, so one column shows
+// both.
 func (v view) pageColumns() (columns []column) {
 	l := v.app.words()
 	brought, some := v.value != "", len(v.where) > 0
@@ -36,11 +36,11 @@ func (v view) pageColumns() (columns []column) {
 	return columns
 }
 
-// pagesHaveOneOrder reports whether the list of pages can only be ordered by visits. This is the case under a filter, and if
-// the list has only the pages to which a source brought visitors.
+// pagesHaveOneOrder reports whether the list of pages can only be sorted by visits. This is the case under a filter, and if the
+// list has only the pages to which a source or campaign brought visitors.
 func (v view) pagesHaveOneOrder() bool { return v.value != "" || len(v.where) > 0 }
 
-// pagesOrder returns the value in orders by which the list of pages is ordered, such as pv or change.
+// pagesOrder returns the order of the list of pages, such as pv or change. It is one of orders.
 func (v view) pagesOrder() string {
 	if v.pagesHaveOneOrder() || v.find != "" && v.sortedBy == byChange {
 		return orders[0]
@@ -48,7 +48,7 @@ func (v view) pagesOrder() string {
 	return v.sortedBy
 }
 
-// tagColumns returns the number columns of the list of a tag's values: only visits, or all columns.
+// tagColumns returns the columns with numbers in the list of a tag's values: only visits, or all columns.
 func (v view) tagColumns() []column {
 	columns := []column{{Label: v.say("numbers.visits"), Means: v.say("means.visits-of-tag"), Class: "n", Chosen: v.sortedBy != byChange}}
 	if v.stretch().In.Days() == 1 {
@@ -65,8 +65,7 @@ func (v view) tagColumns() []column {
 	return append(columns, column{Label: v.say("numbers.new"), Means: v.say("means.new"), Class: "n", Sort: "uv"})
 }
 
-// linkToColumns returns the link that shows all columns in all lists. If all columns are shown, the link shows only the usual
-// ones.
+// linkToColumns returns the link that shows all columns in all lists, or only the usual columns if all of them are shown already.
 func (v view) linkToColumns(panel string) option {
 	if v.moreColumns() {
 		fewer := v.copyWith(func(o *view) { o.more, o.sortedBy = false, orders[0] })
@@ -75,6 +74,6 @@ func (v view) linkToColumns(panel string) option {
 	return option{Label: v.say("columns.more"), Link: v.copyWith(func(o *view) { o.more = true }).link() + "#" + panel}
 }
 
-// moreColumns reports whether lists show all of their columns: on request, or because they are ordered by a column that is
-// otherwise hidden.
+// moreColumns reports whether lists show all of their columns. They do so on request, or if they are sorted by a column that is
+// hidden otherwise.
 func (v view) moreColumns() bool { return v.more || slices.Contains(orders[2:], v.sortedBy) }

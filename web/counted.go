@@ -10,10 +10,10 @@ import (
 	"footfall/web/words"
 )
 
-// countedDays are the days for which a site and its pages have numbers: from since to today. If since is 0, there are none.
-// since may also be a day of an import or of a late visit, before Footfall received the first visit. The first counted day and
-// today are incomplete. firstComplete is the first complete day. After the first counted day, a day without visits had no
-// visitors. Before since, the number of visitors is unknown.
+// countedDays are the days for which a site and its pages have numbers: from since to today. If since is 0, there are none. since
+// may also be the day of imported numbers or of a late visit, so it may precede the first visit that Footfall received. The first
+// counted day and today are incomplete, and firstComplete is the first complete day. If a day has no visits, its number of
+// visitors is 0 after the first counted day, and unknown before since.
 type countedDays struct{ since, firstComplete, today int32 }
 
 func countedFrom(since, today int32) countedDays { return countedDays{since, dayAfter(since), today} }
@@ -25,18 +25,18 @@ func dayAfter(day int32) int32 {
 	return visit.LastDays(1, day).Earlier(-1).From
 }
 
-// stretch is the part of a date range that can be shown. Each field may be none, the empty range.
+// stretch is the part of a date range that has numbers to show. Each field may be none, the empty range.
 type stretch struct {
 	In       visit.Range // the days of the range from since to today
-	Over     visit.Range // the complete days of In: without the first counted day and today, which would distort averages
-	Compared visit.Range // the days of Over for which the corresponding earlier day is complete, too
+	Over     visit.Range // In without its incomplete days (the first counted day and today), which would distort averages
+	Compared visit.Range // the days of Over that can be compared, because the earlier days are complete, too
 }
 
 // none is an empty range.
 var none visit.Range
 
-// clip returns the days of a range (asked) that can be shown. Each of these days is compared with the day that is back days
-// earlier. If back is 0, no days are compared.
+// clip returns the days of a range (asked) that have numbers to show. Each of these days is compared with the day that is back
+// days earlier. If back is 0, no days are compared.
 func (c countedDays) clip(asked visit.Range, back int) (s stretch) {
 	if c.since == 0 {
 		return s
@@ -49,7 +49,8 @@ func (c countedDays) clip(asked visit.Range, back int) (s stretch) {
 	return s
 }
 
-// changes reports whether the page shows the change from earlier days. It does so only if all complete days can be compared.
+// changes reports whether the page shows the change from earlier days. It does so only if all complete days of the range can be
+// compared.
 func (s stretch) changes() bool { return s.Compared != none && s.Compared == s.Over }
 
 func intersect(in, other visit.Range) visit.Range {
@@ -60,7 +61,7 @@ func intersect(in, other visit.Range) visit.Range {
 	return in
 }
 
-// formatFirstDay formats since for a narrow column. The text has a year only if it is not the current year.
+// formatFirstDay formats since for a narrow column. The text contains the year only if since is not in the current year.
 func (c countedDays) formatFirstDay(l *words.Language) string {
 	if c.since/10000 == c.today/10000 {
 		return l.ShortDay(c.since)
@@ -68,8 +69,8 @@ func (c countedDays) formatFirstDay(l *words.Language) string {
 	return l.Dated(c.since)
 }
 
-// formatEarlier returns the number of visitors in the earlier days that a bar is compared with. If the bar's period is incomplete,
-// only its complete days are compared, and the text includes their number.
+// formatEarlier returns the number of visitors on the earlier days with which a bar is compared. If the bar's period is
+// incomplete, only its complete days are compared, and the text contains the number of these days.
 func (c countedDays) formatEarlier(l *words.Language, p report.Period) string {
 	in := visit.Range{From: p.FirstDay, To: p.LastDay}
 	switch over := c.clip(in, 0).Over; {
@@ -81,8 +82,8 @@ func (c countedDays) formatEarlier(l *words.Language, p report.Period) string {
 	return number(l, p.VisitorsBefore)
 }
 
-// spark draws a small chart of the numbers in last, one for each of the last days up to today. It leaves out days on which nothing
-// was counted yet (before c.since). The chart's label names the numbers by things: "visitors" or "views".
+// spark draws a small chart of the numbers in last, which has one number for each of the last days up to today. It leaves out
+// days before c.since. things is the kind of numbers, visitors or views, for the label of the chart.
 func (c countedDays) spark(l *words.Language, last []int64, things string) template.HTML {
 	s := c.clip(visit.LastDays(len(last), c.today), 0)
 	if s.In == none {

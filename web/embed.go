@@ -18,13 +18,13 @@ type embedPage struct {
 	frame
 	App          string
 	Line, Pinned string
-	Badge        string       // address of a badge for the start page of the example site
+	Badge        string       // address of a badge for the start page of an example site
 	Public       string       // the app's setting for public numbers
 	Change       string       // link to change this setting; "" if the reader may not change it
-	Site         *report.Site // the most viewed site, as an example; nil if nothing was counted yet
+	Site         *report.Site // the most viewed site, as an example; nil if no site was counted yet
 }
 
-// Setting returns the name of the setting for public numbers. The name is a link if the reader may change the setting.
+// Setting returns the name of the setting for public numbers, as a link if the reader may change the setting.
 func (page embedPage) Setting() template.HTML {
 	if page.Change == "" {
 		return page.words().HTML("embed.setting")
@@ -32,19 +32,19 @@ func (page embedPage) Setting() template.HTML {
 	return page.words().HTML("embed.setting-link", "settings", page.Change)
 }
 
-// numberAttributes returns the middle of an element like <b data-footfall="page.rank"></b>, between the two tag names. The
-// attributes request a number.
+// numberAttributes returns the text between the two tag names of an element like <b data-footfall="page.rank"></b>. The script
+// replaces the element's content with the number name. more contains further attributes.
 func numberAttributes(name, more string) template.HTML {
 	return template.HTML(`data-footfall="` + name + `"` + more + `></`) //nolint:gosec // both are constants
 }
 
-// rankSentence returns an example sentence with the visitor's rank.
+// rankSentence returns the HTML of an example sentence that shows a visitor's rank.
 func rankSentence(l *words.Language) string {
 	return `<p data-footfall-sentence hidden>` + string(l.HTML("embed.rank", "rank", "<b "+numberAttributes("page.rank", "")+"b>")) + `</p>`
 }
 
-// siteSentence returns an example sentence with two numbers of the site. In languages with spaces, it starts a new line before
-// the second number.
+// siteSentence returns the HTML of an example sentence with two numbers of the site. In languages with spaces, it starts a new
+// line before the second number.
 func siteSentence(l *words.Language) string {
 	const locale = ` data-format="locale"`
 	text := string(l.HTML("embed.sentence", "times", "<b "+numberAttributes("site.hot", locale)+"b>", "visitors",
@@ -61,7 +61,7 @@ func viewsSentence(l *words.Language) string {
 
 const sitesLooked = 200
 
-// Embed makes the page with the HTML to put into other pages. origin is the service's public origin.
+// Embed makes the page that shows the HTML to put into the pages of a site. origin is the service's public origin.
 func (d *Dashboard) Embed(ctx context.Context, app App, origin string) (Page, error) {
 	v, err := newView(app, "", nil)
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"footfall/visit"
 )
 
-// actionPanels has the panels about visitors' actions on the site.
+// actionPanels contains the panels about visitors' actions on the site.
 type actionPanels struct {
 	Events *list  // nil if there are no events
 	Goals  *list  // nil if the app has no goals
 	Funnel string // link to the funnel, or ""
 }
 
-// newActionList returns an empty list of actions, with columns for visitors and their share.
+// newActionList returns an empty list of events or goals, with columns for the number of visitors and their share.
 func (v view) newActionList(id, title string) *list {
 	return &list{ID: id, Title: v.say(title), Kind: "bars tags",
 		Columns: v.columnsOf(v.say("did.name"), "visitors", "numbers.visitors", "share", "did.of")}
 }
 
-// addShare adds a row with visitors and their share of a whole.
+// addShare adds the row r with a number of visitors and its share of whole.
 func (l *list) addShare(v view, r row, visitors, whole int64) {
 	r.Bar = bar("rank", visitors, whole)
 	l.add(v, r, map[string]any{"visitors": visitors, "share": v.rate(visitors, whole)})
@@ -76,8 +76,8 @@ func (d *Dashboard) events(ctx context.Context, v view, page *targetPage) (err e
 	return nil
 }
 
-// onePage is the number of visitors who saw only one page. The number is read only on request, because its query reads the
-// rows of all pages.
+// onePage contains the number of visitors who saw only one page. The query reads the rows of all pages, so it runs only on
+// request.
 type onePage struct {
 	report.OnePage
 	Ask    string // link that requests the number; "" if it is already requested
@@ -109,8 +109,9 @@ func (d *Dashboard) onePage(ctx context.Context, v view, page *targetPage) error
 
 const firstEvents = 10
 
-// readWithTimeout calls read, which reads an optional part of a page. If read takes longer than d.within, or if the filter makes this
-// part unavailable, readWithTimeout returns a reason to show instead, and no error. So the rest of the page is still shown.
+// readWithTimeout calls read, which reads an optional part of a page. If read takes longer than d.panelTimeout, or if the part
+// cannot be read with the view's filter, readWithTimeout returns the reason and no error, so that the rest of the page is still
+// shown.
 func (d *Dashboard) readWithTimeout(ctx context.Context, v view, read func(ctx context.Context) error) (reason string, err error) {
 	within, cancel := context.WithTimeout(ctx, d.panelTimeout)
 	defer cancel()
@@ -120,7 +121,8 @@ func (d *Dashboard) readWithTimeout(ctx context.Context, v view, read func(ctx c
 	return v.reasonOf(err)
 }
 
-// reasonOf returns the text of an error about the filter, to show it instead of numbers. It returns other errors unchanged.
+// reasonOf returns the text of an error about the filter, so that the page shows it instead of numbers. It returns other errors
+// unchanged.
 func (v view) reasonOf(err error) (string, error) {
 	if fault, is := errors.AsType[*visit.Error](err); is && fault.Kind == visit.Invalid && fault.Field == "where" {
 		return v.app.errorText(visit.InField("", fault)), nil
@@ -128,7 +130,7 @@ func (v view) reasonOf(err error) (string, error) {
 	return "", err
 }
 
-// rate returns a share in percent with one decimal.
+// rate returns part as a percentage of whole, with one decimal.
 func (v view) rate(part, whole int64) string {
 	if whole == 0 {
 		return v.number(report.Unknown)

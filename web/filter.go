@@ -12,10 +12,9 @@ import (
 	"footfall/visit/tag"
 )
 
-// A view may be filtered by conditions on visitors (view.where). migrations/report/filters.sql defines the meaning of
-// conditions.
+// A view may be filtered by conditions on visitors (view.where). migrations/report/filters.sql defines what conditions mean.
 
-// chip shows a condition, with links to change the filter.
+// chip shows a condition of the filter, with links to change the filter.
 type chip struct {
 	Not           bool
 	Name, Value   string
@@ -23,16 +22,16 @@ type chip struct {
 }
 
 var (
-	// valueEscaper escapes the characters that have a meaning in conditions. escaped finds text in a value that already looks like
-	// such an escape, so that writtenValue can escape its percent sign. plain and percent revert these two steps.
+	// valueEscaper escapes the characters that have a meaning in conditions. If a value already contains such an escape, escaped
+	// matches it, so that writtenValue can escape its percent sign. plain and percent revert these two steps.
 	valueEscaper = strings.NewReplacer("|", "%7C", "*", "%2A", "!", "%21")
 	escaped      = regexp.MustCompile(`(?i)%(7C|2A|21|25)`)
 	plain        = strings.NewReplacer("%7C", "|", "%7c", "|", "%2A", "*", "%2a", "*", "%21", "!")
 	percent      = regexp.MustCompile(`(?i)%25(7C|2A|21|25)`)
 )
 
-// conditionOf returns the condition that selects visitors with a value of a tag. A few names, such as page, have another
-// meaning in conditions. Tags with these names get the prefix "tag.".
+// conditionOf returns the condition that selects visitors with a value of a tag. A few names, such as page, have another meaning
+// in conditions, so tags with these names get the prefix "tag.".
 func conditionOf(name, value string) string {
 	if slices.Contains([]string{"page", "event", "new", "returning"}, name) {
 		name = "tag." + name
@@ -52,8 +51,8 @@ func shownValue(written string) string {
 	return strings.ReplaceAll(plain.Replace(percent.ReplaceAllString(written, mark+"$1")), mark, "%")
 }
 
-// readWhere reads the conditions from the query, without duplicates. If the view has conditions and is about a single page,
-// it becomes a view of the site, with the page as one more condition.
+// readWhere reads the conditions from the query into v.where, without duplicates. If the view is about a single page, the page
+// becomes one more condition, and the view becomes a view of the site.
 func (v *view) readWhere(given []string) error {
 	for _, c := range given {
 		if c = visit.StoredCondition(strings.TrimSpace(c)); c != "" && !slices.Contains(v.where, c) {
@@ -84,15 +83,16 @@ func mayBeCondition(c string) bool {
 	return len(c) <= mostPath && utf8.ValidString(c) && !strings.ContainsRune(c, 0)
 }
 
-// sharesCondition reports whether a reader with a shared link may use a condition. Conditions on events and on the app's own
-// tags are not allowed. Own tags may identify persons, and events belong to the app, not to the site.
+// sharesCondition reports whether a reader with a shared link may use a condition. Conditions on the app's own tags are not
+// allowed, because these tags may identify persons. Conditions on events are not allowed, because events belong to the app, not
+// to the site.
 func (v view) sharesCondition(c string) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(c, "!"), ":")
 	return slices.Contains([]string{"page", "new", "returning"}, name) || slices.Contains(tag.Names, name)
 }
 
-// toggleCondition returns the view with the condition c, or without c if the view already has it. If the view is about a single page,
-// that page becomes a condition, too.
+// toggleCondition returns the view with the condition c added, or removed if the view already has it. If the view is about a
+// single page, this page becomes a condition, too.
 func (v view) toggleCondition(c string) view {
 	return v.withTarget(v.site, "").copyWith(func(o *view) {
 		o.where = slices.DeleteFunc(slices.Clone(v.where), func(other string) bool { return other == c })
@@ -126,7 +126,7 @@ func (v view) chips() (chips []chip) {
 	return chips
 }
 
-// conditionNames returns the names of a condition's tag and values in readable form.
+// conditionNames returns the name of a condition's tag, and its values, in readable form.
 func (v view) conditionNames(c string) (name, value string) {
 	name, written, _ := strings.Cut(c, ":")
 	var values []string
@@ -140,9 +140,9 @@ func (v view) conditionNames(c string) (name, value string) {
 	return v.tagLabel(strings.TrimPrefix(name, "tag.")), strings.Join(values, v.say("where.or"))
 }
 
-// filtersBySingleTag reports whether the filter's only condition is that a tag has one of the given values. Such a filter works without
-// the rows of visits, because daily sums for each value of a tag are kept for ever. filtersBySingleTag is false for ranges that are too
-// long for a chart by day.
+// filtersBySingleTag reports whether the filter's only condition is that a tag has one of certain values. Such a filter does not
+// need the rows of visits, because daily sums for each value of a tag are kept for ever. The result is false for ranges that are
+// too long for a chart by day.
 func (v view) filtersBySingleTag() bool {
 	if len(v.where) != 1 || v.days.Days() > mostDayBars {
 		return false
@@ -152,10 +152,10 @@ func (v view) filtersBySingleTag() bool {
 	return ofTag && !slices.Contains(strings.Split(values, "|"), report.WithoutTag)
 }
 
-// readFiltered reads the parts of a filtered page in one statement, into v.filtered. On the range's first days, the tags of some
+// readFiltered reads the parts of a filtered page into v.filtered, in one statement. On the range's first days, the tags of some
 // visitors may not be recorded. Then readFiltered moves v.since to the first day with all tags, and reads again. But if
-// v.filtersBySingleTag is true, it reads daily sums for the whole range instead. Without parts, it reads no numbers, and only sets
-// fields of v such as v.since, v.taggedSince and v.erased.
+// v.filtersBySingleTag is true, it reads daily sums for the whole range instead. Without parts, it reads no numbers, and only
+// sets fields of v such as v.since, v.taggedSince and v.erased.
 func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) error {
 	for len(v.where) > 0 && v.since > 0 && v.stretch().In != none {
 		look := v.filterLook()
@@ -185,7 +185,7 @@ func (d *Dashboard) readFiltered(ctx context.Context, v *view, parts ...string) 
 	return nil
 }
 
-// partsOf returns the parts that readFiltered reads: those of the whole page, or those of a list of all rows of one panel.
+// partsOf returns the parts that the page needs from readFiltered. A page that lists all rows of one panel needs fewer parts.
 func (v view) partsOf() []string {
 	switch v.fullPanel {
 	case "":
@@ -196,7 +196,7 @@ func (v view) partsOf() []string {
 	return []string{"numbers", "tags"}
 }
 
-// filterLook returns the report parameters for all parts of a filtered page.
+// filterLook returns the report parameters with which one call of Filter reads all parts of a filtered page.
 func (v view) filterLook() report.Look {
 	look := v.chartLook()
 	look.Before, look.N, look.Names, look.Filtered = 0, report.DeepestTop, v.panelTags(), nil
@@ -206,8 +206,8 @@ func (v view) filterLook() report.Look {
 	return look
 }
 
-// keepMore returns a sentence about the first day on which filters are available, and about how to keep data for longer. It
-// returns "" if filters are available on all days.
+// keepMore returns a sentence that names the first day that can be filtered, and the setting that keeps data for longer. It
+// returns "" if all days can be filtered.
 func (v view) keepMore() string {
 	if v.taggedSince == 0 {
 		return ""
@@ -215,11 +215,11 @@ func (v view) keepMore() string {
 	return v.say("where.known-since", "day", v.app.words().LongDay(v.taggedSince))
 }
 
-// onlySums reports whether only the daily sums of a single tag are available in the range.
+// onlySums reports whether the range has no filtered numbers except the daily sums of a single tag.
 func (v view) onlySums() bool { return v.taggedSince > 0 && v.filtersBySingleTag() }
 
-// linkToBroughtPages returns a link to the pages to which a source or campaign brought visitors. It returns "" if the filter is not
-// exactly one source or campaign.
+// linkToBroughtPages returns a link to the pages to which a source or campaign brought visitors. It returns "" if the filter is
+// not exactly one source or campaign.
 func (v view) linkToBroughtPages() string {
 	if len(v.where) != 1 {
 		return ""
@@ -231,7 +231,8 @@ func (v view) linkToBroughtPages() string {
 	return v.withTarget(v.site, "").copyWith(func(o *view) { o.fromBy, o.value = name, shownValue(written) }).link() + "#pages"
 }
 
-// suggestions returns conditions to suggest for the filter: one for each value in the page's panels, and "new" and "returning".
+// suggestions returns conditions to suggest to a reader who types a filter: one for each value in the page's panels, and "new"
+// and "returning".
 func suggestions(panels []*list) (some []string) {
 	for _, p := range panels {
 		for _, r := range p.Rows {

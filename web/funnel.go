@@ -12,10 +12,10 @@ import (
 // mostSteps is the maximum number of steps in a funnel.
 const mostSteps = 8
 
-// byDay is the value of the parameter goal_by that splits a goal's numbers by day.
+// byDay is the value of the query parameter goal_by that splits a goal's numbers by day.
 const byDay = "day"
 
-// reachedPage shows how many visitors of a site reached a goal, by day or by a tag. Or it shows how many visitors completed
+// reachedPage shows how many visitors of a site reached a goal, split by day or by a tag. Or it shows how many visitors completed
 // each step of a funnel.
 type reachedPage struct {
 	frame
@@ -24,14 +24,14 @@ type reachedPage struct {
 	Chips   []chip
 	Back    string
 	Goal    string // the goal in readable form; "" if the page shows a funnel
-	Only    string // link to the visitors who reached the goal, or ""
+	Only    string // link to the site filtered by the goal; "" if this filter is already set
 	By      []option
 	List    list
 	Reason  string // why numbers are unavailable; "" if they are available
 	Form    search
 	Steps   []string // text in the input field of each step
 	More    bool     // the user can add another step
-	Hint    []string // suggested pages and events
+	Hint    []string // pages and events to suggest for a step
 }
 
 // readReached reads the goal, or the funnel's steps, from the query. It also reads whether the query requests the number of
@@ -73,7 +73,7 @@ func (v view) goalsBy() []string {
 	return slices.Concat([]string{byDay}, v.app.tags["from"], v.app.tags["with"])
 }
 
-// readStep returns the condition for a typed step: the path of a page, the name of an event, or a condition.
+// readStep returns the condition for a step that a reader typed: the path of a page, the name of an event, or a condition.
 func readStep(typed string) string {
 	value, isNot := strings.CutPrefix(strings.TrimSpace(typed), "!")
 	switch {
@@ -88,7 +88,7 @@ func readStep(typed string) string {
 	return visit.StoredCondition(value)
 }
 
-// stepText returns the text for a step's field. It omits the prefix page: or event: if readStep would add the same prefix.
+// stepText returns the text of a step in its input field. It omits the prefix page: or event: if readStep would add it again.
 func stepText(step string) string {
 	rest, isNot := strings.CutPrefix(step, "!")
 	for _, prefix := range []string{"page:", "event:"} {
@@ -103,7 +103,7 @@ func stepText(step string) string {
 	return shownPart(step)
 }
 
-// stepName returns the name of a step in a list. Pages and events have the same names as in other lists.
+// stepName returns the name of a step in a list. For a page or an event, it is only the name of the page or event.
 func (v view) stepName(step string) string {
 	rest, isNot := strings.CutPrefix(step, "!")
 	name, value := v.conditionNames(rest)
@@ -122,7 +122,7 @@ func goalName(condition string) string {
 	return shownPart(shownValue(value))
 }
 
-// shownPart returns a text with its paths in readable form.
+// shownPart returns a text in readable form. The text may be a path, or contain paths.
 func shownPart(text string) string { return visit.Shown("/" + text)[1:] }
 
 // goals reads how many visitors of a site reached the app's goals. Goals belong to the app, so a shared link to a single site
@@ -233,8 +233,8 @@ func (d *Dashboard) funnel(ctx context.Context, v view, page *reachedPage) error
 
 const suggestedSteps = 20
 
-// suggestSteps reads suggestions for steps: the pages of the site and the events of the app. Events belong to the app, so a
-// shared link shows only pages.
+// suggestSteps reads suggestions for steps: pages of the site and events of the app. A reader with a shared link gets only pages,
+// because events belong to the app.
 func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage) error {
 	for _, of := range []struct{ site, condition string }{{v.site, "page:/"}, {visit.EventSite, "event:"}} {
 		if of.site == visit.EventSite && v.app.Shared != nil {
@@ -245,7 +245,8 @@ func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage)
 			return err
 		}
 		for _, p := range top.Rows {
-			if path := strings.TrimPrefix(p.URI, of.site); path != visit.OtherPage && path != visit.DeletedPage { // skips sums of pages
+			// Sums of several pages are not suggested.
+			if path := strings.TrimPrefix(p.URI, of.site); path != visit.OtherPage && path != visit.DeletedPage {
 				page.Hint = append(page.Hint, stepText(of.condition+writtenValue(path[1:])))
 			}
 		}
@@ -253,7 +254,7 @@ func (d *Dashboard) suggestSteps(ctx context.Context, v view, page *reachedPage)
 	return nil
 }
 
-// reachedPanelReport is like panelReport, for the panels about goals and funnels.
+// reachedPanelReport is panelReport for the panels about goals and funnels.
 func (v view) reachedPanelReport(panel string, look report.Look) (name string, _ report.Look) {
 	switch {
 	case panel == "goals" && v.goal == "" && !v.funnel && len(v.app.Goals) > 0 && !v.app.ofOneSite():

@@ -11,14 +11,14 @@ import (
 	"footfall/visit"
 )
 
-// importedNumbers has the number of imported days in a range, and sums over these days. A sum is report.Unknown if the number of
-// any of these days is unknown.
+// importedNumbers contains the number of imported days in a range, and sums over these days. A sum is report.Unknown if one of
+// these days lacks the number.
 type importedNumbers struct {
 	days                 int
 	visitors, fresh, hot int64
 }
 
-// readImported reads the imported days of the page's range, and of the earlier days that the chart adds to a short range. If
+// readImported reads the imported days of the view's range, and of the earlier days that the chart adds to a short range. If
 // imported days start before v.since, readImported moves v.since back. Under a filter, imported numbers are not available.
 func (d *Dashboard) readImported(ctx context.Context, v *view) (err error) {
 	if v.site == "" || len(v.where) > 0 {
@@ -36,7 +36,7 @@ func (d *Dashboard) readImported(ctx context.Context, v *view) (err error) {
 	return err
 }
 
-// firstImported returns the first day with imported numbers of the view's site or page, or 0 if there are none.
+// firstImported returns the first day with imported numbers of the view's site or page, or 0 if it has no imported numbers.
 func (d *Dashboard) firstImported(ctx context.Context, v view) (int32, error) {
 	first, err := d.reader.ImportedDays(ctx, report.Look{App: v.app.Name, Target: v.target(), In: visit.AllDays, N: 1})
 	if len(first) == 0 {
@@ -45,8 +45,8 @@ func (d *Dashboard) firstImported(ctx context.Context, v view) (int32, error) {
 	return first[0].Day, err
 }
 
-// fillImportedOnly fills the dashboard's page for a site or page that Footfall had not counted by the end of the range. The
-// result shows only imported numbers. If there are no imported numbers either, fillImportedOnly only sets page.Never.
+// fillImportedOnly fills the page of a site or page that Footfall had not counted by the end of the range. It fills in only
+// imported numbers. If there are no imported numbers either, it only sets page.Never.
 func (d *Dashboard) fillImportedOnly(ctx context.Context, v view, page *targetPage) error {
 	first, err := d.firstImported(ctx, v)
 	if page.Never, page.Alone = first == 0, first > 0; page.Never {
@@ -57,8 +57,8 @@ func (d *Dashboard) fillImportedOnly(ctx context.Context, v view, page *targetPa
 	return cmp.Or(d.chart(ctx, v, page), d.readImportedPages(ctx, v, page))
 }
 
-// addImportedSites adds the sites that have imported numbers but were never counted by Footfall. until has a text for each of these
-// sites: the source of its numbers, and its last imported day.
+// addImportedSites adds the sites that have imported numbers but were never counted by Footfall. until contains a text for each
+// added site, which names the source of its numbers and its last imported day.
 func (d *Dashboard) addImportedSites(ctx context.Context, v view, sites *report.Panel[report.SiteBetween],
 ) (until map[string]string, err error) {
 	told, err := d.reader.HistorySites(ctx, v.app.Name, report.DeepestTop)
@@ -71,8 +71,8 @@ func (d *Dashboard) addImportedSites(ctx context.Context, v view, sites *report.
 	return until, err
 }
 
-// readImportedPages reads the imported numbers of a site's pages in the range. It adds a list of the first pages, or of all pages if
-// v.fullPanel is "told".
+// readImportedPages reads the imported numbers of a site's pages in the range, and adds the list of these pages. The list has all
+// pages if v.fullPanel is "told", or else only the first ones.
 func (d *Dashboard) readImportedPages(ctx context.Context, v view, page *targetPage) error {
 	if v.path != "" || v.sumImported(v.stretch().In).days == 0 {
 		return nil
@@ -109,13 +109,13 @@ func (v view) sumImported(in visit.Range) (t importedNumbers) {
 	return t
 }
 
-// uncounted reports whether a range has neither counted nor imported numbers. It is false for the page of all sites, which
-// does not read imports.
+// uncounted reports whether a range has neither counted nor imported numbers. For the page of all sites, it returns false,
+// because this page does not read imported days.
 func (v view) uncounted(in visit.Range) bool {
 	return v.site != "" && (v.countedSince == 0 || in.To < v.countedSince) && v.sumImported(in).days == 0
 }
 
-// importedSources returns the sources of the imported days in a range, and the last day of each source.
+// importedSources returns the sources of the imported days in a range. last contains the last of these days for each source.
 func (v view) importedSources(in visit.Range) (sources []string, last map[string]int32) {
 	last = map[string]int32{}
 	for _, d := range v.importedDays {
@@ -134,8 +134,8 @@ func (v view) importedUntilText(source string, until int32) string {
 	return l.Say("history.until", "source", l.Translate(visit.CountedBy(source)), "day", l.LongDay(until))
 }
 
-// addTo adds the imported numbers t to the counted numbers n of a range with this number of days. For more than one day, the
-// number of visitors is then unknown, because imports do not record which visitors returned on another day.
+// addTo adds the imported numbers t to the counted numbers n. days is the length of the range. For more than one day, the number
+// of visitors is then unknown, because imports do not record which visitors returned on another day.
 func (t importedNumbers) addTo(n report.Numbers, days int) report.Numbers {
 	if t.days == 0 {
 		return n
@@ -147,8 +147,8 @@ func (t importedNumbers) addTo(n report.Numbers, days int) report.Numbers {
 	return n
 }
 
-// setTiles sets the page's tiles from the counted numbers in rows and the imported numbers. It adds imported numbers only to the
-// range itself (rows[0]), and not to the earlier days in rows.
+// setTiles sets the page's tiles from rows and the imported numbers. rows contains counted numbers: those of the range first,
+// then those to compare. Imported numbers are added only to those of the range.
 func (page *targetPage) setTiles(v view, rows []report.Numbers) {
 	told := v.sumImported(v.stretch().In)
 	page.OnlySums = page.OnlySums || told.days > 0
@@ -157,7 +157,7 @@ func (page *targetPage) setTiles(v view, rows []report.Numbers) {
 	told.explain(v, page.Tiles)
 }
 
-// explain writes into each tile how much of its number is imported, or why the number is unavailable.
+// explain writes into each tile which part of its number is imported, or why the number is unavailable.
 func (t importedNumbers) explain(v view, tiles []tile) {
 	if t.days == 0 {
 		return
@@ -218,7 +218,7 @@ func (c *chart) addImported(v view, plotted []draw.PlotBar) {
 	}
 }
 
-// legend lists the series that a chart contains.
+// legend returns the entries of the chart's legend: one for each series that occurs in the bars.
 func (c *chart) legend(v view, plotted []draw.PlotBar, by string) (series []option) {
 	put := func(mark, key string, has func(draw.PlotBar) bool, places ...any) {
 		if slices.ContainsFunc(plotted, has) {

@@ -15,15 +15,15 @@ type homePage struct {
 	Origin string // public origin of this service
 	Line   string // script tag for the app's pages
 	Try    string // the first app if nothing was counted yet, or else ""
-	Away   string // names of the unavailable cells; a cell is a database with some of the apps
-	ByHand bool   // callers without a key may send the address of a visitor
+	Away   string // names of the unavailable cells, joined with commas
+	ByHand bool   // show a visit with curl, because callers without a key may send the address of a visitor
 }
 
 // Sentence returns the HTML of an example sentence, to copy into a page.
 func (page homePage) Sentence() string { return rankSentence(page.words()) }
 
-// Home makes the start page, with the apps that the reader may see. A cell is a database with some of the apps. away are the
-// names of the cells that are unavailable now.
+// Home makes the start page, with the apps that the reader may see. away contains the names of the cells that are unavailable
+// now. A cell is a database with some of the apps.
 func Home(p Place, apps []App, rows report.Panel[report.AppToday], away []string, origin string) Page {
 	page := homePage{frame: frame{Place: p, Title: "Footfall", Home: p.Root + "/", Live: true}, Origin: origin}
 	today := map[string]int32{}

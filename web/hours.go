@@ -11,10 +11,11 @@ import (
 
 const hoursOfDay = 24
 
-// byHour reports whether the chart shows the hours of a day. Only sites have a chart by hour.
+// byHour reports whether the chart has a bar for each hour of a day. Only sites have such a chart.
 func (v view) byHour() bool { _, by, _ := v.charted(); return by == hourly }
 
-// hours reads the bars of a chart of one day, one bar for each hour. On the current day, only past hours are compared.
+// hours reads the bars of a chart of one day, one for each hour. On the current day, only hours that have ended are compared with
+// the earlier day.
 func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 	c := &page.Chart
 	_, look := v.panelReport("hours")
@@ -70,13 +71,13 @@ func (d *Dashboard) hours(ctx context.Context, v view, page *targetPage) error {
 	return err
 }
 
-// earlier returns the name of the earlier days that bars are compared with, such as "7 days earlier".
+// earlier returns the name of the earlier days with which bars are compared, such as "7 days earlier".
 func (v view) earlier() string { return v.say("chart.earlier", "count", v.daysBefore()) }
 
 func formatHours(hour int) string { return fmt.Sprintf("%02d:00 – %02d:00", hour, hour+1) }
 
-// hoursSummary describes the visitors of the past hours and the busiest hour. On the current day, it also sets the change in
-// the first tile: the visitors so far, compared with the same hours of the earlier day.
+// hoursSummary describes in words the visitors of the hours that have ended, and the busiest hour. On the current day, it also
+// sets the change in the first tile: the visitors so far, compared with the same hours of the earlier day.
 func (page *targetPage) hoursSummary(l *words.Language, over int, unknown int64) (text string) {
 	c := &page.Chart
 	most, now, then := 0, int64(0), int64(0)

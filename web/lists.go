@@ -9,18 +9,20 @@ import (
 )
 
 const (
-	firstPages = 10  // rows of the panel on a site's page
-	listedRows = 100 // rows of a list on a page of its own
+	firstPages = 10  // maximum rows of a list on a site's page
+	listedRows = 100 // maximum rows of a list that has a page of its own
 )
 
-// part describes which rows of a list the page shows, with links to more rows. At most report.DeepestTop rows can be sorted.
+// part describes which rows of a list the page shows, and has links to more rows. Only the first report.DeepestTop rows of a list
+// can be shown.
 type part struct {
-	Label       string // which rows are shown, in words; "" if all are
+	Label       string // which rows are shown, in words; "" if the page shows all rows
 	First, Next string // links to the first rows and the next rows, or ""
-	Cut         bool   // there are more rows than can be sorted
+	Cut         bool   // the list has more than report.DeepestTop rows
 }
 
-// part returns the part of a list that the page shows: the rows after the first v.skip rows. rows is the length of the list.
+// part returns the part of a list that the page shows: up to listedRows rows, after the first v.skip rows. rows is the length of
+// the whole list.
 func (v view) part(rows int) (p part) {
 	if v.skip == 0 && rows <= listedRows {
 		return p
@@ -39,8 +41,8 @@ func (v view) part(rows int) (p part) {
 	return p
 }
 
-// toNumbers returns the link from a list of all rows to the page with numbers. It returns "" if the view is the page with
-// numbers.
+// toNumbers returns the link from the page with all rows of a list to the page with numbers. It returns "" on the page with
+// numbers itself.
 func (v view) toNumbers() string {
 	if v.fullPanel == "" {
 		return ""
@@ -48,8 +50,9 @@ func (v view) toNumbers() string {
 	return v.copyWith(func(o *view) { o.fullPanel = "" }).link()
 }
 
-// readListedPages returns the rows of the list of pages, in the chosen order. The list has all visited pages, or those that match a search,
-// or those to which a source brought visitors. all is the number of these pages, at most DeepestTop + 1.
+// readListedPages returns the rows of the list of pages that the page shows, in the chosen order. The whole list has all visited
+// pages, or those that match a search, or those to which a source or campaign brought visitors. all is the length of the whole
+// list, at most DeepestTop + 1.
 func (d *Dashboard) readListedPages(ctx context.Context, v view) (pages report.Panel[report.Page], all int, err error) {
 	n := firstPages
 	if v.fullPanel != "" {
@@ -83,7 +86,8 @@ func (d *Dashboard) readListedPages(ctx context.Context, v view) (pages report.P
 	return pages, all, err
 }
 
-// barOf returns the number that a page's bar shows: the number that the list is ordered by, or else the visits.
+// barOf returns the number that a page's bar shows. It is the number by which the list is sorted, or the visits if the list is
+// sorted by change.
 func (v view) barOf(p report.Page) int64 {
 	switch v.pagesOrder() {
 	case "hot":
@@ -94,8 +98,8 @@ func (v view) barOf(p report.Page) int64 {
 	return p.PV
 }
 
-// panelReport returns the name and the parameters of the report with a panel's rows, for the CSV and JSON files of the panel. The
-// name is "" if the page has no such panel.
+// panelReport returns the name and the parameters of the report that reads a panel's rows. The CSV and JSON files of the panel
+// use this report. The name is "" if the view has no such panel.
 func (v view) panelReport(panel string) (name string, look report.Look) {
 	look = v.look()
 	switch {
@@ -131,7 +135,7 @@ func (v view) panelReport(panel string) (name string, look report.Look) {
 	return name, look
 }
 
-// appPanelReport is like panelReport, for the page of an app.
+// appPanelReport is panelReport for the page of all sites of an app.
 func (v view) appPanelReport(panel string) (name string, look report.Look) {
 	switch look = v.look(); panel {
 	case "sites":
@@ -153,8 +157,8 @@ type source struct {
 	SQL       string
 }
 
-// source returns the links to the files with a panel's rows. They lead to the API, except for a reader with a shared link, who
-// may not have access to the API: then they are below the path of the shared link.
+// source returns the links to the files with a panel's rows. The links lead to the API. But a reader with a shared link may have
+// no access to the API, so for this reader they are below the path of the shared link.
 func (v view) source(panel, sql string) source {
 	name, look := v.panelReport(panel)
 	if name == "" || v.app.Shared != nil {

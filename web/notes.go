@@ -14,8 +14,8 @@ type note struct {
 	Text string
 }
 
-// linkToAddNote returns the link to add a note to the day of the page. It returns "" if the page shows several days, or if the
-// reader may not change the app.
+// linkToAddNote returns the link to add a note to the day that the page shows. It returns "" if the page shows several days, or
+// if the reader may not change the app.
 func (v view) linkToAddNote() string {
 	if of := v.app.Reader.Settings; v.days.From == v.days.To && strings.HasPrefix(of, "/settings/") {
 		return v.app.Root + of + "?day=" + visit.DayText(v.days.From) + "&site=" + url.QueryEscape(v.site) + "#notes"

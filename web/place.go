@@ -12,11 +12,11 @@ import (
 	"footfall/web/words"
 )
 
-// Place has the context of a page: its address, language and reader.
+// Place contains the context of a page: its address, its language and its reader.
 type Place struct {
-	Root            string          // path in front of the paths of all pages, such as /numbers, or ""
+	Root            string          // prefix of the paths of all pages, such as /numbers, or ""
 	Words           *words.Language // nil means English
-	At              *url.URL        // address of the page; nil if the address cannot be opened again
+	At              *url.URL        // address of the page, for links to other languages; nil if the page shows an error
 	SelectsLanguage bool            // the address selects the language, so links on the page select it, too
 
 	Reader Reader
@@ -36,7 +36,7 @@ func (p Place) say(key string, places ...any) string { return p.words().Say(key,
 // Lang returns the language for the HTML attribute lang.
 func (p Place) Lang() string { return p.words().Tag }
 
-// errorText returns the text of an error, with each of its parts as a sentence on its own line. It returns "" for nil.
+// errorText returns the text of an error. Each part of the error is a sentence on its own line. For nil, it returns "".
 func (p Place) errorText(err *visit.Error) string {
 	if err == nil {
 		return ""
@@ -48,7 +48,7 @@ func (p Place) errorText(err *visit.Error) string {
 	return strings.Join(said, "\n")
 }
 
-// Scripts returns the texts that dash.js shows, as JSON.
+// Scripts returns a JSON object of the texts that dash.js shows.
 func (p Place) Scripts() string {
 	if made, is := scripts.Load(p.words()); is {
 		return made.(string)
@@ -70,7 +70,7 @@ type Offered struct {
 	Chosen          bool
 }
 
-// Languages returns the languages to choose from. It returns nil if there is only one, or if the page cannot be opened again.
+// Languages returns the languages to choose from. It returns nil if there is only one, or if p.At is nil.
 func (p Place) Languages() (all []Offered) {
 	if p.At == nil || len(words.All()) == 1 {
 		return nil
@@ -84,12 +84,12 @@ func (p Place) Languages() (all []Offered) {
 	return all
 }
 
-// linksAndForms matches links and forms in a page. A form that uses GET replaces the query of its address with its fields, so it
-// needs a field for the language.
+// linksAndForms matches links, addresses of forms, and forms of a page. Browsers replace the query in the address of a form that
+// uses GET, so the form needs a hidden field for the language.
 var linksAndForms = regexp.MustCompile(` (?:href|action)="(/[^"#]*|\?[^"#]*)|<form (?:class="[a-z]+" )?(?:role="search" )?action="[^"]*">`)
 
-// keepLanguage adds the language to the forms of a page, and to the links except those to the API and to files. If the page's address
-// does not select the language, keepLanguage adds nothing.
+// keepLanguage adds the page's language to the page's links and forms, so that the next page has the same language. It leaves out
+// links to the API and to files. If the page's address does not select the language, it adds nothing.
 func (p Place) keepLanguage(body []byte) []byte {
 	if !p.SelectsLanguage {
 		return body

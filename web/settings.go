@@ -12,12 +12,12 @@ type Settings struct {
 	Place
 	Title    string
 	Crumbs   [][2]string // breadcrumbs: names and links
-	Path     string      // address to which the forms are sent
+	Path     string      // address to which browsers send the forms
 	When     string      // introduction below the title
 	Said     string      // message after a form was submitted, or ""
 	Secret   string      // a key or link that is shown only once, or ""
 	Sections []Section
-	More     []Section // folded, unless a section is Open or a form has an error
+	More     []Section // folded, unless one of them is Open or has a form with an error
 }
 
 // Section is a part of a settings page.
@@ -27,8 +27,8 @@ type Section struct {
 	Rows            []Row
 	Forms           []Form
 	Pre             string    // preformatted text
-	Lead            [2]string // address and text of a link to a related page, or ""
-	Open            bool      // a form of the section is already filled in
+	Lead            [2]string // address and text of a link to a related page; both "" if there is no link
+	Open            bool      // the section must be visible, because one of its forms is already filled in
 }
 
 // Row is a row of a table, with the forms for its actions.
@@ -38,7 +38,7 @@ type Row struct {
 	Forms []Form
 }
 
-// Form is a form on the page. It is sent to the page's own address.
+// Form is a form on the page. Browsers send it to the address Settings.Path.
 type Form struct {
 	ID      string // unique on the page
 	Hidden  [][2]string
@@ -53,10 +53,10 @@ type Form struct {
 // Field is a field of a form. Problem is the error in its submitted value.
 type Field struct {
 	Name, Label, Help, Value, Problem string
-	Kind                              string // text, lines, select, beside (a select next to its label), file, radio, checks, check, password
+	Kind                              string // text, lines, select, beside (inline select), file, radio, checks, check, password
 	Choices                           []Choice
 	Offered                           []string // suggestions for a text
-	Was                               *string  // value when the page was made; sent with the form to find the fields that the user changed
+	Was                               *string  // value before editing; sent with the form, so that handlers find changed fields
 	Optional                          bool
 	Complete                          string // value of the HTML attribute autocomplete
 }
@@ -68,7 +68,7 @@ type Choice struct {
 	Chosen bool
 }
 
-// labels has the labels of fields whose names are unclear on their own.
+// labels contains the labels of fields whose names are unclear without context. The key is the name.
 var labels = map[string]string{
 	"tz": "Time zone", "ipv6-prefix": "IPv6 prefix", "respect-dnt": "Respect Do Not Track", "uri": "Page", "url": "Address", "site": "Host",
 	"access": "Who may count", "visitor": "How visitors are distinguished", "public-counts": "Public numbers",
@@ -80,7 +80,7 @@ var labels = map[string]string{
 	"private": "Allow a private address", "hot": "Page views (hot)", "pv": "Visits (pv)", "uv": "Visitors (uv)",
 }
 
-// Label returns the label of a field or a column.
+// Label returns the English label of a field or a column with this name.
 func Label(name string) string {
 	if label := labels[name]; label != "" {
 		return label
@@ -104,8 +104,8 @@ func Change(s Settings) Page {
 	return render("settings", page)
 }
 
-// speak translates texts that handlers write in English, including the command line's help: labels, help, buttons and errors.
-// It does not change text that users typed.
+// speak translates the texts that handlers write in English, including the command line's help. These are titles, labels, help,
+// buttons and errors. It does not translate text that users typed.
 func (s *Settings) speak(l *words.Language) {
 	if l == words.English() {
 		return
@@ -153,7 +153,7 @@ func (s Settings) MoreOpen() bool {
 	})
 }
 
-// translatedColumns lists the columns whose cells are translated.
+// translatedColumns lists the columns of tables whose cells are translated.
 var translatedColumns = []string{"Permissions", "Browser", "Counted by", Label("site"), Label("private")}
 
 func speakForms(forms []Form, say func(...*string)) {
@@ -175,7 +175,7 @@ func speakForms(forms []Form, say func(...*string)) {
 	}
 }
 
-// Wrong reports whether a field has an error.
+// Wrong reports whether a field of the form has an error.
 func (f Form) Wrong() bool {
 	for _, field := range f.Fields {
 		if field.Problem != "" {
@@ -190,10 +190,10 @@ func (f Form) HasFile() bool {
 	return slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Kind == "file" })
 }
 
-// Rows returns the height of a text area, in lines.
+// Rows returns the height of the field's text area, in lines.
 func (f Field) Rows() int { return min(strings.Count(f.Value, "\n")+2, 12) }
 
-// dict makes a map of names and values, for templates that call other templates.
+// dict makes a map from pairs of a name and a value. Templates pass such a map to other templates.
 func dict(named ...any) map[string]any {
 	all := map[string]any{}
 	for i := 0; i+1 < len(named); i += 2 {

@@ -10,7 +10,7 @@ import (
 
 const usualSpan = "30d"
 
-// spans are the named ranges in the order of the menu. The first spansAtOnce are shown directly.
+// spans are the named ranges. The first spansAtOnce are always visible, and the others are in a menu, in this order.
 var spans = []struct {
 	name string
 	upTo func(today int32) visit.Range
@@ -32,7 +32,7 @@ func lastDays(n int) func(today int32) visit.Range {
 	return func(today int32) visit.Range { return visit.LastDays(n, today) }
 }
 
-// readSpan reads a range from query parameters: its name, or its first and last day.
+// readSpan reads a range from query parameters: the name of a range, or its first and last day. For a name, span is the name.
 func readSpan(name, from, to string, today int32) (span string, in visit.Range, err error) {
 	if name == "" && from+to != "" {
 		if from == "" {
@@ -58,7 +58,7 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 		"%.64q is not a range: use today, yesterday, 7d, 30d, 90d, month, last-month, year or all, or from and to", name)
 }
 
-// mostDays is the maximum length of a typed range: a century.
+// mostDays is the maximum length of a typed range, in days: a century.
 const mostDays = 36_500
 
 const firstDay = 10101
@@ -73,8 +73,8 @@ func yearOf(day int32) visit.Range {
 }
 
 // neighbor returns the view of the next range (step 1) or of the previous range (step -1). The neighbor of a month is a month,
-// that of a year is a year, and that of any other range has the same length. found is false if v shows all days, or if the
-// neighbor would start after today or before year 1.
+// and that of a year is a year. Any other neighbor has the same length as the range. found is false if v shows all days, or if
+// the neighbor would start after today or before year 1.
 func (v view) neighbor(step int) (next view, found bool) {
 	if v.span == "all" {
 		return v, false
@@ -101,12 +101,12 @@ func (v view) neighbor(step int) (next view, found bool) {
 	return next, true
 }
 
-// daysBefore returns the number of days from the view's range back to the earlier range that it is compared with. It is 0 if
-// there is no comparison, and the length of the range if the reader selected the days right before. Otherwise it is a multiple
-// of 7, so that Sundays are compared with Sundays.
+// daysBefore returns by how many days the compared range is earlier than the view's range, or 0 without a comparison. If the
+// reader selected the days right before, it is the length of the range. Otherwise it is a multiple of 7, so that Sundays are
+// compared with Sundays.
 func (v view) daysBefore() int {
 	week := 7
-	if len(v.where) > 0 { // the tags of visitors on the earlier days are mostly not recorded
+	if len(v.where) > 0 { // no comparison, because the tags of visitors on the earlier days are mostly not recorded
 		return 0
 	}
 	switch v.compare {
@@ -120,16 +120,16 @@ func (v view) daysBefore() int {
 	return (v.days.Days() + week - 1) / week * week
 }
 
-// By default, a range of up to mostDayBars days has a bar for each day. A range of up to mostWeekBars weeks has a bar for
-// each week. Longer ranges have a bar for each month. So the bars stay distinguishable.
+// By default, a range of up to mostDayBars days has a bar for each day. A range of up to mostWeekBars weeks has a bar for each
+// week. Longer ranges have a bar for each month, so that the bars stay distinguishable.
 const (
 	mostDayBars  = 92
 	mostWeekBars = 106
-	chartedDays  = 28 // number of days in the chart of a range of fewer than fewDays days: it also shows the days before
+	chartedDays  = 28 // if a range is shorter than fewDays days, its chart adds earlier days, up to this number of days
 	fewDays      = 7
 )
 
-// charted returns the range of the chart, the period of its bars, and the periods to choose from.
+// charted returns the range of the chart, the period of its bars (such as day), and the periods that the reader can choose.
 func (v view) charted() (in visit.Range, period string, may []string) {
 	in = v.stretch().In
 	days := in.Days()

@@ -11,7 +11,7 @@ import (
 	"footfall/web/words"
 )
 
-const firstTags = 10 // rows of a panel; a link leads to all rows
+const firstTags = 10 // maximum rows of a panel; a link leads to all rows
 
 // titleOf returns the title of the panel that shows a tag. For an app's own tag, the title is the tag's name.
 func (v view) titleOf(name string) string {
@@ -29,15 +29,15 @@ func (v view) tagLabel(name string) string {
 	return name
 }
 
-// untaggedLabels are names that are translated but are not built-in tags: conditions, and byDay, which splits a goal's numbers.
+// untaggedLabels are names that have a translation but are not built-in tags. They are the names of conditions, and byDay.
 var untaggedLabels = []string{byDay, "page", "event", "new", "returning"}
 
-// readTags reads the names of the app's tags into app.tags, for each of the two tag panels: from and with.
+// readTags reads the names of the app's tags into app.tags. Each tag belongs to one of the two tag panels: from or with.
 func (d *Dashboard) readTags(ctx context.Context, app *App) error {
 	names, err := d.reader.TagNames(ctx, app.Name)
 	app.tags = map[string][]string{}
 	for _, t := range names {
-		panel := "with" // for all other tags, including the app's own
+		panel := "with" // the panel of all tags that are not in fromTags, including the app's own
 		if slices.Contains(fromTags, t.Name) {
 			panel = "from"
 		}
@@ -49,7 +49,7 @@ func (d *Dashboard) readTags(ctx context.Context, app *App) error {
 	return err
 }
 
-// usualTag returns the default tag of a panel, or "".
+// usualTag returns the default tag of a panel, or "" if the panel has no tags.
 func (a App) usualTag(panel string) string {
 	if tags := a.tags[panel]; len(tags) > 0 {
 		return tags[0]
@@ -57,8 +57,8 @@ func (a App) usualTag(panel string) string {
 	return ""
 }
 
-// tags returns the tags of a panel, the default first. Sites have all tags. Pages have only source and campaign. Under a
-// shared link, pages have no tags: if a page has one visitor, a tag would reveal that visitor's source.
+// tags returns the tags that a panel can show, the default first. For sites, these are all tags. For pages, they are only source
+// and campaign. Under a shared link, pages have no tags: if a page has one visitor, a tag would reveal that visitor's source.
 func (v view) tags(panel string) (tags []string) {
 	if v.ofEvents() {
 		return nil
@@ -71,7 +71,7 @@ func (v view) tags(panel string) (tags []string) {
 	return tags
 }
 
-// chosenTag returns the tag that a panel shows: the chosen tag, the default, or "" if the panel has no tags.
+// chosenTag returns the tag that a panel shows: the chosen tag, or else the default. It returns "" if the panel has no tags.
 func (v view) chosenTag(panel string) string {
 	tags, chosen := v.tags(panel), map[string]string{"from": v.fromBy, "with": v.withBy}[panel]
 	switch {
@@ -83,7 +83,7 @@ func (v view) chosenTag(panel string) string {
 	return ""
 }
 
-// panelTags returns the chosen tags of all panels.
+// panelTags returns the tags that the panels from and with show.
 func (v view) panelTags() (names []string) {
 	for _, panel := range []string{"from", "with"} {
 		if name := v.chosenTag(panel); name != "" {
@@ -168,13 +168,13 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *list) error {
 		p.add(v, v.tagRow(chosen, value, most), map[string]any{"": value.Pv, "uv": value.Newcomers,
 			byChange: changeOf(l, value.PvCompared, value.PvBefore, compared)})
 	}
-	if len(p.Rows) == 0 { // v.skip is past the last row
+	if len(p.Rows) == 0 { // v.skip is after the last row
 		p.Reason = cmp.Or(p.Reason, any(v.say("parts.nobody")))
 	}
 	return nil
 }
 
-// noteTags adds notes below a tag panel: the first day with tags, and the maker of the country database.
+// noteTags adds notes below a tag panel: since when the tag is recorded, and who made the country database.
 func (v view) noteTags(p *list, chosen string, since int32, hasValues bool) {
 	if since > v.look().In.From && len(v.where) == 0 {
 		p.note(v.say("tags.since", "day", v.app.words().Dated(since)))
@@ -186,9 +186,9 @@ func (v view) noteTags(p *list, chosen string, since int32, hasValues bool) {
 	}
 }
 
-// withNone adds the row none, the visits without the tag, to the rows of the tag's values. If there are no such visits, it
-// adds the row only if there are no values. The row comes last, with one exception. A panel of sources ordered by visits sorts
-// direct visits, which are those without a source, like a value. A list of all sources does not.
+// withNone adds the row none, which counts visits without the tag, to the rows of the tag's values. If there are no such visits,
+// it adds the row only if there are no values. The row comes last, except in the panel of sources if this is sorted by visits.
+// There the row counts direct visits, and is sorted like a value. In the list of all sources, it comes last, too.
 func (v view) withNone(name string, values []report.TagValue, none report.TagValue) []report.TagValue {
 	if none.Pv == 0 && len(values) > 0 {
 		return values
@@ -216,14 +216,14 @@ func (v view) tagRow(name string, value report.TagValue, most int64) row {
 	return r.choose(slices.Contains(v.where, r.condition))
 }
 
-// leadsToPages reports whether a tag is also recorded for single pages (source and campaign are), and whether the reader may see
-// this.
+// leadsToPages reports whether the reader may see to which pages the values of a tag brought visitors. Only source and campaign
+// are recorded for pages. A reader with a shared link may not see them there.
 func (v view) leadsToPages(name string) bool {
 	return v.app.Shared == nil && tag.IsOfPages(name)
 }
 
-// readTagPages reads the pages of a site to which a source or campaign brought visitors. Pages that are only counted in a sum of
-// pages, such as (other), are not listed separately.
+// readTagPages reads the pages of a site to which a source or campaign brought visitors. Pages that are counted only as part of a
+// sum, such as (other), are not listed.
 func (d *Dashboard) readTagPages(ctx context.Context, v view) (pages report.Panel[report.Page], err error) {
 	_, look := v.panelReport("tag-pages")
 	read, err := d.reader.TagPages(ctx, look)

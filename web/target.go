@@ -20,32 +20,32 @@ type targetPage struct {
 	Range       rangeBar
 	Nobody      bool   // no visit in the range
 	Never       bool   // no visit was counted or imported at any time
-	Alone       bool   // the target has imported days, but Footfall had not counted it by the end of the range
-	Told        *list  // pages with imported numbers; nil if there are none
+	Alone       bool   // only imported numbers: Footfall had not counted the target by the end of the range
+	Told        *list  // list of pages with imported numbers; nil if there are none
 	Outside     string // why no day of the range can have numbers; "" if some day can
 	Tiles       []tile
 	NumbersFrom source
-	AllTime     *report.Totals // all-time totals, if they include offsets (numbers from elsewhere); or nil
+	AllTime     *report.Totals // all-time totals; nil if they include no offsets (numbers from elsewhere)
 	AllTimeFrom source
 	Chips       []chip
-	KeepMore    string // since when tags are recorded, and how to keep them longer; "" if they are recorded on all days
+	KeepMore    string // first day that can be filtered, and how to keep data longer; "" if all days can be
 	Erased      int64
-	OnlySums    bool   // for some days, only sums are available: of a single tag's values, or imported ones
-	Only        string // link to the site, filtered by visitors of this page; or ""
-	InPages     string // link to the page with the script tag; "" if the target is not a site, or if the reader has a shared link
-	Who         string // link to the list of visitors; "" if the reader may not see it
+	OnlySums    bool   // for some days, only sums are available: imported sums, or sums for the values of one tag
+	Only        string // link to the site, filtered by visitors of this page; "" if the target is not a page
+	InPages     string // link to the page with the script tag; "" if the target is no site, or under a shared link
+	Who         string // link to the list of visitors; "" if the reader may not see the list
 	Chart       chart
 	NoteAt      string // link to add a note to the day; "" for several days, or if the reader may not change the app
 	Tags        []*list
 	New, Back   int64  // new and returning visitors
 	Pages       *list  // pages of a site; nil if the page does not list them
-	Numbers     string // link from a list of all rows back to the numbers; "" if the page shows numbers
+	Numbers     string // link from a page with all rows of a list to the page with numbers; "" on the latter
 	IsSite      bool
 	OfEvents    bool
 	OfApp       bool // the numbers are of all sites together
 	Returns     []report.Returned
 
-	Returned, MostReturned int64 // number of returns in total, and in the largest row
+	Returned, MostReturned int64 // Returned is the sum of Visitors in Returns, MostReturned the largest
 
 	Sides       map[string]string // column (left or right) of the panels mix, returns and firsts
 	ReturnsFrom source
@@ -56,14 +56,14 @@ type targetPage struct {
 
 type heading struct {
 	l            *words.Language
-	Here         string // visitors on the site now, in words; "" if not shown
+	Here         string // number of visitors on the site now, in words; "" if not shown
 	Name, Stored string
 	Title        string // the page's own title; "" if unknown
-	Open         string // link that opens the counted site or page itself, or ""
+	Open         string // link that opens the counted site or page itself; "" if there is no such link
 	Range        string // the days of the range, in words
 	Since        string // when counting started, in words; "" if that was before the range
-	Filtered     string // first day with filters, in words; "" if all days have them
-	Compared     string // the compared days, or why there are none; "" if not requested
+	Filtered     string // first day that can be filtered, in words; "" if the page does not show this day
+	Compared     string // the compared days, or why none are compared; "" if the page shows neither
 	Zone         string
 	Today        bool // the range includes today
 }
@@ -73,24 +73,24 @@ type tile struct {
 	Number      string
 	Change      change
 	Before      string
-	Full        string // the two compared numbers, in words; "" if Number is one of them
+	Full        string // the two compared numbers, in words; "" if Number is one of the two
 }
 
 type search struct {
-	Part   string // searched part of paths or titles, or ""
+	Part   string // search text: a part of paths or titles, or ""
 	Action string
 	Keeps  [][2]string
-	All    string // link from the found pages to all pages, or ""
+	All    string // link from the found pages to all pages; "" if nothing was searched
 }
 
 type option struct {
 	Label, Link string
 	Chosen      bool
-	Key         string // keyboard shortcut, or ""; in a legend: the kind of series
+	Key         string // keyboard shortcut, or ""; in a legend: new, back, before, others or none
 }
 
-// outside returns the reason why no day of the range can have numbers. It returns "" if some day can have numbers, or if the
-// site was never counted.
+// outside returns the reason why no day of the range can have numbers. It returns "" if some day can have numbers, or if the site
+// was never counted.
 func (v view) outside() string {
 	switch {
 	case v.taggedSince > v.app.Today || v.taggedSince > 0 && v.stretch().In == none:
@@ -223,7 +223,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	return nil
 }
 
-// pageSearch returns the form that searches pages by a part of their path or title.
+// pageSearch returns the form to search for pages by a part of their path or title.
 func (v view) pageSearch() *search {
 	action, _, _ := strings.Cut(v.link(), "?")
 	form := &search{Part: v.find, Action: action, Keeps: v.hiddenFields("find", "skip", "value")}
@@ -233,7 +233,7 @@ func (v view) pageSearch() *search {
 	return form
 }
 
-// pageRow returns the row of a page. shown is false for events in the list of all sites' pages, which omits them.
+// pageRow returns the row of a page. shown is false for events, because the list of all sites' pages omits them.
 func (v view) pageRow(p report.Page, most int64) (_ row, shown bool) {
 	site, path := v.site, strings.TrimPrefix(p.URI, v.site)
 	if v.site == "" {
@@ -250,7 +250,7 @@ func (v view) pageRow(p report.Page, most int64) (_ row, shown bool) {
 	return made.choose(slices.Contains(v.where, pageCondition(path))), true
 }
 
-// visitors reads the returning visitors and the first visits.
+// visitors reads the panels about returning visitors and first visits.
 func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) error {
 	returns, err := d.reader.ReturnedAfter(ctx, v.look())
 	if err != nil {
@@ -279,7 +279,7 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 	return nil
 }
 
-// latest is a group of visitors whose first visit was on the same day. Their ranks are the numbers from From to To.
+// latest is a group of visitors whose first visit was on the same day. Their ranks are From to To.
 type latest struct {
 	From, To int64
 	FirstDay int32

@@ -7,8 +7,8 @@ import (
 	"footfall/report"
 )
 
-// allTime reads the all-time totals if the view is of all days. It sets page.AllTime only if the totals include offsets, which
-// are numbers counted elsewhere.
+// allTime reads the all-time totals if the range of the view is all days. It sets page.AllTime only if the totals include
+// offsets, which are numbers counted elsewhere.
 func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error {
 	if v.span != "all" {
 		return nil
@@ -20,10 +20,9 @@ func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error
 	return err
 }
 
-// tiles returns the page's tiles, each with a number of the range. rows has one, two or three elements. The first one has the
-// numbers of the range. With a comparison, the last one has the numbers of the earlier days. If only a part of the range is
-// compared, the second of three elements has the numbers of this part. On a single day, visits equal visitors, so there is no
-// tile for visits.
+// tiles returns the page's tiles, each with a number of the range. rows contains the numbers of the range first, and with a
+// comparison the numbers of the earlier days last. If only a part of the range is compared, the numbers of this part are between
+// them. On a single day, visits equal visitors, so there is no tile for visits.
 func (v view) tiles(rows []report.Numbers) []tile {
 	now := rows[0]
 	one := func(name string, of func(report.Numbers) int64) tile {
@@ -50,7 +49,7 @@ func (v view) tiles(rows []report.Numbers) []tile {
 		tiles[1].Means = v.say("means.new-page")
 	}
 	if now.Uniques < 0 {
-		if tiles[0].Means = v.say("means.unknown"); v.path != "" { // this page is a sum of deleted pages
+		if tiles[0].Means = v.say("means.unknown"); v.path != "" { // this page is the sum of all deleted pages
 			tiles[0].Means = v.say("means.unknown-hashed")
 		}
 	}
@@ -70,7 +69,7 @@ func (v view) tiles(rows []report.Numbers) []tile {
 	return tiles
 }
 
-// head reads the number of visitors on a site now, or the title of a page.
+// head reads the title of the view's page. For a site, it reads the number of visitors on the site now instead.
 func (d *Dashboard) head(ctx context.Context, v view, h *heading) (err error) {
 	if v.path != "" {
 		h.Title, err = d.reader.TitleOf(ctx, v.app.Name, v.target())

@@ -14,7 +14,7 @@ import (
 	"footfall/visit"
 )
 
-// App is an app that the reader may see.
+// App is an app whose numbers the reader of a page may see.
 type App struct {
 	Place
 	Name    string
@@ -22,21 +22,21 @@ type App struct {
 	Hour    int            // current hour in Zone
 	Zone    *time.Location // the app's time zone
 	Closed  bool           // not public, so only signed-in users can see the app
-	Names   bool           // the reader may see single visitors
+	Names   bool           // the reader may see the list of visitors
 	Several bool           // the app may have several sites
-	Site    string         // a site in the app's list of sites, or ""
+	Site    string         // the first host in the app's list of sites, or ""
 	Goals   []string       // the app's goals, written as conditions
 	Public  string         // the setting for public numbers: off, answers, read or count
 	Shared  *Share         // nil if the reader has not opened a shared link
 
-	// CountriesBy returns the author and licence of the country database. It is nil if there is no database.
+	// CountriesBy returns the author and licence of the country database, or "". The function is nil if there is no database.
 	CountriesBy func() string
 
-	tags        map[string][]string // recorded tags of each tag panel (from, with), the default first
-	noCountries bool                // the tag country is recorded, but has no values
+	tags        map[string][]string // names of the recorded tags, by tag panel (from or with); the first is the default
+	noCountries bool                // the app records the tag country, but has no value of it
 }
 
-// Tells reports whether the app lets its pages show numbers.
+// Tells reports whether the setting for public numbers lets the pages of the app's sites show numbers.
 func (a App) Tells() bool { return a.Public != "off" }
 
 // Share describes a shared link.
@@ -46,7 +46,7 @@ type Share struct {
 	Embed bool   // shown in a frame on another site
 }
 
-// home returns the path of the app's pages, and the site that this path shows. The site is "" if the path shows all sites.
+// home returns the path of the app's first page, and the site that this page shows. The site is "" if the page shows all sites.
 func (a App) home() (path, site string) {
 	if a.Shared != nil {
 		return a.Shared.Base, a.Shared.Site
@@ -57,7 +57,7 @@ func (a App) home() (path, site string) {
 // ofOneSite reports whether a shared link shows only one site of the app.
 func (a App) ofOneSite() bool { return a.Shared != nil && a.Shared.Site != "" }
 
-// view is the state of a page. The page's address contains all of the state that is not read from the database.
+// view is the state of a page. The page's address contains the whole state, except the fields that are read from the database.
 type view struct {
 	app  App
 	site string // "" means all sites of the app
@@ -65,44 +65,44 @@ type view struct {
 
 	span          string      // name of the range, such as 30d; "" if the reader typed days
 	days          visit.Range // days of the range; if span is "all", all days up to today
-	since         int32       // first day with counted or imported numbers; 0 if there is none, or it is not read
+	since         int32       // first day with counted or imported numbers; 0 if there is none, or before it is read
 	countedSince  int32       // first day counted by Footfall; 0 if there is none
-	minute        int32       // first counted minute of the day countedSince; -1 if unknown, or if the range lacks this day
+	minute        int32       // minute of countedSince when counting started; -1 if unknown, or if this day is not in the range
 	compare       string
 	chart         string // numbers in the chart: visitors or views
-	period        string // period of the chart's bars; "" if it depends on the range
-	sortedBy      string // order of the list of pages: by a number or by change. Tag values can also be sorted by change.
+	period        string // length of a bar's period, such as day; "" if it depends on the range
+	sortedBy      string // order of the list of pages: a number, or change, which also sorts the values of tags
 	more          bool   // lists show all columns
 	sort          string // order of the list of sites
 	find          string // part of paths or titles to search pages for, or ""
 	showsVisitors bool   // shows the list of visitors
-	after         string // position in the list of visitors; "" for the start
-	fullPanel     string // panel whose rows are all shown; "" for the page with numbers
+	after         string // the list of visitors starts after this visitor; "" to start with the first
+	fullPanel     string // panel whose rows the page lists completely; "" on the page with numbers
 	skip          int    // rows to skip in a list
-	fromBy        string // tag of the panel "from"
-	withBy        string // tag of the panel "with"
+	fromBy        string // tag that the panel "from" shows
+	withBy        string // tag that the panel "with" shows
 	goal          string // goal whose page is shown, or ""
 	goalBy        string // day, or the tag by which the goal's numbers are split
-	funnel        bool   // shows the funnel
+	funnel        bool   // shows a funnel
 	steps         []string
 	fields        int    // number of input fields for the steps of the funnel
 	onePage       bool   // shows how many visitors saw only one page
-	value         string // value of the tag fromBy, to list only pages to which it brought visitors; "" for all pages
+	value         string // list only pages to which this value of the tag fromBy brought visitors; "" for all pages
 
-	importedDays []report.HistoryDay // imported days of the range, and of the earlier days in the chart
+	importedDays []report.HistoryDay // imported days in the range, and among the earlier days that the chart adds
 	where        []string            // conditions that filter the visitors
-	taggedSince  int32               // first day from which the tags of all visitors are recorded; 0 if this is so on all days
-	erased       int64               // visit days of erased visitors; the filtered numbers do not include them
+	taggedSince  int32               // the tags of all visitors are recorded from this day on; 0 if they are recorded on all days
+	erased       int64               // number of (visitor, day) pairs of erased visitors, which filters leave out
 
 	filtered *report.Filtered // the filtered numbers; nil if the view has no filter, or before they are read
 }
 
-// hourly is the period of a chart with a bar for each hour of a day. The tag with the visit's hour has the same name.
+// hourly is the period of a chart of one day, with a bar for each hour. It is also the name of the tag for the hour of a visit.
 const hourly = "hour"
 
 const byChange = "change" // the order by relative change, the highest first
 
-// Values of query parameters. The first value is the default.
+// These are the possible values of query parameters. The first value is the default.
 var (
 	compares = []string{"before", "right", "year", "none"}
 	charts   = []string{"visitors", "views"}
@@ -117,8 +117,8 @@ func usualView(a App, site string) view {
 	return view{app: a, site: site, span: usualSpan, compare: compares[0], chart: charts[0], sortedBy: orders[0], sort: sorts[0]}
 }
 
-// readWho reads whether the list of visitors is requested, and the position in this list. It fails if the reader may not see
-// single visitors.
+// readWho reads from the query whether the list of visitors is requested, and at which position. It fails if the reader may not
+// see the list.
 func (v *view) readWho(q url.Values) error {
 	if v.showsVisitors = q.Has("who") && v.site != ""; !v.showsVisitors {
 		return nil
@@ -134,7 +134,7 @@ func (v view) say(key string, places ...any) string { return v.app.words().Say(k
 
 func (v view) number(n int64) string { return number(v.app.words(), n) }
 
-// newView reads a page's address: the site and the query. It ignores unknown parameters.
+// newView reads a view from the site and the query of an address. It ignores unknown parameters.
 func newView(app App, site string, q url.Values) (v view, err error) {
 	v = view{app: app, site: site, path: q.Get("page"), minute: -1, more: q.Get("columns") == "more"}
 	if v.path != "" && (v.path[0] != '/' || len(v.path) > mostPath || !utf8.ValidString(v.path) || strings.ContainsRune(v.path, 0)) {
@@ -197,7 +197,7 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	return v, err
 }
 
-// checkValue checks the query parameter value. This parameter limits the list of pages to those to which a tag's value
+// checkValue checks the query parameter value. This parameter limits the list of pages to those to which one source or campaign
 // brought visitors.
 func (v view) checkValue() error {
 	switch {
@@ -212,8 +212,8 @@ func (v view) checkValue() error {
 	return nil
 }
 
-// ofEvents reports whether the view shows events, or one event. Events are stored as pages of a pseudo-site, but the
-// dashboard uses other words for them: an event cannot be opened, and has no source.
+// ofEvents reports whether the view shows events, or one event. Events are stored as pages of a pseudo-site. But the dashboard
+// uses other words for them, because an event cannot be opened and has no source.
 func (v view) ofEvents() bool { return v.site == visit.EventSite }
 
 // nameOf returns the readable name of a site, a page or an event.
@@ -233,9 +233,9 @@ func (v view) pageName(uri string) string {
 // target returns the page or site of the view; "" for all sites of an app.
 func (v view) target() string { return v.site + v.path }
 
-// address returns the URL of the site or page. Schemes are not recorded, so address guesses: a host with a port is most
-// likely a local machine and gets http, unless the port ends in 443. It returns "" for events, for sums of several sites or
-// pages, and within a frame.
+// address returns the URL of the site or page, or "" for events, for sums of several sites or pages, and within a frame. The
+// scheme is not recorded, so address guesses it. A host with a port is most likely a local machine and gets http, unless the port
+// ends in 443.
 func (v view) address() string {
 	at, err := url.Parse("//" + v.site)
 	framed := v.app.Shared != nil && v.app.Shared.Embed
@@ -250,16 +250,16 @@ func (v view) address() string {
 	return "https://" + v.target()
 }
 
-// stretch returns the part of the view's range that can be shown.
+// stretch returns the part of the view's range that has numbers to show.
 func (v view) stretch() stretch { return v.counted().clip(v.days, v.daysBefore()) }
 
-// counted returns the days that can be shown. Under a filter, they start with the first day on which the tags of all visitors
-// are recorded.
+// counted returns the days that have numbers to show. Under a filter, they start with the first day on which the tags of all
+// visitors are recorded.
 func (v view) counted() countedDays {
 	return countedDays{v.since, max(v.since, dayAfter(cmp.Or(v.countedSince, v.app.Today))), v.app.Today}
 }
 
-// look returns the report parameters of the view.
+// look returns the parameters that reports need to read the view's numbers.
 func (v view) look() report.Look {
 	shared, s := v.app.Shared, v.stretch()
 	look := report.Look{App: v.app.Name, Target: v.target(), In: v.days, By: v.sortedBy, Find: v.find,
@@ -280,8 +280,8 @@ func (v view) look() report.Look {
 	return look
 }
 
-// sitesLook returns the report parameters for the list of sites. Each site has its own first day, so the compared days do not
-// depend on the view's first day.
+// sitesLook returns the report parameters for the list of sites. Each site has its own first day. So the days to compare depend
+// only on the range, and not on the first day of the view.
 func (v view) sitesLook() report.Look {
 	look, back := v.look(), v.daysBefore()
 	if over := countedFrom(firstDay, v.app.Today).clip(v.days, back).Over; back > 0 && over != none {
@@ -290,7 +290,8 @@ func (v view) sitesLook() report.Look {
 	return look
 }
 
-// link returns the address of the view, with more as additional query parameters. It omits parameters with default values.
+// link returns the address of the view. more contains the names and values of additional query parameters. Parameters with
+// default values are left out.
 func (v view) link(more ...string) string {
 	path, first := v.app.home()
 	if v.site != first {
@@ -368,8 +369,7 @@ func (v view) copyWith(change func(*view)) view {
 	return v
 }
 
-// withTarget returns the view of another site or page in the same range, without the filter. If path is "", the result is a view
-// of the site.
+// withTarget returns the view of a site, or of a page of this site if path is not "". It has the range of v, but no filter.
 func (v view) withTarget(site, path string) view {
 	return v.copyWith(func(o *view) {
 		o.site, o.path, o.find, o.showsVisitors, o.after, o.fullPanel, o.skip, o.value = site, path, "", false, "", "", 0, ""
@@ -377,8 +377,8 @@ func (v view) withTarget(site, path string) view {
 	})
 }
 
-// hiddenFields returns the hidden fields of a form. They repeat the view's query parameters, without the parameters named in but:
-// the form sets those itself.
+// hiddenFields returns the hidden fields of a form. They contain the view's query parameters, except those named in but, which
+// the form sets or drops.
 func (v view) hiddenFields(but ...string) (fields [][2]string) {
 	at, _ := url.Parse(v.link()) // cannot fail: link returns a valid address
 	query := at.Query()
@@ -393,6 +393,6 @@ func (v view) hiddenFields(but ...string) (fields [][2]string) {
 }
 
 const (
-	mostPath = 2048 // bytes of a path or condition; no stored page has a longer address
-	mostFind = 200  // bytes of a search text or a tag's value
+	mostPath = 2048 // maximum bytes of a path or condition; no stored address is longer
+	mostFind = 200  // maximum bytes of a search text or a tag's value
 )

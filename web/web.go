@@ -1,6 +1,6 @@
 // Package web makes the dashboard's pages from reports. Package handler handles the requests and checks who may see a page.
 //
-// The address of a page contains the page's whole state (view.go). So every view has a link and works without scripts. Every
+// The address of a page contains the page's whole state (view.go), so that every view has a link and works without scripts. Every
 // page is a template. There is one style sheet (style.css) and one script (dash.js). Package report/draw draws the charts.
 package web
 
@@ -39,8 +39,8 @@ const Policy = rules + "'none'"
 const rules = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors "
 
-// PolicyIn returns the Policy for a page that these sites may show in frames. The site *.host stands for all subdomains of
-// host.
+// PolicyIn returns the Content-Security-Policy of a page that the given sites may show in frames. A site *.host means all
+// subdomains of host.
 func PolicyIn(sites []string) string {
 	named := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return !namesSource.MatchString(site) })
 	if len(named) == 0 {
@@ -49,8 +49,8 @@ func PolicyIn(sites []string) string {
 	return rules + strings.Join(named, " ")
 }
 
-// namesSource matches sites that PolicyIn can write into a policy. Other host names may contain characters that end a rule of
-// the policy.
+// namesSource matches the sites that PolicyIn can write into a policy. It excludes other host names, because they may contain
+// characters that end a rule of the policy.
 var namesSource = regexp.MustCompile(`^(\*\.)?[a-z0-9._-]+(:[0-9]+)?$`)
 
 // Page is a page, or a file that pages use.
@@ -60,7 +60,7 @@ type Page struct {
 	Language string // language of the page; "" for files
 }
 
-// Files are robots.txt and the files that pages load, by path.
+// Files contains robots.txt and the files that pages load. The keys are their paths.
 var Files = map[string]Page{
 	"/dash/style.css": {Type: "text/css; charset=utf-8", Body: style},
 	"/dash/dash.js":   {Type: "text/javascript; charset=utf-8", Body: script}, // optional: pages also work without scripts
@@ -75,8 +75,8 @@ type Dashboard struct {
 	panelTimeout time.Duration // time limit for each panel that reads rows of visits
 }
 
-// NewDashboard returns a Dashboard that reads from r. If a panel takes longer than panelTimeout, the page shows a note instead of
-// the panel's rows.
+// NewDashboard returns a Dashboard that reads from r. If reading a panel takes longer than within, the page shows a note instead
+// of the panel's rows.
 func NewDashboard(r *report.Reader, within time.Duration) *Dashboard { return &Dashboard{r, within} }
 
 // pageNames are the names of the page templates, without .html.
@@ -84,7 +84,7 @@ var pageNames = []string{
 	"home", "app", "target", "who", "reached", "embed", "enter", "leave", "begin", "new", "waiting", "settings", "proof", "problem",
 }
 
-// functions returns the functions that templates call. Their results are in the language l.
+// functions returns the functions that templates call. The functions return texts and numbers in the language l.
 func functions(l *words.Language) template.FuncMap {
 	return template.FuncMap{
 		"t": l.Say, "th": l.HTML, "of": l.Translate, "gap": func() string { return l.Say("sentences.gap") },
@@ -103,7 +103,8 @@ func functions(l *words.Language) template.FuncMap {
 	}
 }
 
-// isolated wraps a name from a visit or a user in <bdi>, because the name's letters may run from right to left.
+// isolated wraps a name from a visit or a user in <bdi>, so that a name written from right to left does not reorder the text
+// around it.
 func isolated(name string) template.HTML {
 	return template.HTML("<bdi>" + template.HTMLEscapeString(name) + "</bdi>") //nolint:gosec // escaped
 }
@@ -112,9 +113,9 @@ type frame struct {
 	Place
 	Title  string
 	Crumbs []crumb
-	Home   string // link to the start page, or ""
-	Live   bool   // the next visit changes the page, so dash.js reloads it
-	Embed  bool   // shown in a frame on another site
+	Home   string // link to the start page; "" if the page has no such link
+	Live   bool   // new visits change the page, so dash.js reloads it
+	Embed  bool   // the page is shown in a frame on another site
 
 	entering bool // this is the sign-in page
 }
@@ -126,7 +127,7 @@ func (f frame) SignIn() bool {
 
 type crumb struct{ Name, Stored, Link string }
 
-// render fills the template with this name. It panics if the template does not fit the data. Tests find such errors.
+// render fills the template with this name. It panics if the template does not fit the data, so that tests find such a template.
 func render(name string, data interface{ place() Place }) Page {
 	var out bytes.Buffer
 	p := data.place()
@@ -136,8 +137,8 @@ func render(name string, data interface{ place() Place }) Page {
 	return Page{Type: "text/html; charset=utf-8", Body: p.keepLanguage(out.Bytes()), Language: p.words().Tag}
 }
 
-// loadTemplates returns the page templates in a language. It parses the templates when the first page is made, so that commands without
-// pages start faster. It panics if a template does not parse, which fails every test.
+// loadTemplates returns the page templates in a language. It parses them when the first page is made, so that commands without
+// pages start faster. It panics if a template does not parse, so that tests find such a template.
 func loadTemplates(l *words.Language) map[string]*template.Template {
 	if made, is := translated.Load(l); is {
 		return made.(map[string]*template.Template)
@@ -167,8 +168,8 @@ func loadTemplates(l *words.Language) map[string]*template.Template {
 	return pages
 }
 
-// fixedText matches a template's calls for texts without placeholders. loadTemplates replaces these calls with the texts before
-// it parses a template.
+// fixedText matches the calls in a template that insert a text without placeholders. loadTemplates replaces these calls with the
+// texts before it parses the template.
 var fixedText = regexp.MustCompile(`\{\{(th?) "([a-z0-9.-]+)"\}\}`)
 
 var translated sync.Map // results of loadTemplates, by language
@@ -180,11 +181,12 @@ type plainPage struct {
 
 type proofPage struct {
 	frame
-	Proved *time.Time // time of the last recomputation; nil if unknown
+	Proved *time.Time // when all numbers were last verified; nil if unknown
 	Last   template.HTML
 }
 
-// Proof makes the page about the recomputation of numbers. at is the time of the last recomputation, or zero if unknown.
+// Proof makes the page about verifying the numbers, which recomputes all of them. at is the time of the last verification, or
+// zero if unknown.
 func Proof(p Place, at time.Time) Page {
 	page := proofPage{frame: frame{Place: p, Title: p.say("layout.recomputed"), Home: p.Root + "/"}}
 	if !at.IsZero() {
@@ -196,15 +198,16 @@ func Proof(p Place, at time.Time) Page {
 	return render("proof", page)
 }
 
-// Problem makes the page of an error. home is the page's link to the start page; if home is "", the page has no link.
+// Problem makes the page that shows an error. home is the link to the start page; if home is "", the page has no such link.
 func Problem(p Place, title string, err *visit.Error, home string) Page {
-	p.At = nil // no links to other languages: opening the address again may fail again
+	p.At = nil // no links to other languages, because they would repeat the failed request
 	f := frame{Place: p, Title: p.words().Translate(title), Home: home}
 	return render("problem", plainPage{frame: f, Problem: p.errorText(err)})
 }
 
-// PanelReport returns the report, and the report's parameters, for a file with a panel's rows. q names the panel and the format.
-// link is the address of this file: in the API, or below a shared link. link is "" if the format is unknown.
+// PanelReport returns the report that reads a panel's rows (kind), and its parameters (look). The caller uses them to write the
+// rows to a file. q names the panel and the file format. link is the address of the file: in the API, or below a shared link.
+// link is "" if the format is unknown.
 func (d *Dashboard) PanelReport(
 	ctx context.Context, app App, site string, q url.Values,
 ) (kind report.Report, look report.Look, link string, err error) {
@@ -229,8 +232,8 @@ func (d *Dashboard) PanelReport(
 	return report.FindReport(name), look, map[string]string{"csv": from.CSV, "json": from.JSON}[q.Get("format")], nil
 }
 
-// readView returns the state of the page with this address. For a site, it also reads the first counted day and the imported
-// numbers.
+// readView returns the state of the page whose address has this site and query. For a site, it also reads the first counted day
+// and the imported numbers.
 func (d *Dashboard) readView(ctx context.Context, app App, site string, q url.Values) (v view, err error) {
 	if site == "" {
 		if err := d.readTags(ctx, &app); err != nil {
@@ -259,8 +262,8 @@ func (d *Dashboard) readView(ctx context.Context, app App, site string, q url.Va
 	return v, err
 }
 
-// Target makes the page of a site, or of a page of the site. q may select another view of the site: visitors, a goal or a
-// funnel.
+// Target makes the page of a site, or of a page of the site. With some parameters in q, it makes another page about the site: its
+// visitors, a goal or a funnel.
 func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Values) (Page, error) {
 	v, err := d.readView(ctx, app, site, q)
 	if err != nil {

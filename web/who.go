@@ -17,8 +17,8 @@ type whoPage struct {
 	Back    string
 	Rows    []whoRow
 	Nobody  string // key of the text to show if there are no rows
-	Gone    bool   // the rows of visitors of the range's first days are deleted
-	Hashes  bool   // some visitors are stored as hashes of their addresses
+	Gone    bool   // the rows of the visitors on the range's first day are deleted
+	Hashes  bool   // some visitors in Rows are stored as hashes
 	First   string
 	More    string // link to the next rows; "" if there are none
 	Source  source
@@ -26,7 +26,7 @@ type whoPage struct {
 
 type whoRow struct {
 	report.VisitorOfDay
-	Begins bool // first row of its day, after the day's title
+	Begins bool // the first row of its day: the title of the day is above this row
 	New    bool
 }
 
@@ -46,8 +46,8 @@ func (d *Dashboard) visitorPage(ctx context.Context, v view) (Page, error) {
 	first := v.copyWith(func(o *view) { o.after = "" })
 	source := first.source("who", came.SQL)
 	begins := v.look().In.From
-	// For all days, check the page's own first day. On the site's first day, the page may have had no visitors, and CameOn would
-	// then report that all of them are kept.
+	// For all days, check whether the visitors on the page's own first day are kept. On the site's first day, the page may have
+	// had no visitors. CountVisitors would then return Kept even if later visitors are deleted.
 	if v.span == "all" {
 		if begins, err = d.reader.FirstDay(ctx, v.app.Name, v.target()); err != nil {
 			return Page{}, err

@@ -22,11 +22,11 @@ func number(l *words.Language, n int64) string {
 }
 
 type change struct {
-	Way  string // up, down or same; "" if there is no comparison
+	Way  string // direction of the change: up, down or same; "" if there is no comparison
 	Text string
 	// FromNothing is true if the earlier number was 0 and the current number is not.
 	FromNothing bool
-	Times       string // the factor, if Text is a factor; "" if Text is a percentage
+	Times       string // the factor, such as 12, if Text shows a factor; "" if Text shows a percentage
 }
 
 func changeOf(l *words.Language, now, before int64, compared bool) change {
@@ -55,7 +55,7 @@ func changeOf(l *words.Language, now, before int64, compared bool) change {
 	return change{Way: "same", Text: l.Percent(0, 0)}
 }
 
-// share returns a share in percent, without decimals.
+// share returns part as a percentage of whole, without decimals.
 func share(l *words.Language, part, whole int64) string {
 	if whole == 0 {
 		return l.Percent(0, 0)
@@ -67,7 +67,7 @@ func share(l *words.Language, part, whole int64) string {
 	return l.Percent(percent, 0)
 }
 
-// rangeText returns a range in words: 24 October – 22 November 2026.
+// rangeText returns a range in words, such as 24 October – 22 November 2026.
 func rangeText(l *words.Language, in visit.Range) string {
 	switch {
 	case in.From == visit.AllDays.From:
@@ -80,7 +80,7 @@ func rangeText(l *words.Language, in visit.Range) string {
 	return l.Days(in)
 }
 
-// periodText returns the days of a bar in words.
+// periodText returns the days of a bar in words. by is the period of the chart's bars.
 func periodText(l *words.Language, p report.Period, by string) string {
 	switch {
 	case by == periods[0]:
@@ -91,7 +91,7 @@ func periodText(l *words.Language, p report.Period, by string) string {
 	return rangeText(l, visit.Range{From: p.FirstDay, To: p.LastDay})
 }
 
-// barName returns the label below a bar.
+// barName returns the label below a bar. by is the period of the chart's bars.
 func barName(l *words.Language, p report.Period, by string) string {
 	switch by {
 	case periods[2]:
@@ -102,9 +102,9 @@ func barName(l *words.Language, p report.Period, by string) string {
 	return l.ShortDay(p.FirstDay)
 }
 
-// wholeOnes returns the bars that the chart's summary uses: those of complete periods after the first counted day and before
-// today. It leaves out weeks and months that are only partly in the range, unless fewer than two periods or no visitors would
-// remain.
+// wholeOnes returns the bars that the chart's summary uses. It leaves out bars that contain the first counted day or an earlier
+// day, and bars that contain today. It also leaves out weeks and months that are only partly in the range, unless fewer than two
+// bars, or only bars without visitors, would remain.
 func wholeOnes(bars []report.Period, by string, c countedDays) []report.Period {
 	over := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool { return p.LastDay >= c.today || p.FirstDay < c.firstComplete })
 	whole := slices.DeleteFunc(slices.Clone(over), func(p report.Period) bool {
@@ -162,7 +162,8 @@ func chartSummary(l *words.Language, all []report.Period, by string, c countedDa
 	return text + l.Say("sentences.gap") + trend(l, halves)
 }
 
-// trend describes a chart's trend in words. The trend is level if the sums of the chart's two halves differ by less than 5 %.
+// trend describes a chart's trend in words. halves contains the sums of the chart's first and second half. The trend is level if
+// they differ by less than 5 %.
 func trend(l *words.Language, halves [2]int64) string {
 	level := 20*max(halves[1]-halves[0], halves[0]-halves[1]) < halves[0]
 	switch c := changeOf(l, halves[1], halves[0], true); {
@@ -182,7 +183,7 @@ func trend(l *words.Language, halves [2]int64) string {
 	return l.Say("chart.level")
 }
 
-// viewsSummary describes a chart of page views in words: the bar with the most.
+// viewsSummary describes a chart of page views in words: it names the bar with the most page views.
 func viewsSummary(l *words.Language, bars []report.Period, by string) string {
 	most := report.Period{}
 	for _, b := range bars {
@@ -199,8 +200,8 @@ func viewsSummary(l *words.Language, bars []report.Period, by string) string {
 // visitorsIn returns a number of visitors in words.
 func visitorsIn(l *words.Language, n int64) string { return l.Say("counts.visitors", "count", n) }
 
-// average returns the average visitors per bar of the chart, in words. It is rounded to an integer, or to two digits if it is
-// less than 10.
+// average returns the average number of visitors per bar of the chart, in words. It is rounded to an integer, or to two digits if
+// it is less than 10.
 func average(l *words.Language, visited, days int64) string {
 	if whole := (visited + days/2) / days; whole >= 10 {
 		return visitorsIn(l, whole)
@@ -209,7 +210,7 @@ func average(l *words.Language, visited, days int64) string {
 	return l.Say("counts.visitors", "count", few)
 }
 
-// spanOfDays returns, in words, the number of days after which visitors returned.
+// spanOfDays returns, in words, how many days after their previous visit the visitors in r returned.
 func spanOfDays(l *words.Language, r report.Returned) string {
 	switch {
 	case r.FromDays == 1:
@@ -222,7 +223,7 @@ func spanOfDays(l *words.Language, r report.Returned) string {
 	return l.Say("days.span", "first", fmt.Sprint(r.FromDays), "last", fmt.Sprint(r.ToDays))
 }
 
-// sentence returns a text as a sentence: with a capital letter and a full stop.
+// sentence returns a text as a sentence, which starts with a capital letter and ends with a full stop.
 func sentence(l *words.Language, text string) string {
 	if text == "" {
 		return ""
@@ -231,7 +232,7 @@ func sentence(l *words.Language, text string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(sentenceCase(text), "."), stop) + stop
 }
 
-// sentenceCase capitalizes the first letter.
+// sentenceCase capitalizes the first letter of a text.
 func sentenceCase(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]

@@ -1,6 +1,7 @@
-// Package webhook calls other programs when a page or a site reaches a round number of visitors, such as 1, 2, 5, 10 or 20.
-// Pending calls are in the table webhooks (functions/round_numbers.sql). Only one instance at a time makes a call. The call is
-// retried until the receiver accepts it. Visits never wait for this package.
+// Package webhook calls other programs when a page or a site reaches a round number of visitors, such as 1, 2, 5, 10
+// or 20. Pending calls are in the table webhooks (functions/round_numbers.sql). A call is retried until its receiver
+// accepts it. If several instances are running, each attempt is made by only one of them. Visits never wait for this
+// package.
 package webhook
 
 import (
@@ -34,14 +35,14 @@ const (
 	callTimeout  = 10 * time.Second
 	storeTimeout = 10 * time.Second // time limit for storing the result of a call
 	maxBackoff   = time.Hour
-	mostHeaders  = 64 << 10 // bytes in the header of a response; the body is not read
-	longestURL   = 2048     // bytes; the table webhooks also checks this limit
+	mostHeaders  = 64 << 10 // maximum size of the header of a response, in bytes; the body is not read
+	longestURL   = 2048     // maximum length of a URL, in bytes; the table webhooks has the same limit
 )
 
-// Options of NewSender. The zero value of a field selects its default.
+// Options configure NewSender. A field with the zero value has its default.
 type Options struct {
 	Log    *slog.Logger  // default: discards everything
-	Within time.Duration // timeout for a receiver; default 10 s
+	Within time.Duration // how long a receiver may take to respond; default 10 s
 }
 
 // Keys is a function that derives the key for signing a webhook's calls from the webhook's ID and salt.
@@ -55,13 +56,14 @@ type Sender struct {
 	within time.Duration
 }
 
-// NewSender returns a Sender that signs the calls with key. If key is nil, the Sender makes no calls: they wait for an
-// instance with the key.
+// NewSender returns a Sender that signs the calls with key. If key is nil, the Sender makes no calls. The calls then
+// wait until an instance with a key is running.
 func NewSender(d *db.DB, key Keys, o Options) *Sender {
 	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, callTimeout)}
 }
 
-// Run looks for round numbers and makes calls until ctx ends.
+// Run checks every second whether pages or sites have reached round numbers, and makes the calls that are due. It
+// returns when ctx ends.
 func (s *Sender) Run(ctx context.Context) {
 	var underWay sync.WaitGroup
 	defer underWay.Wait()
@@ -78,8 +80,9 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// due looks for round numbers. It then returns the first pending call of each webhook, if an attempt is due, and reserves the call
-// for this instance. If this instance is killed during the call, another instance retries the call after s.within + storeTimeout.
+// due first adds a call for each round number that was reached since the last check. It then returns the first
+// pending call of each webhook whose next attempt is due, and reserves these calls for this instance. If this
+// instance is killed during a call, another instance retries the call after s.within + storeTimeout.
 func (s *Sender) due(ctx context.Context) (due []WebhooksTryRow, err error) {
 	err = s.write(ctx, func(ctx context.Context, q *Queries) error {
 		if err := q.RoundNumbersSee(ctx); err != nil || s.key == nil {
@@ -91,7 +94,8 @@ func (s *Sender) due(ctx context.Context) (due []WebhooksTryRow, err error) {
 	return due, err
 }
 
-// write runs f in a transaction within the statement timeout, even if ctx has ended.
+// write runs f in a transaction. The transaction may take as long as the statement timeout, and continues if ctx
+// ends.
 func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *Queries) error) error {
 	within, cancel := s.db.InTime(context.WithoutCancel(ctx))
 	defer cancel()
@@ -113,8 +117,8 @@ func (s *Sender) deliver(ctx context.Context, w WebhooksTryRow) {
 	}
 }
 
-// hiddenError hides the text of a network error from users. Only the log shows this text. Otherwise a user who adds webhooks could
-// find names and addresses in the service's own network.
+// hiddenError is a network error whose text is hidden from users and appears only in the log. Otherwise a user who
+// adds webhooks could find out names and addresses in the service's own network.
 type hiddenError struct{ error }
 
 func (hiddenError) Error() string { return "its host cannot be reached, or is not public" }
@@ -126,7 +130,8 @@ func unhideError(err error) error {
 	return err
 }
 
-// resultText describes the result of a call. It replaces unprintable characters, because an error may quote a receiver's response.
+// resultText describes the result of a call. It replaces unprintable characters, because the error may quote the
+// response of a receiver.
 func resultText(status int, failed error) string {
 	if failed == nil {
 		return fmt.Sprintf("accepted (%d)", status)
@@ -141,7 +146,7 @@ func resultText(status int, failed error) string {
 
 // Test makes a test call to a webhook and returns the result.
 func (s *Sender) Test(ctx context.Context, id int32, salt []byte, url string, private bool) visit.Text {
-	call := fmt.Sprintf("%d/test-%d", id, time.Now().UnixNano()) // unique, because receivers ignore a repeated id
+	call := fmt.Sprintf("%d/test-%d", id, time.Now().UnixNano()) // unique, because receivers ignore an id that they know
 	body := fmt.Sprintf(`{"test":true,"id":%q}`, call)
 	status, err := s.call(ctx, WebhooksTryRow{ID: id, Url: url, Private: private, Salt: salt, Body: body, Call: call})
 	if err != nil {
@@ -161,7 +166,7 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err er
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Url, strings.NewReader(w.Body))
 	if err != nil {
-		return 0, errors.New("its URL cannot be called: remove it") // this error does not quote the URL, which may be secret
+		return 0, errors.New("its URL cannot be called: remove it") // without err, which contains the URL: the URL may be secret
 	}
 	now := strconv.FormatInt(time.Now().Unix(), 10)
 	request.Header = http.Header{
@@ -177,7 +182,7 @@ func (s *Sender) call(ctx context.Context, w WebhooksTryRow) (status int, err er
 	} else if of, is := errors.AsType[*visit.Error](err); is {
 		return 0, of
 	} else if err != nil {
-		return 0, fmt.Errorf("%.200s", err.Error()) // err may quote the whole response
+		return 0, fmt.Errorf("%.200s", err.Error()) // shortened, because err may quote the whole response
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode/100 != 2 {
@@ -196,8 +201,8 @@ func sign(key []byte, id, timestamp, body string) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// transport returns a transport for one call. It reuses no connections, follows no redirects and uses no proxy. So each call makes
-// its own connection, whose address is checked.
+// transport returns a transport for one call. It makes a new connection for each call, follows no redirects and uses
+// no proxy, so that the address of every connection is checked.
 func transport(private bool) *http.Transport {
 	dialer := &net.Dialer{}
 	if !private {
@@ -216,8 +221,8 @@ func checkPublic(address string) error {
 	return err
 }
 
-// specialNetworks are networks that are not public, or whose addresses lead to embedded IPv4 addresses. The methods of netip.Addr,
-// such as IsPrivate, do not recognize them.
+// specialNetworks are networks that are not public, or whose IPv6 addresses contain an IPv4 address and lead to it.
+// The methods of netip.Addr, such as IsPrivate, do not recognize these networks.
 var specialNetworks = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), // reserved networks
@@ -231,7 +236,7 @@ func isPublic(a netip.Addr) bool {
 		!slices.ContainsFunc(specialNetworks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// CheckURL checks the URL of a webhook. If private is true, the URL may contain a private address.
+// CheckURL checks the URL of a webhook. If private is true, its host may be a private address.
 func CheckURL(text string, private bool) error {
 	at, err := url.Parse(text)
 	switch {

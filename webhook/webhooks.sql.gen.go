@@ -16,8 +16,8 @@ WHERE EXISTS (SELECT FROM webhooks)
 `
 
 // Webhook calls that wait to be sent.
-// Adds webhook calls for round numbers of visitors that were reached since the last check. If the
-// table webhooks is empty, the function is not called, which also saves planning its body.
+// Adds a webhook call for each round number of visitors that was reached since the last check. If
+// there are no webhooks, the function is not called, so that PostgreSQL need not plan its body.
 func (q *Queries) RoundNumbersSee(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, roundNumbersSee)
 	return err
@@ -36,8 +36,8 @@ type WebhookBackOffParams struct {
 	ID     int32
 }
 
-// Delays the next attempt after a failed call. The delay is as long as the call has already waited,
-// but at least a second and at most @most seconds.
+// Delays the next attempt after a failed call. The delay is as long as the call has waited so
+// far, but at least a second and at most @most seconds.
 func (q *Queries) WebhookBackOff(ctx context.Context, arg WebhookBackOffParams) error {
 	_, err := q.db.Exec(ctx, webhookBackOff, arg.Answer, arg.Most, arg.ID)
 	return err
@@ -60,7 +60,7 @@ type WebhookTakenParams struct {
 }
 
 // Removes a call that the receiver has accepted, if it is still the first waiting call of the
-// webhook. Also stores @answer, a text about the result.
+// webhook. Stores @answer, a text that describes the result.
 func (q *Queries) WebhookTaken(ctx context.Context, arg WebhookTakenParams) error {
 	_, err := q.db.Exec(ctx, webhookTaken, arg.Answer, arg.ID, arg.Body)
 	return err
@@ -82,8 +82,8 @@ type WebhooksTryRow struct {
 	Call    string
 }
 
-// Returns the first waiting call of each webhook whose next attempt is due. Other instances do not
-// send these calls during the next @seconds seconds.
+// Returns the first waiting call of each webhook whose next attempt is due. For @seconds seconds,
+// other instances do not get these calls.
 func (q *Queries) WebhooksTry(ctx context.Context, seconds float64) ([]WebhooksTryRow, error) {
 	rows, err := q.db.Query(ctx, webhooksTry, seconds)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package compare measures different ways of counting visits (contenders) with the same visits, in this process or over
-// HTTP. It also checks the counted numbers.
+// Package compare measures several ways of counting visits (contenders) with the same visits, in this process or over HTTP.
+// It also checks the counted numbers.
 package compare
 
 import (
@@ -43,12 +43,12 @@ func (o Options) Check() (f bench.Faults) {
 	return f
 }
 
-// mostPerSecond is the number of visits to generate per second of the run and per processor, over HTTP. No contender can
-// count so many.
+// mostPerSecond is more visits than any contender can count in a second with one processor. Over HTTP, this number is
+// generated for each second and processor, so that a run never runs out of visits.
 const mostPerSecond = 200_000
 
-// visitsOf returns the number of visits to generate for each workload. Over HTTP, some of them are not sent, because
-// sending stops after o.Duration.
+// visitsOf returns the number of visits to generate for each workload. Over HTTP, not all of them are sent, because sending
+// stops after o.Duration.
 func visitsOf(o Options) int {
 	if o.HTTP {
 		return int(mostPerSecond * o.Duration.Seconds() * float64(runtime.GOMAXPROCS(0)))
@@ -60,18 +60,18 @@ func visitsOf(o Options) int {
 type comparison struct {
 	Options
 	server    *bench.Server
-	templates map[string]string // by program ("": the version under test), the URL of a database with its tables and the app
+	templates map[string]string // program ("": the version under test) → URL of a database with the program's tables and the app
 	report    *Report
 }
 
-// task is a workload with its generated visits.
+// task is a workload, together with the visits that it has generated.
 type task struct {
 	About
 	sequence []load.Arrival
 }
 
-// Run lets every contender count the visits of every workload once per round. It uses a new database each time, and then
-// checks the counted numbers. If a contender that should be exact was wrong, Run finishes all measurements, and then
+// Run lets every contender count the visits of every workload once per round, each time in a new database. Then it checks
+// the counted numbers. If a contender that promises exact numbers was wrong, Run still finishes all measurements, and then
 // returns an error that wraps bench.ErrUntrue.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	contenders, err := chooseContenders(o)
@@ -102,8 +102,8 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	for _, one := range contenders {
 		c.report.Contenders = append(c.report.Contenders, one.About)
 	}
-	// Rounds are the outermost loop, so that other load on the machine affects all contenders in the same way. Each round
-	// starts with a different contender.
+	// The loop over rounds is the outermost one, so that other load on the machine affects all contenders in the same way.
+	// Each round starts with a different contender.
 	for round := 1; round <= c.Rounds; round++ {
 		for _, t := range tasks {
 			for i := range contenders {
@@ -137,7 +137,7 @@ func (c *comparison) copyFor(ctx context.Context, of contender) (address string,
 }
 
 // turn measures one contender with one task, and adds the result to the report. The expected numbers are only right if all
-// visits are on one day. So if midnight passes in the meantime, turn repeats the measurement.
+// visits are on one day. So if midnight passes during a measurement, turn repeats the measurement.
 func (c *comparison) turn(ctx context.Context, of contender, t task, round int) (err error) {
 	var r Turn
 	for day := 0; day != time.Now().UTC().YearDay(); {
@@ -180,14 +180,14 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 type storedNumbers struct {
 	sums     map[string]load.Sums            // numbers of each target, by uri
 	ranks    map[string]map[netip.Addr]int64 // rank of each visitor, by uri and visitor
-	unproven int64                           // number of sums that contradict other rows in the contender's tables
+	unproven int64                           // how much the numbers contradict other rows in the contender's tables; 0: not at all
 }
 
 func newStoredNumbers() storedNumbers {
 	return storedNumbers{sums: map[string]load.Sums{}, ranks: map[string]map[netip.Addr]int64{}}
 }
 
-// addVisitor adds a visitor of a target to s.ranks.
+// addVisitor records in s.ranks that a visitor of a target has this rank.
 func (s storedNumbers) addVisitor(uri string, visitor netip.Addr, rank int64) {
 	if s.ranks[uri] == nil {
 		s.ranks[uri] = map[netip.Addr]int64{}
@@ -195,7 +195,7 @@ func (s storedNumbers) addVisitor(uri string, visitor netip.Addr, rank int64) {
 	s.ranks[uri][visitor] = rank
 }
 
-// judge compares the stored numbers with the expected numbers for the visits that were counted (sent).
+// judge compares the stored numbers with the numbers that the sent visits should have produced.
 func judge(sent []load.Arrival, s storedNumbers) Errors {
 	truth := load.ExpectedSums(sent)
 	var off load.Sums
@@ -206,7 +206,7 @@ func judge(sent []load.Arrival, s storedNumbers) Errors {
 		off = off.Plus(got.ExcessOver(truth[uri]))
 	}
 	v := Errors{PV: off.PV, UV: off.UV, Hot: off.Hot, Unproven: s.unproven}
-	for uri, got := range s.sums { // count ranks without a visitor
+	for uri, got := range s.sums { // count the ranks that belong to no visitor
 		v.Ranks += max(got.UV-int64(len(s.ranks[uri])), 0)
 	}
 	for uri, ranks := range s.ranks { // each rank must be unique and in 1..uv

@@ -13,13 +13,13 @@ import (
 	"footfall/visit"
 )
 
-// contender is one of the ways of counting that are compared.
+// contender is one of the compared ways of counting.
 type contender struct {
 	About
-	literal bool // counts one visit per transaction, with package literal; gets fewer visits
+	literal bool // counts one visit per transaction, with package literal; gets fewer visits, because it is slow
 
-	// open starts the contender in this process, with the database at address. read returns the stored numbers after the
-	// contender was closed.
+	// open starts the contender in this process, with the database at address. After the contender was closed, read returns
+	// the numbers that it has stored.
 	open func(ctx context.Context, address string) (counting, error)
 	read func(ctx context.Context, address string) (storedNumbers, error)
 
@@ -28,7 +28,7 @@ type contender struct {
 	arguments []string // of the program, without addresses and database; empty: only compared in this process
 }
 
-// Names of contenders with which other contenders are compared.
+// Names of the contenders with which others are compared.
 const (
 	naive    = "naive"
 	baseline = "baseline"
@@ -37,7 +37,8 @@ const (
 	old      = "old"
 )
 
-// Default sizes in `footfall serve`, in bytes: of the filter of all visitors, and of the memory of recent visitors.
+// Default sizes in `footfall serve`, in bytes: filterMemory for the filter of all visitors, and memoryBytes for the memory
+// of recent visitors.
 const (
 	filterMemory = 256 << 20
 	memoryBytes  = 64 << 20
@@ -45,8 +46,8 @@ const (
 
 var behindProxy = []string{"serve", "--max-wait", "10s", "--trust-proxy", "127.0.0.1"}
 
-// contenders contains all contenders, in the order in which reports show them. Contenders that do not promise exact numbers
-// may have errors, which the report shows.
+// contenders contains all contenders, in the order in which reports show them. A contender that does not promise exact
+// numbers may count wrong ones. The report shows by how much.
 var contenders = []contender{
 	newLiteral(naive, "one visit per transaction: look up the visitor, insert if new, add to the counters; wrong for concurrent visits",
 		literal.Naive),
@@ -70,8 +71,8 @@ func newLiteral(name, about string, way literal.Way) contender {
 }
 
 // service returns a contender that is Footfall itself, with or without its filter and its memory of recent visitors. Over
-// HTTP, the benchmark acts as a trusted proxy, whose requests contain the visitor's address. So Footfall also reads the
-// browser's headers.
+// HTTP, the benchmark acts as a trusted proxy: a header of each request contains the visitor's address. Footfall then also
+// reads the browser's headers, as it does for real visitors.
 func service(name, about string, filter bool, memory int64) contender {
 	onOff, both := "off", memory
 	if filter {
@@ -89,8 +90,8 @@ func service(name, about string, filter bool, memory int64) contender {
 	}
 }
 
-// chooseContenders returns the contenders in o.Contenders. If this list is empty, it returns all contenders that are possible with
-// the other options.
+// chooseContenders returns the contenders that o.Contenders names. If this list is empty, it returns all contenders that
+// are possible with the other options.
 func chooseContenders(o Options) ([]contender, error) {
 	can := slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool {
 		return o.HTTP && c.literal

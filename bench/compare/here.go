@@ -24,11 +24,11 @@ import (
 )
 
 // visitHere measures a contender in this process: it opens the contender, lets c.Clients concurrent clients count the
-// visits of a task, and closes the contender. It returns the measured times, the number of existence queries, and the
-// counted visits.
+// visits of a task, and closes the contender. It returns the measured times, the number of keys that the contender looked
+// up to find out whether they are new, and the counted visits.
 func (c *comparison) visitHere(ctx context.Context, of contender, t task, address string) (load.Measure, float64, []load.Arrival, error) {
 	sequence := t.sequence
-	if of.literal { // fewer visits, because literal contenders are at least ten times slower
+	if of.literal { // fewer visits, because a literal contender is at least ten times slower
 		sequence = sequence[:max(len(sequence)/10, min(len(sequence), 1500))]
 	}
 	open, err := of.open(ctx, address)
@@ -57,14 +57,15 @@ func (c *comparison) visitHere(ctx context.Context, of contender, t task, addres
 	return load.MeasureOf(waits, took), f[bench.MetricAsked], sequence, err
 }
 
-// counting is a contender that runs in this process.
+// counting is a contender that has been opened in this process.
 type counting interface {
 	Visit(ctx context.Context, r counter.Request) (visit.Answer, error)
-	Figures() (bench.Figures, error) // metrics of the contender, by name
+	Figures() (bench.Figures, error) // values of the contender's metrics, by name
 	Close()
 }
 
-// noon returns the time of all visits in this process. It is fixed, so that midnight cannot pass during a measurement.
+// noon returns the time of all visits that are counted in this process. It is fixed, so that midnight cannot pass during a
+// measurement.
 func noon() time.Time { return time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC) }
 
 func literalTables(ctx context.Context, address string) (storedNumbers, error) {
@@ -101,7 +102,7 @@ func openService(ctx context.Context, address string, o record.Options) (_ count
 	if s.db, err = db.Open(ctx, address, db.Options{}); err != nil {
 		return nil, err
 	}
-	// MaxWait is long, so that no visit is refused on a busy machine: that would end the comparison.
+	// A refused visit would end the comparison. MaxWait is long, so that no visit is refused on a busy machine.
 	o.Clock, o.Metrics, o.MaxWait = noon, s.metrics, time.Minute
 	if s.Counter, err = counter.Open(ctx, s.db, counter.Options{Options: o}); err != nil {
 		s.db.Close()
@@ -125,7 +126,7 @@ func (s serviceCounting) Figures() (bench.Figures, error) {
 	figures := bench.Figures{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			// Each metric is either a counter or a gauge. The value of the other kind is 0.
+			// Each metric is either a counter or a gauge. For a counter, the value of the gauge is 0, and vice versa.
 			figures[family.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
@@ -155,10 +156,10 @@ func serviceTables(ctx context.Context, address string) (storedNumbers, error) {
 	return s, err
 }
 
-// setUp creates the tables, an app, and the site with all its pages. Otherwise the first visit of each page would be
-// slower. The statement for the site and its pages works with the tables of several versions.
+// setUp creates the tables, an app, and the site with all its pages, because the first visit to a missing page would be
+// slower. One statement creates the site and its pages. It works with the tables of several versions.
 func (c contender) setUp(ctx context.Context, address string) error {
-	if c.program != "" { // another version must create its tables itself
+	if c.program != "" { // another version must create its own tables
 		for _, words := range [][]string{{"migrate", "up"}, {"app", "add", load.App, "--access", "open", "--visitor", "address"}} {
 			out, err := exec.CommandContext(ctx, c.program, append(words, "--database-url",
 				address)...).CombinedOutput() //nolint:gosec // the caller names it

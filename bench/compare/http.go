@@ -15,9 +15,9 @@ import (
 	"footfall/bench/load"
 )
 
-// visitProcess measures a contender over HTTP: it starts the contender's program, and sends visits for c.Duration. It returns the
-// measured times, the number of keys that the program looked up to find out whether they are new, and the visits that got a
-// response.
+// visitProcess measures a contender over HTTP: it starts the contender's program, and sends visits for c.Duration. It
+// returns the measured times, the number of keys that the program looked up to find out whether they are new, and the
+// visits that got a response.
 func (c *comparison) visitProcess(ctx context.Context, of contender, t task, address string) (m load.Measure, asked float64,
 	sent []load.Arrival, err error) {
 	p, err := bench.Start(ctx, cmp.Or(of.program, c.Footfall), func(addr, admin string) []string {
@@ -43,8 +43,9 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, add
 	return m, f[bench.MetricAsked], sent, err
 }
 
-// ends returns browser headers and query parameters for requests, so that the service needs as much time to parse a request
-// as in practice. All requests contain a browser and a language. Half of them contain a referrer, mostly from a few sites.
+// ends returns browser headers and query parameters for requests, so that the service needs as much time for parsing a
+// request as in practice. All requests contain a browser and a language. Half of them contain a referrer, mostly one of a
+// few sites.
 func ends() (all []load.End) {
 	languages := []string{"en-US,en;q=0.9", "de-DE,de;q=0.9,en;q=0.8", "zh-CN,zh;q=0.9"}
 	sources := rand.NewZipf(rand.New(rand.NewPCG(1, 1)), 1.5, 1, 99) //nolint:gosec // the same in every run

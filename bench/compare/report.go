@@ -11,8 +11,8 @@ import (
 // Report contains the results of a comparison, for every contender and workload.
 type Report struct {
 	Machine    string
-	HTTP       bool // each contender is measured over HTTP in its own process; false: in this process
-	Clients    int  // number of concurrent clients; over HTTP: of connections
+	HTTP       bool // each contender is measured over HTTP, in its own process; false: all are measured in this process
+	Clients    int  // number of concurrent clients or, over HTTP, of connections
 	Rounds     int
 	Seed       uint64
 	Contenders []About // in the order in which they are shown
@@ -24,10 +24,10 @@ type Report struct {
 // About describes a contender or a workload.
 type About struct {
 	Name, About string
-	Exact       bool // for contenders: promises exact numbers, so any error makes the comparison fail
+	Exact       bool // for contenders: promises exact numbers, so that any error makes the comparison fail
 }
 
-// Turn is the result of one measurement: of one contender with one workload, on a new database.
+// Turn is the result of measuring one contender once with one workload, in a new database.
 type Turn struct {
 	Contender, Workload            string
 	Round, Visits                  int
@@ -35,13 +35,13 @@ type Turn struct {
 	Errors                         Errors
 }
 
-// Errors contains the differences between stored and expected numbers.
+// Errors contains the differences between the stored and the expected numbers.
 type Errors struct {
 	UV       int64 // differences of uv, added up over all targets
 	PV       int64 // differences of pv (visitor days), added up
 	Hot      int64 // differences of hot (visits), added up
-	Ranks    int64 // number of ranks that are outside 1..uv, not unique, or without a visitor
-	Unproven int64 // number of sums that contradict other rows in the contender's tables
+	Ranks    int64 // number of ranks that are outside 1..uv, belong to several visitors, or belong to no visitor
+	Unproven int64 // how much the numbers contradict other rows in the contender's tables; 0: not at all
 }
 
 func (e Errors) String() string {
@@ -57,10 +57,10 @@ type Row struct {
 	PerSecond           bench.Spread
 	P50Ms, P99Ms, Asked float64
 	Errors              Errors
-	To                  map[string]float64 // by reference contender: this contender's median visits/s divided by the reference's
+	To                  map[string]float64 // reference contender → this contender's median visits/s divided by the reference's
 }
 
-// references are the names of the contenders with which all others are compared.
+// references are the names of the contenders with which the others are compared.
 var references = []string{naive, baseline, batched, both, old}
 
 // summarize computes r.Rows from r.Runs, in the order of workloads and contenders.
@@ -96,7 +96,7 @@ func (r *Report) summarize() {
 	}
 }
 
-// untrue returns an error that wraps bench.ErrUntrue, if contenders that promise exact numbers were wrong. Otherwise it
+// untrue returns an error that wraps bench.ErrUntrue if a contender that promises exact numbers was wrong. Otherwise it
 // returns nil.
 func (r *Report) untrue() error {
 	var faults []string

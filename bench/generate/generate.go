@@ -1,5 +1,5 @@
-// Package generate generates visits, for testing reports and checks. It either counts the visits for a new app, or writes
-// them as an access log.
+// Package generate generates visits, with which reports and checks can be tested. It either counts the visits for a new
+// app, or writes them as an access log.
 package generate
 
 import (
@@ -68,8 +68,8 @@ func (s Set) String() string {
 		bench.Grouped(float64(s.Visits)), s.Days, bench.Grouped(float64(s.Visitors)), bench.Grouped(float64(s.Pages)), s.Sites, s.Seed)
 }
 
-// Run creates an app in the database o.DatabaseURL, and counts the visits of the set for it, in the order of time. It uses
-// the code behind POST /visits. The caller must have validated the set with Check.
+// Run creates an app in the database o.DatabaseURL, and counts the visits of the set for this app, in the order of their
+// times. It counts with the same code as POST /visits. The caller must have validated the set with Check.
 func Run(ctx context.Context, o bench.Options, set Set) error {
 	set = set.Completed()
 	d, err := bench.OpenMigrated(ctx, o.DatabaseURL)
@@ -93,11 +93,11 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 	return nil
 }
 
-// callVisits is the number of visits that are counted at once. It is limited, so that they are counted before the timeout
-// of a call.
+// callVisits is the number of visits in one call. It is less than intake.MostItems, so that all visits of a call are
+// counted before the call's timeout.
 const callVisits = intake.MostItems / 2
 
-// Languages and countries of visitors. Values that are in a list several times are more frequent.
+// Languages and countries of visitors. A value that a list contains several times is more frequent.
 var (
 	languages = []string{"en", "de", "en", "ja", "en", "fr", "de", "zh", "en", "de", "es"}
 	countries = []string{"DE", "US", "DE", "JP", "US", "FR", "AT", "GB", "DE", "IN", "US", "CH", "NL"}
@@ -120,7 +120,7 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 		var body bytes.Buffer
 		for n := from; n < min(from+callVisits, set.Visits); n++ {
 			at := drawn.moment(n)
-			if at.After(now) { // the last day may not be over
+			if at.After(now) { // the last day may not have ended yet
 				at = now
 			}
 			query, from, agent := brings(n)
@@ -146,8 +146,8 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 	return nil
 }
 
-// Agents are the values of the header User-Agent. Each of them has half as many visitors as the previous one. The last one
-// belongs to a crawler.
+// Agents are values of the header User-Agent. Each of them has half as many visitors as the previous one, except the last
+// one, which belongs to a crawler. Only WriteLog uses the last one.
 var Agents = []string{
 	"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Mobile Safari/537.36",
 	"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
@@ -158,8 +158,7 @@ var Agents = []string{
 	"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
 }
 
-// referrers are the most frequent referrers from other sites. Less frequent referrers are generated, each with a different
-// host.
+// referrers are the most frequent referrers on other sites. Less frequent referrers are generated, each with its own host.
 var referrers = []string{
 	"https://www.google.com/", "https://www.google.de/", "https://duckduckgo.com/", "https://www.bing.com/", "https://t.co/",
 	"https://news.ycombinator.com/",
@@ -174,8 +173,8 @@ const (
 	referrerSkew  = 1.2
 )
 
-// requestValues returns a function that generates further values for visit n: the query of the page's URI, the referrer
-// ("": none), and an index in Agents. This function must be called once for each visit, in order.
+// requestValues returns a function that generates further values of visit n: the query of the page's URI, the referrer ("":
+// none), and an index in Agents. The caller must call this function once for each visit, in order.
 func (c *drawnVisits) requestValues(seed uint64) func(n int) (query, from string, agent int) {
 	random := rand.New(rand.NewPCG(seed, 0x726566)) //nolint:gosec // repeatable, not secret
 	referrer := rand.NewZipf(random, referrerSkew, 1, mostReferrers-1)
@@ -196,9 +195,8 @@ func (c *drawnVisits) requestValues(seed uint64) func(n int) (query, from string
 	}
 }
 
-// WriteLog writes the visits as an access log, in the combined format with a virtual host at the start of each line. Like a
-// real log, it also contains lines that are not visits: only two of five lines are visits. The same set produces the same
-// log.
+// WriteLog writes the visits as an access log, in the combined format with a virtual host at the start of each line. As in
+// a real log, many lines are not visits: only two of five lines are. The same set produces the same log.
 func WriteLog(w io.Writer, set Set) error {
 	set = set.Completed()
 	drawn := drawVisits(set)
@@ -225,13 +223,13 @@ func WriteLog(w io.Writer, set Set) error {
 	return out.Flush()
 }
 
-// Behavior of the generated visitors. Each return visit follows a random earlier visit, by the same visitor. So a few
-// visitors visit often, and most visitors rarely.
+// Behavior of the generated visitors. For each return visit, an earlier visit is chosen at random, and its visitor returns.
+// So a few visitors visit often, and most visitors rarely.
 const (
-	inSession = 0.5 // share of return visits that follow a visit of the last minutes; all others follow a visit of the last week
-	samePage  = 0.3 // share of return visits to the same page as before
+	inSession = 0.5 // share of return visits for which a visit of the last minutes is chosen; for others: of the last week
+	samePage  = 0.3 // share of return visits to the same page as the chosen earlier visit
 	sameSite  = 0.55
-	weekendOf = 0.7 // number of visits on a Saturday or Sunday, relative to other days
+	weekendOf = 0.7 // number of visits on a Saturday or Sunday, divided by the number on another day
 	pageSkew  = 1.1 // page n of a site gets visits in proportion to 1/n^pageSkew
 	siteSkew  = 1.05
 	ipv6Share = 4 // 1/ipv6Share of the visitors have IPv6 addresses; all others have IPv4 addresses
@@ -243,8 +241,8 @@ var sections = []string{"blog", "docs", "help", "news", "shop"}
 // drawnVisits contains the generated visits, in the order of time. Sites, pages and visitors are numbered from 0.
 type drawnVisits struct {
 	days    []time.Time // the start of each day
-	dayEnds []int       // by day: the index of the first visit after the day
-	siteOf  []int32     // by page: its site
+	dayEnds []int       // for each day, the index of the first visit after it
+	siteOf  []int32     // for each page, its site
 	people  int
 	page    []int32 // the page of each visit
 	visitor []int32 // the visitor of each visit
@@ -252,8 +250,8 @@ type drawnVisits struct {
 	random    *rand.Rand
 	site      *rand.Zipf
 	pages     [][]int32    // the pages of each site
-	popular   []*rand.Zipf // by site: generates an index in pages
-	order     []int        // order in which visit chooses pages that have no visit yet
+	popular   []*rand.Zipf // for each site, generates an index in its pages
+	order     []int        // the order in which visit chooses pages that have no visit yet
 	visited   []bool
 	unvisited int
 }
@@ -269,7 +267,8 @@ func drawVisits(o Set) *drawnVisits {
 	for n := range o.Visits {
 		left := o.Visits - n
 		if n == 0 || random.IntN(left) < o.Visitors-newcomers {
-			// A new visitor. Their numbers are not in ascending order, so that new addresses are spread over all addresses.
+			// A new visitor. The numbers of new visitors do not ascend, so that their addresses are spread over all
+			// addresses.
 			c.visitor[n] = int32(newcomers * step % o.Visitors) //nolint:gosec // checked by Check
 			newcomers++
 			c.page[n] = c.anyPage()
@@ -287,7 +286,7 @@ func drawVisits(o Set) *drawnVisits {
 	return c
 }
 
-// divideDays sets c.days and c.dayEnds: the days, and how many visits each day has.
+// divideDays sets c.days, divides the visits among these days, and stores the result in c.dayEnds.
 func (c *drawnVisits) divideDays(o Set) {
 	var weights []float64
 	sum := 0.0
@@ -306,7 +305,7 @@ func (c *drawnVisits) divideDays(o Set) {
 	c.dayEnds[o.Days-1] = o.Visits
 }
 
-// dayOf returns the index in c.days of the day of visit n.
+// dayOf returns the index in c.days for the day on which visit n happens.
 func (c *drawnVisits) dayOf(n int) int {
 	day, _ := slices.BinarySearch(c.dayEnds, n+1)
 	return day
@@ -342,7 +341,7 @@ func (c *drawnVisits) anyPage() int32 { return c.pageOf(int(c.site.Uint64())) } 
 
 func (c *drawnVisits) pageOf(site int) int32 { return c.pages[site][c.popular[site].Uint64()] }
 
-// nextPage returns the page for a return visit, if the previous visit was to the page before.
+// nextPage returns the page for a return visit. before is the page of the chosen earlier visit.
 func (c *drawnVisits) nextPage(before int32) int32 {
 	switch luck := c.random.Float64(); {
 	case luck < samePage:
@@ -353,8 +352,8 @@ func (c *drawnVisits) nextPage(before int32) int32 {
 	return c.anyPage()
 }
 
-// visit marks a page as visited, and returns the page. So that every page is visited at least once, visit sometimes chooses
-// a page without visits in place of page. left is the number of remaining visits.
+// visit marks a page as visited, and returns this page. To make sure that every page is visited at least once, it sometimes
+// chooses a page without visits instead of page. left is the number of remaining visits.
 func (c *drawnVisits) visit(page int32, left int) int32 {
 	if c.unvisited > 0 && c.random.IntN(left) < c.unvisited {
 		for c.visited[c.order[0]] {
@@ -369,8 +368,8 @@ func (c *drawnVisits) visit(page int32, left int) int32 {
 	return page
 }
 
-// coprime returns a number near 0.62 n that has no common divisor with n. So the first n multiples of this number, modulo
-// n, are all different.
+// coprime returns a number near 0.62 n that has no common divisor with n except 1. So the first n multiples of this number,
+// modulo n, are all different.
 func coprime(n int) int {
 	for k := max(1, n*618/1000); ; k++ {
 		if new(big.Int).GCD(nil, nil, big.NewInt(int64(n)), big.NewInt(int64(k))).Int64() == 1 {
@@ -386,8 +385,8 @@ func (c *drawnVisits) uri(page int) string {
 	return fmt.Sprintf("%s/%s/%06d", siteName(int(c.siteOf[page])), sections[page*7%31%len(sections)], page)
 }
 
-// address returns the address of a visitor. Addresses ascend with the visitor's number, first IPv4 and then IPv6, as
-// PostgreSQL sorts them.
+// address returns the address of a visitor. A visitor with a higher number has a higher address in PostgreSQL's order:
+// first IPv4 and then IPv6.
 func (c *drawnVisits) address(visitor int32) netip.Addr {
 	four := c.people - c.people/ipv6Share
 	if n := int(visitor); n < four {

@@ -1,9 +1,9 @@
-// Package literal counts each visit in its own transaction, in simple tables with the uri in every key. Benchmarks compare
-// Footfall with it.
+// Package literal counts each visit in its own transaction, in simple tables whose keys all contain the uri. Benchmarks
+// compare Footfall with this package.
 //
 // Each Way uses as few statements as possible, so every statement handles both the page and the site. Baseline is exact.
 // The naive ways are wrong for concurrent visits: if a new visitor makes two visits at once, both transactions find no row
-// for the visitor. So both increase uv and pv, and one of the two assigned ranks belongs to no visitor.
+// for the visitor. Then both add to uv and pv, and one of the two assigned ranks belongs to no visitor.
 package literal
 
 import (
@@ -27,10 +27,10 @@ import (
 //go:embed schema.sql
 var schema string
 
-// Way is a way in which a Store counts a visit.
+// Way is a way in which a Store can count a visit.
 type Way struct {
-	filterError float64 // error rate of a Bloom filter that contains all keys; 0: no filter
-	conflicts   bool    // insert without look-ups: a conflict shows that the row exists
+	filterError float64 // error rate of a Bloom filter with all keys; 0: no filter
+	conflicts   bool    // insert without look-ups: a conflict means that the row exists
 }
 
 // The ways of counting that benchmarks compare with Footfall.
@@ -46,7 +46,7 @@ var (
 
 const (
 	connections  = 16
-	filterKeys   = 1024 // small, so that the filter must grow, as in practice: then its error rate is at the limit
+	filterKeys   = 1024 // small, so that the filter must grow and reaches its maximum error rate, as in practice
 	filterMemory = 256 << 20
 )
 
@@ -55,8 +55,8 @@ type Store struct {
 	day   int32
 	pool  *pgxpool.Pool
 	way   Way
-	known *bloom.Filter // filter with the keys of committed transactions; nil if way has no filter
-	asked atomic.Int64  // number of existence queries: look-ups of keys in visitors or visits, to find new ones
+	known *bloom.Filter // filter with the keys of committed transactions; nil: way has no filter
+	asked atomic.Int64  // number of keys that were looked up in visitors or visits, to find out whether they are new
 }
 
 // Open connects to an empty database and creates the tables in it.
@@ -67,7 +67,7 @@ func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 	}
 	cfg.MaxConns, cfg.MinConns = connections, connections
 	for name, value := range map[string]string{
-		// Without this, a server that is configured for less durability would make this package look too fast.
+		// On a server that is configured for less durability, this package would look too fast without this setting.
 		"synchronous_commit": "on",
 		// The server reuses the plan of each statement. Every statement finds its rows by key, so planning it each time would
 		// take longer than running it. Footfall uses these settings for its own connections, too.
@@ -94,8 +94,9 @@ func Open(ctx context.Context, url string, way Way, day int32) (*Store, error) {
 // Close waits until no connection is in use, and closes all connections.
 func (s *Store) Close() { s.pool.Close() }
 
-// Figures returns the number of existence queries, under the name that the metric has in Footfall's service. An insert that
-// conflicts with an existing row counts as an existence query. An insert of a new key does not.
+// Figures returns the number of keys that were looked up to find out whether they are new. Its name in the result is the
+// name of the same metric of Footfall's service. An insert that conflicts with an existing row counts as a look-up. An
+// insert of a new key does not.
 func (s *Store) Figures() (bench.Figures, error) {
 	return bench.Figures{bench.MetricAsked: float64(s.asked.Load())}, nil
 }
@@ -120,7 +121,7 @@ func (s *Store) Visit(ctx context.Context, r counter.Request) (a visit.Answer, e
 
 // singleVisit is a single visit that is being counted.
 type singleVisit struct {
-	uris    []string // the site, then the page: all transactions lock rows in this order, so they cannot deadlock
+	uris    []string // the site, then the page: all transactions lock rows in this order, so that they cannot deadlock
 	visitor netip.Addr
 	day     int32
 }
@@ -139,7 +140,7 @@ func (s *Store) countByConflict(ctx context.Context, v singleVisit, counts map[s
 	b.Queue(VisitCount, v.visitor, v.day, v.uris).Query(func(rows pgx.Rows) error {
 		judged, err := pgx.CollectRows(rows, pgx.RowToStructByPos[VisitCountRow])
 		for _, j := range judged {
-			s.asked.Add(numberOf(!j.FirstToday) + numberOf(!j.Newcomer)) // each conflict counts as an existence query
+			s.asked.Add(numberOf(!j.FirstToday) + numberOf(!j.Newcomer)) // each conflict counts as a look-up
 			counts[j.Uri] = visit.Counts{PV: j.Pv, UV: j.Uv, Rank: j.Rank, Hot: j.Hot}
 		}
 		return err
@@ -150,8 +151,8 @@ func (s *Store) countByConflict(ctx context.Context, v singleVisit, counts map[s
 
 // state is the result of find for one target (a page or a site).
 type state struct {
-	known, today bool  // known: visited before; today: visited on this day
-	rank         int64 // the visitor's rank; 0: not found
+	known, today bool  // known: the visitor has visited the target before; today: on this day
+	rank         int64 // the visitor's rank; 0: the visitor was not found
 }
 
 // countNaively counts a visit like Naive or NaiveFilter: it looks up each key, and inserts missing rows.
@@ -174,7 +175,7 @@ func (s *Store) countNaively(ctx context.Context, v singleVisit, counts map[stri
 			if err != nil {
 				return err
 			}
-			s.asked.Add(int64(len(days.Uris)) - added) // each conflict counts as an existence query
+			s.asked.Add(int64(len(days.Uris)) - added) // each conflict counts as a look-up
 		}
 		sums, err := q.CountersAdd(ctx, sum)
 		for _, sum := range sums {
@@ -189,11 +190,11 @@ func (s *Store) countNaively(ctx context.Context, v singleVisit, counts map[stri
 			return err
 		}
 		added, err := q.VisitorsAdd(ctx, newcomers)
-		s.asked.Add(int64(len(newcomers.Uris)) - added) // each conflict counts as an existence query
+		s.asked.Add(int64(len(newcomers.Uris)) - added) // each conflict counts as a look-up
 		return err
 	})
 	if err == nil && s.known != nil {
-		for _, uri := range v.uris { // after the commit, because a visit that was rolled back must count as new later
+		for _, uri := range v.uris { // after the commit, because a visit that was rolled back must later count as new
 			s.known.Add(v.key(0, uri))
 			s.known.Add(v.key(v.day, uri))
 		}
@@ -201,7 +202,7 @@ func (s *Store) countNaively(ctx context.Context, v singleVisit, counts map[stri
 	return err
 }
 
-// find looks up all keys of a visit in the tables. With a filter, it skips keys that the filter reports as new.
+// find looks up all keys of a visit in the tables. If there is a filter, find skips keys that the filter reports as new.
 func (s *Store) find(ctx context.Context, q *Queries, v singleVisit) (map[string]state, error) {
 	found := map[string]state{}
 	ask, asked := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris}, int64(0)

@@ -3,9 +3,9 @@
 -- always before its page in uris, so that transactions cannot deadlock.
 
 -- name: KeysFind :many
--- Returns two values for each target in @uris: the visitor's rank, and whether the visitor has visited the target on this
--- day. @visitors and @days specify for which targets these values are looked up. The rank is 0 if it was not found or not
--- looked up. today is false if it was not looked up.
+-- Returns a row for each target in @uris. @visitors and @days specify for each target which values are looked up.
+--   rank    the visitor's rank; 0 if the visitor is new, or if the rank is not looked up
+--   today   whether the visitor has visited the target on this day; false if this is not looked up
 SELECT asked.uri::text AS uri,
        coalesce(CASE WHEN asked.visitor
                      THEN (SELECT v.rank FROM visitors AS v WHERE v.uri = asked.uri AND v.ip = @ip) END, 0)::bigint AS rank,
@@ -21,7 +21,7 @@ SELECT @ip, @day_id, unnest(@uris::text[])
 ON CONFLICT DO NOTHING;
 
 -- name: CountersAdd :many
--- Adds to the counters of the targets, and returns the new values.
+-- Adds to the counters of the targets, and returns their new values.
 INSERT INTO counters AS c (uri, pv, uv, hot)
 SELECT unnest(@uris::text[]), unnest(@pvs::bigint[]), unnest(@uvs::bigint[]), 1
 ON CONFLICT (uri) DO UPDATE
@@ -43,9 +43,9 @@ ON CONFLICT (uri) DO UPDATE
     SET hot = c.hot + 1;
 
 -- name: VisitCount :many
--- Inserts the visit and the visitor for each target, adds to pv and uv if there was no conflict, and returns the numbers.
--- It runs after CountersHit, as a separate statement, because it must see rows that were committed while CountersHit waited
--- for its locks.
+-- Inserts the visit and the visitor for each target. Adds to pv and uv if there was no conflict, and returns the numbers.
+-- This statement runs after CountersHit, because it must see rows that were committed while CountersHit waited for its
+-- locks.
 WITH days AS (
     INSERT INTO visits (ip, day_id, uri)
     SELECT @ip, @day_id, unnest(@uris::text[])
@@ -91,6 +91,6 @@ SELECT uri, ip, rank
 FROM visitors;
 
 -- name: Losses :one
--- Returns the number of errors: ranks without a visitor, and visitor days that were counted twice.
+-- Returns the number of ranks that belong to no visitor, and the number of visitor days that were counted twice.
 SELECT ((SELECT coalesce(sum(uv), 0) FROM counters) - (SELECT count(*) FROM visitors))::bigint AS ranks,
        ((SELECT coalesce(sum(pv), 0) FROM counters) - (SELECT count(*) FROM visits))::bigint   AS days;

@@ -26,7 +26,7 @@ type CountersAddParams struct {
 	Uvs  []int64
 }
 
-// Adds to the counters of the targets, and returns the new values.
+// Adds to the counters of the targets, and returns their new values.
 func (q *Queries) CountersAdd(ctx context.Context, arg CountersAddParams) ([]Counter, error) {
 	rows, err := q.db.Query(ctx, CountersAdd, arg.Uris, arg.Pvs, arg.Uvs)
 	if err != nil {
@@ -124,9 +124,10 @@ type KeysFindRow struct {
 // Each visit is counted in one transaction. Naive and NaiveFilter use KeysFind, VisitsAdd, CountersAdd and VisitorsAdd.
 // NaiveFilter skips KeysFind if the filter reports all keys as new. Baseline uses CountersHit and VisitCount. The site is
 // always before its page in uris, so that transactions cannot deadlock.
-// Returns two values for each target in @uris: the visitor's rank, and whether the visitor has visited the target on this
-// day. @visitors and @days specify for which targets these values are looked up. The rank is 0 if it was not found or not
-// looked up. today is false if it was not looked up.
+// Returns a row for each target in @uris. @visitors and @days specify for each target which values are looked up.
+//
+//	rank    the visitor's rank; 0 if the visitor is new, or if the rank is not looked up
+//	today   whether the visitor has visited the target on this day; false if this is not looked up
 func (q *Queries) KeysFind(ctx context.Context, arg KeysFindParams) ([]KeysFindRow, error) {
 	rows, err := q.db.Query(ctx, KeysFind,
 		arg.Ip,
@@ -163,7 +164,7 @@ type LossesRow struct {
 	Days  int64
 }
 
-// Returns the number of errors: ranks without a visitor, and visitor days that were counted twice.
+// Returns the number of ranks that belong to no visitor, and the number of visitor days that were counted twice.
 func (q *Queries) Losses(ctx context.Context) (LossesRow, error) {
 	row := q.db.QueryRow(ctx, Losses)
 	var i LossesRow
@@ -225,9 +226,9 @@ type VisitCountRow struct {
 	Newcomer   bool
 }
 
-// Inserts the visit and the visitor for each target, adds to pv and uv if there was no conflict, and returns the numbers.
-// It runs after CountersHit, as a separate statement, because it must see rows that were committed while CountersHit waited
-// for its locks.
+// Inserts the visit and the visitor for each target. Adds to pv and uv if there was no conflict, and returns the numbers.
+// This statement runs after CountersHit, because it must see rows that were committed while CountersHit waited for its
+// locks.
 func (q *Queries) VisitCount(ctx context.Context, arg VisitCountParams) ([]VisitCountRow, error) {
 	rows, err := q.db.Query(ctx, VisitCount, arg.Ip, arg.DayID, arg.Uris)
 	if err != nil {

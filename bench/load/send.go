@@ -17,10 +17,10 @@ import (
 	"footfall/pause"
 )
 
-// RunConcurrently processes the items 0 to all-1 with several concurrent clients. Each client takes the next item when it has
-// finished its last one. begin returns the function with which a client processes an item. If this function returns io.EOF,
-// the client stops. RunConcurrently returns when all items are processed, after the first other error, or when ctx ends. The ctx
-// of begin ends when RunConcurrently returns.
+// RunConcurrently processes the items 0 to all-1 with several concurrent clients. Each client takes the next item when it
+// has finished its last one. For each client, begin returns the function that processes an item. If this function returns
+// io.EOF, only this client stops. RunConcurrently returns when all items are processed, when ctx ends, or after the first
+// other error. Then the ctx of begin ends.
 func RunConcurrently(ctx context.Context, clients, all int, begin func(ctx context.Context) func(n int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -44,15 +44,16 @@ func RunConcurrently(ctx context.Context, clients, all int, begin func(ctx conte
 	return context.Cause(ctx)
 }
 
-// Clients sends requests over several connections. If a response has another status than 200 or 202, all connections stop.
+// Clients sends requests over several connections. If a response has a status other than 200 or 202, all connections stop.
 type Clients struct {
 	URL         string
 	Requests    int
 	Request     func(n int) []byte // returns the raw text of request n; called concurrently
 	Connections int                // number of connections, and of concurrent requests
-	// PerSecond is the rate of requests. They become due at this rate even if responses are late, like requests of
-	// independent visitors. The time until a response is measured from the moment when its request was due. It includes
-	// waiting for a free connection. 0: each connection sends its next request right after a response.
+	// PerSecond is the rate of requests. 0: each connection sends its next request after the response to the previous one.
+	// Otherwise requests become due at this rate even if responses are late, like the requests of independent visitors. The
+	// time until a response is measured from the moment when the request was due. It includes the time of waiting for a
+	// free connection.
 	PerSecond float64
 	For       time.Duration // stop sending after this time; 0: send all requests
 
@@ -99,7 +100,7 @@ func (s *Clients) Send(ctx context.Context) error {
 	})
 }
 
-// exchange sends a raw request and reads the complete response. This needs less CPU time than net/http's client.
+// exchange sends a raw request and reads the complete response. It needs less CPU time than the client of net/http.
 func exchange(conn net.Conn, answers *bufio.Reader, request []byte) (status int, err error) {
 	if _, err := conn.Write(request); err != nil {
 		return 0, err
@@ -122,9 +123,9 @@ func VisitRequest(url, app, page, query, headers string) []byte {
 	return fmt.Appendf(nil, "GET /visit?app=%s&uri=http://%s%s HTTP/1.1\r\nHost: %s\r\n%s\r\n", app, page, query, hostOf(url), headers)
 }
 
-// Visits sends a sequence of visits during the time d. Each connection sends its next visit after a response. The requests
-// use the elements of ends in turn. The header X-Forwarded-For contains the visitor's address. Visits returns the measured
-// times, and the visits that got a response.
+// Visits sends the visits of a sequence, in order, until the time d has passed. Each connection sends its next visit after
+// the response to the previous one. The requests use the elements of ends in turn. The header X-Forwarded-For contains the
+// visitor's address. Visits returns the measured times, and the visits that got a response.
 func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, connections int, d time.Duration) (Measure, []Arrival, error) {
 	s := Clients{URL: url, Requests: len(sequence), Connections: connections, For: d, Request: func(n int) []byte {
 		end := ends[n%len(ends)]
@@ -149,13 +150,13 @@ func Visits(ctx context.Context, url string, sequence []Arrival, ends []End, con
 	return MeasureOf(waits, took), sent, nil
 }
 
-// End contains the part of a request that describes the visitor's browser and referrer.
+// End contains the parts of a request that describe the visitor's browser and referrer.
 type End struct {
 	Query   string // query parameters, starting with &
 	Headers string // header lines
 }
 
-// Measure contains the measured latencies of requests in milliseconds, and their rate.
+// Measure contains the rate of requests, and their latencies in milliseconds.
 type Measure struct {
 	Requests  int
 	PerSecond float64
@@ -164,7 +165,8 @@ type Measure struct {
 	MaxMs     float64
 }
 
-// MeasureOf computes a Measure from the latencies of all requests and the duration of the whole run. It sorts waits.
+// MeasureOf computes a Measure from the latencies of all requests (waits) and the duration of the whole run (took). It
+// sorts waits.
 func MeasureOf(waits []time.Duration, took time.Duration) Measure {
 	slices.Sort(waits)
 	at := func(percent int) float64 { // returns this percentile of the latencies in milliseconds

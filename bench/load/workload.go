@@ -28,10 +28,10 @@ type Workload struct {
 	begin func(random *rand.Rand) func(before []Arrival) Arrival
 }
 
-// Sequence generates a number of visits. With the same seed, the visits are the same, and a shorter sequence is a prefix of
+// Sequence generates visits. For the same seed, it always generates the same visits, and a shorter sequence is the start of
 // a longer one.
 func (w Workload) Sequence(seed uint64, visits int) []Arrival {
-	salt := xxhash.Sum64String(w.Name)                 // gives each workload other random numbers
+	salt := xxhash.Sum64String(w.Name)                 // so that each workload uses other random numbers
 	next := w.begin(rand.New(rand.NewPCG(seed, salt))) //nolint:gosec // repeatable, not secret
 	all := make([]Arrival, 0, visits)
 	for range visits {
@@ -44,7 +44,7 @@ const (
 	pageSkew = 1.1 // page n of a site gets visits in proportion to 1/n^pageSkew
 
 	returningNew = 0.05 // share of visits by new visitors
-	burstVisits  = 20   // number of visits by each visitor, approximately
+	burstVisits  = 20   // approximate number of visits by each visitor
 	burstCrowd   = 2000 // number of visitors at the same time, like the default number of clients
 )
 
@@ -65,8 +65,8 @@ func first(random *rand.Rand) func([]Arrival) Arrival {
 }
 
 // returning generates visits by returning visitors and a few new ones. All earlier visitors return with the same
-// probability. If it repeated a random earlier visit instead, a few visitors would return thousands of times, and every
-// batch would contain them repeatedly.
+// probability. If returning repeated a random earlier visit instead, a few visitors would return thousands of times, and
+// every batch would contain several visits by them.
 func returning(random *rand.Rand) func([]Arrival) Arrival {
 	stranger := first(random)
 	var came []Arrival
@@ -98,7 +98,7 @@ func (s Sums) ExcessOver(t Sums) Sums {
 	return Sums{max(s.PV-t.PV, 0), max(s.UV-t.UV, 0), max(s.Hot-t.Hot, 0)}
 }
 
-// ExpectedSums returns the numbers that a sequence of visits on one day must produce. The result maps the uri of each target to
+// ExpectedSums returns the correct numbers for a sequence of visits on one day. The result maps the uri of each target to
 // its numbers.
 func ExpectedSums(sequence []Arrival) map[string]Sums {
 	const site = -1 // not the number of a page
@@ -120,9 +120,9 @@ func ExpectedSums(sequence []Arrival) map[string]Sums {
 	return truth
 }
 
-// Address returns the address of visitor n, in 10.0.0.0/8. Visitors n and n-1 have distant addresses, so that addresses do
-// not arrive in the order of the index. Because the multiplier is odd, the first 16 million visitors have different
-// addresses.
+// Address returns the address of visitor n, in 10.0.0.0/8. The addresses of visitors n-1 and n are far apart, so that
+// visitors do not arrive in the order of their addresses. The multiplier is odd, so that the first 16 million visitors have
+// different addresses.
 func Address(n int) netip.Addr {
 	at := n * 0x9E3779 % Addresses
 	return netip.AddrFrom4([4]byte{10, byte(at >> 16), byte(at >> 8), byte(at)})

@@ -1,5 +1,5 @@
-// Package reports measures how long reports and dashboards take while visits are being counted, and how long these visits
-// take.
+// Package reports measures how long reports and dashboards take while visits are being counted. It also measures how long
+// these visits take.
 package reports
 
 import (
@@ -45,8 +45,8 @@ type Report struct {
 	Rows    []Row
 }
 
-// Row contains the latencies of one kind of request. The latency of a visit includes the time between the moment when it
-// was due and the moment when it was sent.
+// Row contains the latencies of one kind of request. The latency of a visit is measured from the moment when the visit was
+// due, which may be earlier than the moment when it was sent.
 type Row struct {
 	What string
 	load.Measure
@@ -60,7 +60,7 @@ func (r *Report) note(format string, of ...any) {
 type measurement struct {
 	Options
 	app, address string                  // name of the app, and URL of the database
-	dayVisits    []tables.VisitsOfDayRow // visits of one day; pages are drawn from them, so frequent pages are drawn more often
+	dayVisits    []tables.VisitsOfDayRow // visits of one day; pages are drawn from them, so that frequent pages are drawn more often
 	sites        []string
 	report       *Report
 }
@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 }
 
 // prepare closes days that have ended, as the service does every night. It returns an error unless exactly one app has
-// counted visits in the database. This prevents that the benchmark adds visits to real apps.
+// counted visits in the database, so that the benchmark does not add visits to real apps.
 func (r *measurement) prepare(ctx context.Context) error {
 	d, err := bench.OpenMigrated(ctx, r.address)
 	if err != nil {
@@ -118,8 +118,8 @@ func (r *measurement) prepare(ctx context.Context) error {
 }
 
 // runUnderLoad starts a service, sends visits to it at a steady rate, and calls f in the meantime. It adds the latencies of
-// the visits to the report. Half of the visits are by earlier visitors of the page, a quarter by earlier visitors of any
-// page, and a quarter by new visitors.
+// the visits to the report. Half of the visits are by earlier visitors of the visited page, a quarter by earlier visitors
+// of any page, and a quarter by new visitors.
 func (r *measurement) runUnderLoad(ctx context.Context, what string, f func(p *bench.Process) error) (err error) {
 	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
 		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
@@ -165,14 +165,14 @@ func (r *measurement) runUnderLoad(ctx context.Context, what string, f func(p *b
 }
 
 const (
-	longestLoad = 30 * time.Minute // maximum duration of sending visits
+	longestLoad = 30 * time.Minute // maximum time of sending visits
 	warmUp      = time.Second      // time before the measurement starts
 )
 
 var errEnough = errors.New("enough")
 
-// listReportPaths returns the paths of the measured reports and dashboard pages. measureAnswers replaces the placeholders in
-// braces by random values: a page (frequent pages more often), one of its visitors, its site, or any site.
+// listReportPaths returns the paths of the measured reports and dashboard pages. measureAnswers replaces the placeholders
+// in braces by random values: a page, one of its visitors, its site, or any site. Frequent pages are chosen more often.
 func listReportPaths() []string {
 	all := []string{
 		"/api/apps/{app}/sites",
@@ -195,7 +195,7 @@ func listReportPaths() []string {
 	return all
 }
 
-// measureAnswers requests one report after the other over a single connection, while visits are being counted.
+// measureAnswers requests one report after the other over one connection, while visits are being counted.
 func (r *measurement) measureAnswers(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // repeatable, not secret
 	asked := listReportPaths()
@@ -228,7 +228,7 @@ const (
 )
 
 // measureDashboards measures the latencies of visits twice: without other load, and while dashboards are open. Each
-// dashboard shows the last 30 days of a site. The dashboards are opened one after the other, so that their requests do not
+// dashboard shows the last 30 days of a site. The dashboards are not opened at the same time, so that their requests do not
 // all arrive at once.
 func (r *measurement) measureDashboards(ctx context.Context) error {
 	long := time.Second * time.Duration(min(r.Runs, 30))
@@ -238,7 +238,7 @@ func (r *measurement) measureDashboards(ctx context.Context) error {
 		r.runUnderLoad(ctx, fmt.Sprintf("%d open dashboards", openDashboards), func(p *bench.Process) error {
 			until, cancel := context.WithTimeout(ctx, long)
 			defer cancel()
-			var all sync.WaitGroup // goroutines of dashboards; each ends when until has ended and its last page was read
+			var all sync.WaitGroup // goroutines of dashboards; each ends after its last page, when the context until has ended
 			for i := range openDashboards {
 				all.Go(func() {
 					page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.app, r.sites[i%len(r.sites)])

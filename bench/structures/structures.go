@@ -1,6 +1,6 @@
 // Package structures compares data structures that can check whether a key was added before: a hash set, Bloom filters, and
-// a bitmap of hashes. The keys are ip_0, ip_1, … ip_(n-1). Each key is checked and then added, only once. So if a structure
-// reports that a key was added before, this is a false positive.
+// a bitmap of hashes. The keys are ip_0, ip_1, … ip_(n-1). Each key is checked once, and then added. So if a structure
+// reports that a key was added before, the report is wrong: it is a false positive.
 package structures
 
 import (
@@ -35,13 +35,13 @@ type Row struct {
 	Count  int     // number of keys that the structure reported as new
 }
 
-// bitsPerKey is the size of every Bloom filter, divided by the number of keys. The article's filter (articleFilter) has
-// 31-bit positions, so at most 100 million keys are possible.
+// bitsPerKey is the size of every Bloom filter in bits, divided by the number of keys. The positions in articleFilter have
+// 31 bits, so at most 100 million keys are possible.
 const bitsPerKey = 20
 
-// Run measures all structures with the same keys. It measures one after the other, so that they do not share the
-// processor's caches. keys must be at least 1,000. If a result is wrong, Run returns both the report and an error that
-// wraps bench.ErrUntrue.
+// Run measures all structures with the same keys. It measures one structure after the other, so that they do not share the
+// processor's caches. keys is the number of keys, and must be at least 1,000. If a result is wrong, Run returns both the
+// report and an error that wraps bench.ErrUntrue.
 func Run(ctx context.Context, keys int, doing func(format string, of ...any)) (*Report, error) {
 	report := &Report{Machine: bench.Machine(), Keys: keys}
 	for _, c := range contenders {
@@ -56,7 +56,7 @@ func Run(ctx context.Context, keys int, doing func(format string, of ...any)) (*
 	return report, err
 }
 
-// measure adds all keys to a structure. It takes the time of each chunk of keys separately, so that a short disturbance
+// measure adds all keys to a structure. It measures the time for each chunk of keys separately, so that a short disturbance
 // does not affect the median.
 func measure(ctx context.Context, c contender, keys int) (Row, error) {
 	heap := bench.LiveHeap()
@@ -88,12 +88,12 @@ func measure(ctx context.Context, c contender, keys int) (Row, error) {
 	return row, nil
 }
 
-// check compares results with the expected results, except those that depend on the machine.
+// check compares the results with the expected ones, except results that depend on the machine.
 func (r *Report) check() error {
 	var faults []string
 	for _, row := range r.Rows {
 		wrong, most := r.Keys-row.Count, int64(r.Keys)*bitsPerKey/8
-		may, checked := falsePositives[row.Name][r.Keys] // may is 0 and 0 for the hash set
+		may, checked := falsePositives[row.Name][r.Keys] // may is {0, 0} for the hash set, which makes no errors
 		if (checked || row.Name == nameSet) && (wrong < may[0] || wrong > may[1]) {
 			faults = append(faults, fmt.Sprintf("%s: %d false positives, but %d to %d are expected", row.Name, wrong, may[0], may[1]))
 		}
@@ -132,7 +132,7 @@ func makeKeys(from, to int) (keys []string) {
 // structure is a data structure that is being measured. Its memory is freed when there is no reference to it.
 type structure struct {
 	add   func(key string) (fresh bool)
-	bytes func() int64 // returns its size if part of it is outside the Go heap; otherwise nil
+	bytes func() int64 // returns the size of the structure if a part of it is outside the Go heap; otherwise nil
 }
 
 type contender struct {
@@ -147,8 +147,8 @@ const (
 	nameSet      = "hash set"
 )
 
-// filterError is the configured error rate of the footfall filter. With this rate, it uses twenty bits per key, like the
-// other filters.
+// filterError is the configured error rate of the footfall filter. With this rate, the filter uses twenty bits per key,
+// like the other filters.
 const filterError = 0.0000748
 
 var contenders = []contender{
@@ -188,10 +188,10 @@ func referenceFilter(hashes uint) func(keys, bits int) (structure, error) {
 	}
 }
 
-// articleFilter is the Bloom filter from the article that first described this test. It uses the article's four hash
+// articleFilter is the Bloom filter from the article that first described this comparison. It uses the article's four hash
 // functions, which return 31 bits. Two of them are the same function with different suffixes of the key, and a third one
-// reads only half of its input. A key's four bits are therefore not independent. So the filter is wrong three times as
-// often as a filter with four good hash functions.
+// reads only half of the key. So a key's four bits are not independent, and the filter is wrong three times as often as a
+// filter with four good hash functions.
 type articleFilter struct {
 	bits []uint64
 	size uint32
@@ -201,7 +201,7 @@ func newArticleFilter(bits int) *articleFilter {
 	return &articleFilter{make([]uint64, (bits+63)/64), uint32(bits)}
 }
 
-// add adds a key, and reports whether the key was definitely not added before.
+// add adds a key, and reports whether the key is certainly new.
 func (f *articleFilter) add(key string) (fresh bool) {
 	for _, hash := range articleHashes(key) {
 		i := hash % f.size
@@ -212,8 +212,8 @@ func (f *articleFilter) add(key string) (fresh bool) {
 }
 
 // falsePositives contains the expected minimum and maximum number of false positives, by structure and number of keys. The
-// article's filter always has the same number, because its hashes have no seed. A second implementation has confirmed these
-// numbers. The footfall filter has 66 on average with ten million keys. The maximum allows for random variation.
+// article's filter always has the same number, because its hashes have no seed. A second implementation has produced the
+// same numbers. The footfall filter has 66 on average with ten million keys. Its maximum allows for random variation.
 var falsePositives = map[string]map[int][2]int{
 	nameArticle:  {10_000: {5, 5}, 100_000: {11, 11}, 1_000_000: {921, 921}, 10_000_000: {7_017, 7_017}},
 	nameFootfall: {10_000: {0, 5}, 100_000: {0, 8}, 1_000_000: {0, 20}, 10_000_000: {0, 100}},

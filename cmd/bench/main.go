@@ -32,7 +32,7 @@ type commandLine struct {
 }
 
 // command is implemented by every command of bench. A command can also have a method Check, which returns all faults of its
-// flags. If it has one, run calls Check first.
+// flags. In this case, run calls Check before it runs the command.
 type command interface {
 	run(ctx context.Context, p *program) error
 }
@@ -44,7 +44,7 @@ const exitWell, exitFailed, exitUsage = 0, 1, 2
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the first signal restores the default handling, so a second signal kills the process
+	context.AfterFunc(ctx, stop) // after the first signal, restore the default handling, so that a second signal kills the process
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -91,7 +91,7 @@ func (p *program) complain(code int, faults ...error) int {
 
 func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
 
-// publish prints the report if it is complete, which is the case if err is nil or wraps bench.ErrUntrue. It returns err.
+// publish prints the report if it is complete: if err is nil or wraps bench.ErrUntrue. It returns err.
 func (p *program) publish(report interface{ Print(io.Writer) }, err error) error {
 	if err == nil || errors.Is(err, bench.ErrUntrue) {
 		report.Print(p.stdout)

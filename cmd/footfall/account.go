@@ -59,11 +59,11 @@ func (r rights) toAccount() account.Rights {
 	return given
 }
 
-// passwordLink returns the address of a page that creates the first account, or sets the password of an account. The
-// service finds out from the token which page to show.
+// passwordLink returns the address of a page. The page creates the first account, or sets the password of an account. The
+// service finds out from the token which of these pages to show.
 func passwordLink(publicURL, token string) string { return publicURL + "/start/" + token }
 
-// one finds the account with the name or number in c.Account. all gives the caller access to the accounts in d.
+// one finds the account in d whose name or number is c.Account. all gives access to all accounts in d.
 func (c *accountArg) one(ctx context.Context, d *db.DB) (all *account.Accounts, one account.Entry, err error) {
 	all = account.Open(d)
 	one, err = all.Find(ctx, c.Account)
@@ -106,7 +106,8 @@ func (c *accountLinkCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	return c.printLink(p, c.PublicURL, token, err)
 }
 
-// printLink prints a link for choosing the account's password to standard output, and an explanation to standard error.
+// printLink prints a link with which a person chooses the account's password. It prints the link to standard output, and an
+// explanation to standard error.
 func (c *accountArg) printLink(p *program, publicURL, token string, err error) error {
 	if err == nil {
 		fmt.Fprintf(p.stderr, "The first person who opens this link, up to %s, chooses the password of %s. Keep it: "+
@@ -149,8 +150,8 @@ func (*accountListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 		})
 }
 
-// appsWithRight returns the names of the apps for which account e has at least one of the given rights. An owner has all
-// rights to all apps.
+// appsWithRight returns the names of the apps for which account e has at least one of the given rights. For an owner, who
+// has all rights to all apps, it returns "everything".
 func appsWithRight(e account.Entry, one ...account.Right) string {
 	if e.Owner {
 		return "everything"

@@ -64,7 +64,7 @@ func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 	}
 	instances, err := a.Instances(ctx)
 	u.PublicURL = servedAt("127.0.0.1:8080")
-	host, _ := os.Hostname() // without a host name, the names of this machine's instances contain no host either
+	host, _ := os.Hostname() // without a host name here, the instance names of this machine contain no host name either
 	for _, i := range instances {
 		if at := addressOf(i.Name, host); at != "" {
 			u.PublicURL = servedAt(at)
@@ -73,8 +73,8 @@ func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 	return err
 }
 
-// settings returns the settings from the flags. If a list flag is given once with an empty text, as in --site "", its list
-// is empty.
+// settings returns the settings from the flags. If the only value of a list flag is empty, as in --site "", the list in the
+// settings is empty, too.
 func (c *appSetCmd) settings() app.Settings {
 	s := c.Settings
 	for _, list := range []*[]string{&s.Sites, &s.KeepQuery, &s.Ignore, &s.Goals} {
@@ -88,7 +88,7 @@ func (c *appSetCmd) settings() app.Settings {
 func (c *appAddCmd) check(g globals) faults {
 	f := c.publicURL.check(g)
 	if _, err := os.Stat(filepath.Join(g.Data, "postgres")); g.embedded() && err != nil {
-		f.add(app.CheckNew(c.Name, c.settings())) // report these faults before an embedded database is created for the app
+		f.add(app.CheckNew(c.Name, c.settings())) // report these faults now, before an embedded database is created for the app
 	}
 	f.addIf(c.Visitor == nil && g.SecretFile == "" && !g.embedded(),
 		`--visitor: by default an app stores keyed hashes of addresses, and there is no secret to key them with. `+
@@ -103,8 +103,8 @@ or store the addresses themselves:
 	return f
 }
 
-// run adds the app. It prints the app's time zone, the data that it stores about visitors, the script lines for pages, and
-// the dashboard's address.
+// run adds the app. It prints the app's time zone, which data the app stores about visitors, the lines that load the
+// counting script, and the dashboard's address.
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	if c.Visitor == nil {
 		hashed := app.ByHash
@@ -137,7 +137,7 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	access, public := added.Access, added.PublicCounts
 	fmt.Fprintf(p.stdout, "%s This command changes it:\n\n  %s\n", publicCountsTexts[public],
 		p.commandToType("app set "+c.Name+" --public-counts WHAT"))
-	if access != "key" { // if counting needs a key, pages cannot count: they must not contain the key
+	if access != "key" { // if counting needs a key, pages cannot count, because they must not contain the key
 		c.printLines(p)
 	}
 	if access == app.AccessOpen && public != app.PublicOff && public != app.PublicAnswers {
@@ -184,10 +184,10 @@ func (*appListCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	})
 }
 
-// keptByDefault is the default of --retain-days for a new app: visits are deleted after this many days.
+// keptByDefault is the default of --retain-days for a new app: its visits are deleted after this number of days.
 const keptByDefault = 35
 
-// nonDefaults returns the settings of an app that differ from the defaults, as texts like "retain-days=90".
+// nonDefaults returns the settings of an app that differ from the defaults. Each of them is a text like "retain-days=90".
 func nonDefaults(row db.App) (set []string) {
 	add := func(is bool, format string, values ...any) {
 		if is {
@@ -225,7 +225,7 @@ func nonDefaults(row db.App) (set []string) {
 	return set
 }
 
-// orZero returns the value of a pointer, or the zero value if it is nil.
+// orZero returns the value to which p points, or the zero value if p is nil.
 func orZero[T any](p *T) (value T) {
 	if p != nil {
 		value = *p
@@ -258,11 +258,11 @@ func (c *changesCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	})
 }
 
-// browsersWarning is printed for an app that counts different browsers at one address as different visitors.
+// browsersWarning is printed for an app that counts two browsers with the same address as two visitors.
 const browsersWarning = "From now on, instances of 0.1.0 count nothing in this database and answer 503, because they cannot " +
 	"distinguish browsers of one address."
 
-// visitorTexts maps each value of --visitor to a text about the data that is stored about visitors.
+// visitorTexts maps each value of --visitor to a text about the data that the app stores about visitors.
 var visitorTexts = map[string]string{
 	"address": "It stores its visitors' addresses.",
 	"id":      "It stores no ids of its visitors, only hashes of them, keyed with the secret.",

@@ -51,7 +51,7 @@ type (
 
 var cellName = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,39}$`)
 
-// checkCluster validates the cluster's URL, a cell's name (unless name is ""), and the addresses of nodes.
+// checkCluster validates the cluster's URL, the addresses of nodes, and a cell's name, unless the name is "".
 func checkCluster(g globals, name string, nodes ...string) (f faults) {
 	_, err := cells.OpenCluster(g.DatabaseURL, db.Options{})
 	f.addIf(err != nil, "--database-url: %w", err)
@@ -141,11 +141,11 @@ func (*cellListCmd) run(ctx context.Context, p *program, cluster *cells.Cluster)
 	return printRows(p.stdout, err, "CELL\tURL", all, func(l cells.Look) []any { return []any{l.Name, l.URL} })
 }
 
-// cellMetrics reads the state of a cell each time Prometheus collects metrics. The label node contains the address of the
-// machine with the cell's tables.
+// cellMetrics collects metrics of a cell. It reads the cell's state each time Prometheus collects metrics. The label node
+// contains the address of the machine with the cell's tables.
 type cellMetrics struct{ d *db.DB }
 
-// Describe sends no descriptions, because Collect creates new descriptions each time.
+// Describe sends no descriptions, because Collect creates new ones each time.
 func (cellMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends the cell's metrics. If the cell's state cannot be read, Collect sends only the metric footfall_cell_up,
@@ -190,7 +190,7 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 		return err
 	}
 	defer to.Close()
-	var sources []string // databases that may contain the app
+	var sources []string // URLs of the databases that may contain the app
 	if sources = []string{c.From}; c.From == "" {
 		sources[0] = p.DatabaseURL
 		for i, cell := range all {
@@ -215,7 +215,7 @@ func (c *cellMoveAppCmd) run(ctx context.Context, p *program, cluster *cells.Clu
 		c.App, c.To, refused)
 }
 
-// openTables opens the database at url. It fails unless the schema matches this version of footfall.
+// openTables opens the database at url. It returns an error unless the schema matches this version of footfall.
 func (p *program) openTables(ctx context.Context, url string) (*db.DB, error) {
 	d, err := db.Open(ctx, url, db.Options{Log: p.log})
 	if err != nil {
@@ -228,9 +228,9 @@ func (p *program) openTables(ctx context.Context, url string) (*db.DB, error) {
 	return d, nil
 }
 
-// source looks for the database from which to move the app. It returns the first database in urls that contains the app,
-// also if an earlier move was interrupted. If no database contains the app, the move may already be complete: then source
-// returns a database that records that the app is in the cell c.To.
+// source finds the database from which the app must be moved. It returns the first database in urls that contains the app,
+// even if an earlier move from there was interrupted. If no database contains the app, an earlier move may already have
+// moved it. Then source returns a database in which the app's cell is c.To.
 func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) (of *db.DB, err error) {
 	for _, url := range urls {
 		d, failed := p.openTables(ctx, url)
@@ -264,9 +264,9 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 	return of, err
 }
 
-// pointName records in the home database that the app is in the cell c.To. The home database is the database that serve
-// --cells opens first. If it does not respond or lacks the current schema, pointName does nothing: it assumes that no
-// service uses this database.
+// pointName records in the home database that the app is in the cell c.To. The home database is the one that serve --cells
+// opens first. If this database does not respond or lacks the current schema, pointName does nothing, because then probably
+// no service uses the database.
 func (c *cellMoveAppCmd) pointName(ctx context.Context, p *program) error {
 	home, err := p.openTables(ctx, p.DatabaseURL)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // completionScripts contains a script for each shell. The script calls `footfall completion words`, which prints the
-// possible completions. If there are none, for example for a flag's value, the script completes file names.
+// possible completions. If it prints none, for example for the value of a flag, the script completes file names.
 var completionScripts = map[string]string{
 	"bash": `_footfall() {
   local IFS=$'\n'
@@ -64,7 +64,8 @@ func (c *completionCmd) run(_ context.Context, p *program) error {
 	return err
 }
 
-// complete writes the possible completions of the last word in words, each with the first sentence of its help.
+// complete prints the possible completions of the last word in words. It prints each one with the first sentence of its
+// help.
 func complete(to io.Writer, words []string) {
 	if len(words) == 0 {
 		words = []string{""}
@@ -103,8 +104,8 @@ func complete(to io.Writer, words []string) {
 	}
 }
 
-// everybodysData describes the default of --data in the manual page. The page is the same for all users, but the default
-// depends on the user.
+// everybodysData is a text about the default of --data, for the manual page. The default depends on the user, but the page
+// is the same for all users.
 const everybodysData = "/var/lib/footfall for root, footfall in ~/.local/share for others"
 
 // writeManual writes the manual page in roff, the format of man.

@@ -21,7 +21,7 @@ type consumeQueueCmd struct {
 	AdminAddr    string `env:"FOOTFALL_CONSUME_ADMIN_ADDR" default:"off" placeholder:"HOST:PORT"`
 	countriesFlag
 
-	address *queues.Address // the parsed Queue, set by check
+	address *queues.Address // the address in Queue, parsed by check
 }
 
 func (c *consumeQueueCmd) check(g globals) faults {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	usualCountries = "/usr/share/tor/geoip" // as installed by Debian's tor-geoipdb
-	countriesEvery = 5 * time.Second        // interval between checks for a changed file
+	usualCountries = "/usr/share/tor/geoip" // the file that Debian's package tor-geoipdb installs
+	countriesEvery = 5 * time.Second        // interval at which the file is checked for changes
 )
 
 // countriesFlag is the flag --countries of commands that count visits.
@@ -22,8 +22,8 @@ type countriesFlag struct {
 	Countries string `env:"FOOTFALL_COUNTRIES" placeholder:"FILE|off"`
 }
 
-// openCountries reads the file that maps addresses to countries. Until ctx ends, it reads the file again whenever the file
-// changes. It returns nil if --countries is off, or if the default file is missing or unreadable.
+// openCountries reads the file that maps addresses to countries. Until ctx ends, it reads the file again after each change.
+// It returns nil if --countries is off, or if the default file is missing or unreadable.
 func (c countriesFlag) openCountries(ctx context.Context, log *slog.Logger) (*country.Countries, error) {
 	path := c.Countries
 	switch path {

@@ -29,7 +29,7 @@ func (g globals) checkDatabase() (f faults) {
 		f.addIf(g.Data == "", "--data: there is no home directory to keep data in: name a folder, or a server with --database-url")
 		return f
 	}
-	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // only parses the URL, and does not connect yet
+	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // only parses the URL: it does not connect yet
 	if err != nil {
 		f.add(fmt.Errorf("--database-url: %w", err))
 		return f
@@ -51,7 +51,8 @@ func (p *program) embeddedConfig() embedded.Config {
 	return embedded.Config{Dir: p.Data, MustExist: !p.makesData, BinDir: p.PostgresBin, Log: p.log}
 }
 
-// nameDatabaseFlag adds the name of the flag, --data or --database-url, to an error about the location of the database.
+// nameDatabaseFlag changes an error about the location of the database, so that its text names the flag --data or
+// --database-url.
 func (p *program) nameDatabaseFlag(err error) error {
 	folder, inFolder := errors.AsType[*embedded.DirError](err)
 	switch {
@@ -102,11 +103,11 @@ func (p *program) withDatabase(ctx context.Context, o db.Options, f func(d *db.D
 	})
 }
 
-// schemaCheck returns an error if a database's schema is not up to date.
+// schemaCheck returns an error unless the database's schema is up to date.
 type schemaCheck func(*db.DB, context.Context) error
 
-// withTables calls f with a database that has the current schema. It migrates an embedded database. For any other database,
-// it only checks the schema, because instances of an older version may be using that database.
+// withTables calls f with a database that has the current schema. If the database is embedded, withTables migrates it
+// first. It only checks the schema of any other database, because instances of an older version may be using it.
 func (p *program) withTables(ctx context.Context, o db.Options, check schemaCheck, f func(d *db.DB) error) error {
 	return p.withDatabase(ctx, o, func(d *db.DB) (err error) {
 		if p.embedded() {
@@ -121,10 +122,10 @@ func (p *program) withTables(ctx context.Context, o db.Options, check schemaChec
 	})
 }
 
-// databaseWait is how long `footfall import` and `footfall consume` wait at their start for an unavailable database.
+// databaseWait is how long `footfall import` and `footfall consume` wait for an unavailable database when they start.
 const databaseWait = 10 * time.Minute
 
-// awaitDatabase waits until the database responds. The database may be starting, or a standby may be taking over.
+// awaitDatabase waits until the database responds. The database may just be starting, or a standby may be taking over.
 func (p *program) awaitDatabase(ctx context.Context, d *db.DB, within time.Duration) error {
 	wait, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -146,14 +147,14 @@ func (p *program) awaitDatabase(ctx context.Context, d *db.DB, within time.Durat
 }
 
 const (
-	// Maximum sizes, in bytes, of a counter's filter of all visitors and of its memory of recent visitors. They apply to
-	// commands that count, such as import, and keep such a command below 100 MB.
+	// For commands that count, such as import: the maximum sizes, in bytes, of the filter of all visitors (commandFilter)
+	// and of the memory of recent visitors (commandMemory). With these sizes, such a command needs less than 100 MB.
 	commandFilter = 24 << 20
 	commandMemory = 8 << 20
 )
 
-// withCounter opens the database and calls f with a new counter. Services that count in the same database keep their own
-// counters.
+// withCounter opens the database and calls f with a new counter for it. Other processes that count in this database have
+// their own counters.
 func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.Options, f func(c *counter.Counter) error) error {
 	return p.withTables(ctx, db.Options{Writers: record.Connections(), Log: o.Log}, (*db.DB).CheckSchema, func(d *db.DB) error {
 		secret, err := p.secret()
@@ -185,7 +186,8 @@ func (p *program) withAdmin(ctx context.Context, f func(a *admin.Admin) error) e
 	})
 }
 
-// commandToType returns a command for the user to type next, with this program and this data directory.
+// commandToType returns a command line that the user can type next. It contains the name of this program, and --data if it
+// is not the default.
 func (p *program) commandToType(command string) string {
 	if p.embedded() && p.Data != defaultData() {
 		return fmt.Sprintf("%s --data '%s' %s", os.Args[0], p.Data, command)

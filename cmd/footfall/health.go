@@ -31,7 +31,8 @@ func (c *healthCmd) run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// askService requests path from the service at address. It returns an error with the reason unless the status is 200.
+// askService requests path from the service at address. Unless the status of the response is 200, it returns an error with
+// the reason.
 func askService(ctx context.Context, address, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()
@@ -39,7 +40,7 @@ func askService(ctx context.Context, address, path string) error {
 	if err != nil {
 		return err
 	}
-	// Ignore proxies in the environment: they could not reach this machine's loopback.
+	// Ignore proxies in the environment, because they cannot reach this machine's loopback address.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
@@ -48,14 +49,14 @@ func askService(ctx context.Context, address, path string) error {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		var answer struct{ Error string }
-		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&answer) // if this fails, the error shows only the status
+		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&answer) // if this fails, the error contains only the status
 		return fmt.Errorf("the service is not ready: %s %s", response.Status, answer.Error)
 	}
 	return nil
 }
 
-// reachable returns an address at which this machine can call a service that listens on address. If the service listens on
-// all addresses of the machine, reachable returns the loopback address.
+// reachable returns an address at which a program on this machine can reach a service that listens on address. If the
+// service listens on all addresses of the machine, reachable returns the loopback address.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -67,11 +68,11 @@ func reachable(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// published is an environment variable that the Docker Compose file sets to the service's address outside its container. A
-// program inside the container cannot find out this address by itself.
+// published is an environment variable with the service's address outside its container. The Docker Compose file sets it,
+// because a program inside the container cannot find out this address.
 const published = "FOOTFALL_PUBLISHED"
 
-// servedAt returns the URL under which users on this machine reach a service that listens on address.
+// servedAt returns the URL at which users on this machine reach a service that listens on address.
 func servedAt(address string) string {
 	return "http://" + reachable(cmp.Or(os.Getenv(published), address))
 }

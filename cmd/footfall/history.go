@@ -47,7 +47,7 @@ func (c *historyImportCmd) check(g globals) faults {
 	return f
 }
 
-// run opens all files before it opens a database, so that a missing file is reported at once.
+// run opens all files before it opens a database, so that it reports a missing file at once.
 func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	h := &moves.History{Source: c.From, Skip: c.Skip}
 	var done atomic.Int64
@@ -79,8 +79,8 @@ func (c *historyImportCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// openInput opens a file, or standard input for "-". Standard input and pipes may be slow, and the database cancels a
-// transaction that waits for input. So openInput first copies them to a temporary file.
+// openInput opens a file, or standard input for "-". Input from standard input or a pipe may be slow, but the database
+// cancels a transaction that waits for input. So openInput first copies such input to a temporary file.
 func (p *program) openInput(name string) (*os.File, error) {
 	from := p.stdin
 	if name != standardOutput {
@@ -125,7 +125,7 @@ func (c *historyImportCmd) print(p *program, h *moves.History, done *admin.Histo
 	return p.printChange(nil, "%s", said)
 }
 
-// printTotals prints the first totals that a dry run would change, before and after the change.
+// printTotals prints some of the totals that a dry run would change, with their values before and after the change.
 func printTotals(p *program, first []admin.OffsetsPutRow) error {
 	if len(first) == 0 {
 		return nil

@@ -49,8 +49,8 @@ type importFilesCmd struct {
 	after time.Time
 }
 
-// afterCounted can be given to --after instead of a time, but has no effect. Versions up to 0.2 needed it for files with
-// only the last lines of a log.
+// afterCounted is a value of --after that has no effect. Versions up to 0.2 needed it for files that contain only the last
+// lines of a log.
 const afterCounted = "counted"
 
 const (
@@ -93,7 +93,8 @@ func (c *importFilesCmd) check(g globals) faults {
 // longestServer is the maximum length of the name in --server, in bytes. Host names have the same limit.
 const longestServer = 255
 
-// day parses the day in a flag. It returns 0 if the text is empty, and adds a fault if the text is not a day.
+// day parses text, the value of a flag, as a day. If the text is empty, it returns 0. If the text is not a day, it adds a
+// fault.
 func (f *faults) day(flag, text string, today int32) int32 {
 	if text == "" {
 		return 0
@@ -103,11 +104,11 @@ func (f *faults) day(flag, text string, today int32) int32 {
 	return day
 }
 
-// importMemory is the memory size, in bytes, above which Go collects garbage more often during an import. An import of ten
-// million lines of one hour stays below this size.
+// importMemory is the memory limit of Go's runtime during an import, in bytes. Above this limit, Go collects garbage more
+// often. An import of ten million lines of one hour stays below it.
 const importMemory = 192 << 20
 
-// importGarbage is the value of GOGC during an import. The large value makes garbage collections rare while an import uses
+// importGarbage is the value of GOGC during an import. Because it is large, Go seldom collects garbage while an import uses
 // less than importMemory.
 const importGarbage = 400
 
@@ -117,9 +118,9 @@ func (c *importFilesCmd) run(ctx context.Context, p *program) error {
 		debug.SetGCPercent(importGarbage)
 	}
 	log := p.log
-	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // hide the progress messages of the counter's filter
+	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // do not show the counter's messages about its filter
 		quiet.LogLevel = "warn"
-		log, _ = quiet.logger(p.stderr) // returns no faults, because run already created p.log from the same flags
+		log, _ = quiet.logger(p.stderr) // returns no faults, because run has already created p.log from the same flags
 	}
 	return p.withCounter(ctx, c.countriesFlag, record.Options{Log: log},
 		func(counting *counter.Counter) error { return c.runOn(ctx, p, counting) })
@@ -166,8 +167,8 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 	return err
 }
 
-// showProgress repeatedly prints the text that line returns, if standard error is a terminal. The caller must call end to
-// stop the printing.
+// showProgress repeatedly calls line and prints the returned text, if standard error is a terminal. The caller must call
+// end to stop this.
 func showProgress(p *program, line func(now time.Time) string) (end func()) {
 	if !isTerminal(p.stderr) {
 		return func() {}
@@ -199,7 +200,7 @@ func progressLine(progress *imports.Progress, took time.Duration) string {
 	return line
 }
 
-// printImport prints how many lines were counted, left out (by reason), counted before, or unreadable.
+// printImport prints how many lines were counted, left out (for each reason), counted before, or unreadable.
 func printImport(p *program, s *imports.Summary, dry bool) error {
 	counted := "visits counted"
 	if dry {

@@ -13,17 +13,17 @@ type keeper struct {
 	config embedded.Config
 	cancel context.CancelFunc // cancels the context of keep
 	ended  chan struct{}      // closed when keep returns
-	err    error              // the error when keep stopped the server; valid after ended is closed
+	err    error              // the error of stopping the server; valid after ended is closed
 }
 
-// startKeeper starts the server and returns when the server accepts connections. The caller must call stop.
+// startKeeper starts the server, and returns when the server accepts connections. The caller must call stop.
 func startKeeper(ctx context.Context, config embedded.Config) (*keeper, error) {
 	server, err := embedded.Start(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	// If ctx ends, the database must run until everything that uses it has stopped. So only the method stop cancels the
-	// context running.
+	// When ctx ends, the database must continue to run until its users have stopped. So the end of ctx does not cancel the
+	// context running. Only the method stop cancels it.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k := &keeper{url: server.URL(), config: config, cancel: cancel, ended: make(chan struct{})}
 	go k.keep(running, server)
@@ -45,13 +45,14 @@ func (k *keeper) keep(running context.Context, server *embedded.Server) {
 			return
 		case <-server.Done():
 			k.config.Log.Error("the database server has stopped; starting it again", "error", server.Err())
-			_ = k.end(server) // releases the directory; the server's error was just logged
+			_ = k.end(server) // releases the directory; the error of the server is already logged
 			server = k.restart(running)
 		}
 	}
 }
 
-// restart restarts the server, and retries until the server has started. It returns nil if the context running ends first.
+// restart starts the server again. If this fails, it retries until the server has started. If the context running ends
+// first, restart returns nil.
 func (k *keeper) restart(running context.Context) *embedded.Server {
 	for {
 		server, err := embedded.Start(running, k.config)

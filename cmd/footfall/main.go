@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	_ "time/tzdata" // embeds the time zones of apps: an image without an operating system has no zone files
+	_ "time/tzdata" // embeds the time zones of apps, because an image without an operating system has no time zone files
 
 	"github.com/alecthomas/kong"
 
@@ -169,7 +169,7 @@ type globals struct {
 	LogFormat   string `env:"FOOTFALL_LOG_FORMAT" default:"text"`
 }
 
-// program is passed to every command: the global flags, the log and the standard streams.
+// program is passed to every command. It contains the global flags, the log and the standard streams.
 type program struct {
 	globals
 	log    *slog.Logger
@@ -177,12 +177,12 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 
-	// makesData allows the command to create the embedded database. Only some commands set it. All others fail if the
-	// folder contains no database, so that a mistyped --data does not show an empty database.
+	// makesData allows a command to create the embedded database. Only some commands set it. All others fail if the folder
+	// --data contains no database. Otherwise a mistyped --data would show an empty database.
 	makesData bool
 }
 
-// command is implemented by commands that need no database, or open it in their run method.
+// command is implemented by commands that need no database, or whose run method opens the database.
 type command interface {
 	run(ctx context.Context, p *program) error
 }
@@ -267,7 +267,7 @@ func (p *program) execute(ctx context.Context, selected any) error {
 		return p.withTables(ctx, db.Options{}, (*db.DB).CheckSchema, func(d *db.DB) error { return does.run(ctx, p, d) })
 	case opensFirst[*admin.Admin]:
 		return p.withAdmin(ctx, func(a *admin.Admin) error { return does.run(ctx, p, a) })
-	case opensFirst[*cells.Cluster]: // its errors name a node, so they are not prefixed with --database-url
+	case opensFirst[*cells.Cluster]: // errors of the cluster name a node, so they do not need the name --database-url
 		cluster, err := cells.OpenCluster(p.DatabaseURL, db.Options{Log: p.log})
 		if err != nil {
 			return err
@@ -277,14 +277,14 @@ func (p *program) execute(ctx context.Context, selected any) error {
 	return selected.(command).run(ctx, p)
 }
 
-// childExit is the exit code of a child process (psql) that has failed. The child process has already printed its errors.
+// childExit is the exit code of a child process (psql) that has failed. The child process has already printed the reason.
 type childExit int
 
 func (e childExit) Error() string { return fmt.Sprintf("it exited with code %d", int(e)) }
 
 var errNothingChecked = errors.New("verify: nothing was counted for the selected app and sites, so nothing was checked")
 
-// reportError prints the error and returns its exit code.
+// reportError prints the error, and returns the exit code for it.
 func (t *parsedLine) reportError(p *program, err error) int {
 	var child childExit
 	var verr *visit.Error
@@ -293,7 +293,7 @@ func (t *parsedLine) reportError(p *program, err error) int {
 		return exitDone
 	case errors.Is(err, db.ErrInstancesBehind):
 		fmt.Fprintf(p.stderr, "footfall: done, but %v: it will as soon as it can\n", err)
-		return exitFailed // stops a script, because some instances do not have the change yet
+		return exitFailed // not exitDone, so that a script stops: some instances do not have the change yet
 	case errors.As(err, &child):
 		return int(child)
 	}
@@ -310,7 +310,7 @@ func (t *parsedLine) reportError(p *program, err error) int {
 	return exitFailed
 }
 
-// complain prints the faults to stderr. Each printed line starts with the program's name.
+// complain prints the faults to stderr. Each line starts with the program's name.
 func (t *parsedLine) complain(stderr io.Writer, faults ...error) {
 	for _, fault := range faults {
 		for line := range strings.Lines(db.Sentence(fault)) {
@@ -319,7 +319,7 @@ func (t *parsedLine) complain(stderr io.Writer, faults ...error) {
 	}
 }
 
-// logger returns the logger that --log-level and --log-format select, and the faults of these two flags.
+// logger returns the logger that --log-level and --log-format select. It also returns the faults of these two flags.
 func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
 	var f faults
 	var level slog.Level
@@ -368,7 +368,7 @@ func (c *helpCmd) run(_ context.Context, p *program) error {
 	if c.Man {
 		return writeManual(p.stdout)
 	}
-	// If c.Command is a command of footfall, Kong prints the command's help and exits the process. Otherwise readLine
+	// If c.Command is a command of footfall, Kong prints the help of this command and exits the process. Otherwise readLine
 	// returns faults.
 	line := readLine(append(slices.Clone(c.Command), "--help"), p.stdout, p.stderr)
 	if len(line.faults) > 0 {

@@ -88,7 +88,7 @@ func (c *offsetListCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 // offsets that come from imported history.
 func writeOffsets(to io.Writer, list []admin.Offset) error {
 	w := csv.NewWriter(to)
-	_ = w.Write([]string{"uri", "hot", "uv", "pv"}) // w.Error reports a failed write
+	_ = w.Write([]string{"uri", "hot", "uv", "pv"}) // ignore the error, because w.Error reports it
 	for _, o := range list {
 		if hand := o.ByHand(); hand.Hot > 0 || o.Hot == 0 {
 			o = hand

@@ -23,7 +23,7 @@ type peopleLoadCmd struct {
 	File string `arg:"" name:"file"`
 }
 
-// loadTries is the maximum number of attempts to load the same lines while the database is unavailable.
+// loadTries is the maximum number of attempts to store the links of the same lines, while the database is unavailable.
 const loadTries = 60
 
 // run opens the file, or standard input for "-", before it opens a database.

@@ -22,11 +22,11 @@ type psqlCmd struct {
 	Args     []string `arg:"" optional:"" passthrough:""`
 }
 
-// psqlGrace is how long psql may take to exit after it received SIGTERM. After that, it is killed.
+// psqlGrace is how long psql may take to exit after it has received SIGTERM. Then psql is killed.
 const psqlGrace = 5 * time.Second
 
-// check refuses flags of Footfall that follow a flag of psql, because Kong would pass them to psql. After --, all words are
-// for psql, so check refuses nothing.
+// check reports a fault if a flag of Footfall follows a flag of psql, because Kong would pass both to psql. If the
+// arguments start with --, all of them are meant for psql, so check reports no such fault.
 func (c *psqlCmd) check(g globals) faults {
 	f := g.checkDatabase()
 	if len(c.Args) > 0 && c.Args[0] == "--" {
@@ -66,8 +66,8 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 		child.Env = append(os.Environ(), "PGOPTIONS="+options)
 		child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 		child.WaitDelay = psqlGrace
-		// The terminal sends Ctrl-C to this program and to psql. In psql, Ctrl-C only cancels a statement, so this program
-		// must not exit.
+		// The terminal sends Ctrl-C both to this program and to psql. In psql, Ctrl-C only cancels a statement, so this
+		// program must continue.
 		signal.Reset(os.Interrupt)
 		ignored := make(chan os.Signal, 1)
 		signal.Notify(ignored, os.Interrupt)
@@ -81,7 +81,7 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 }
 
 // psqlTarget returns the URL for psql, and the value of the environment variable PGOPTIONS. It moves session settings
-// (options=…) from the URL to PGOPTIONS. It removes URL parameters that only the Go driver accepts.
+// (options=…) from the URL to PGOPTIONS. From the URL, it also removes parameters that only the Go driver accepts.
 func psqlTarget(database, options string, settings []string) (target, pgoptions string) {
 	parts := strings.Fields(options)
 	parsed, err := url.Parse(database)
@@ -105,8 +105,8 @@ func psqlTarget(database, options string, settings []string) (target, pgoptions 
 	return database, strings.Join(parts, " ")
 }
 
-// findPsql returns the path of psql. It first looks in the folder of PostgreSQL's server programs, and then on the PATH,
-// where Debian installs psql.
+// findPsql returns the path of psql. It first searches the folder with PostgreSQL's server programs, and then the PATH.
+// Debian installs psql on the PATH.
 func findPsql(explicit string) (string, error) {
 	folder, err := embedded.Find(explicit)
 	if err == nil {

@@ -18,13 +18,14 @@ import (
 	"footfall/db/cells"
 )
 
-// parsedLine is a parsed command line. It includes the environment variables that set flags, and all faults of flags.
+// parsedLine is a parsed command line. It also contains the values of flags that environment variables set, and all faults
+// of flags.
 type parsedLine struct {
 	commandLine
-	selected      any  // the selected command, or nil if none could be parsed
+	selected      any  // the selected command; nil: the arguments select no command
 	hasParseFault bool // some arguments could not be parsed
 	faults        faults
-	unknown       []string          // environment variables that start with FOOTFALL_, but belong to no flag
+	unknown       []string          // environment variables that start with FOOTFALL_, but do not belong to a flag
 	declared      []string          // names of the environment variables of all flags
 	variableOf    map[string]string // flag, like --data → the variable that set it
 	flags         []string          // names of the flags that the command accepts, without dashes
@@ -40,7 +41,7 @@ func readLine(args []string, stdout, stderr io.Writer) *parsedLine {
 	parsed, err := parser.Parse(args)
 	if failed := (*kong.ParseError)(nil); errors.As(err, &failed) {
 		t.hasParseFault, t.faults = true, append(t.faults, err)
-		// Continue with the flags and arguments that were parsed before the error.
+		// Continue with the flags and arguments before the one that could not be parsed.
 		if parsed = failed.Context; parsed.Reset() == nil {
 			_, _ = parsed.Apply() // Apply cannot fail here
 		}
@@ -65,7 +66,8 @@ func readLine(args []string, stdout, stderr io.Writer) *parsedLine {
 	return t
 }
 
-// newParser returns a parser that stores a command line in t. data is the default of --data that the help shows.
+// newParser returns a parser that stores a command line in t. data is the text that the help shows as the default of
+// --data.
 func (t *parsedLine) newParser(data string, stdout, stderr io.Writer) *kong.Kong {
 	parser, err := kong.New(&t.commandLine,
 		kong.Name("footfall"),
@@ -87,8 +89,8 @@ func (t *parsedLine) newParser(data string, stdout, stderr io.Writer) *kong.Kong
 	return parser
 }
 
-// readEnvironment fills t.variableOf with the flags that environment variables set, and t.unknown with the unknown
-// variables.
+// readEnvironment stores in t.variableOf which environment variables have set flags. It stores the unknown variables in
+// t.unknown.
 func (t *parsedLine) readEnvironment(parsed *kong.Context) {
 	written := map[*kong.Value]bool{}
 	for _, step := range parsed.Path {
@@ -122,8 +124,8 @@ func isForeignVariable(name, value string) bool {
 		strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
-// warnings returns a line for each unknown environment variable. If the variable of a flag has a similar name, the line
-// suggests it.
+// warnings returns a line for each unknown environment variable. If a flag has a variable with a similar name, the line
+// suggests that variable.
 func (t *parsedLine) warnings() (lines []string) {
 	for _, name := range t.unknown {
 		line := name + " is set in the environment, and nothing reads it: `footfall serve --help` lists the names"
@@ -139,8 +141,8 @@ func (t *parsedLine) warnings() (lines []string) {
 // maxSuggestDistance is the maximum edit distance between an unknown variable and the suggested variable.
 const maxSuggestDistance = 3
 
-// check calls the command's check method, or checkDatabase if the command has none. It ignores a fault of a flag that
-// already has a fault.
+// check calls the command's check method, or checkDatabase if the command has no such method. If a flag already has a
+// fault, check ignores further faults of this flag.
 func (t *parsedLine) check() {
 	if t.selected == nil {
 		return
@@ -160,9 +162,9 @@ func (t *parsedLine) check() {
 
 var flagName = regexp.MustCompile(`--[a-z0-9][a-z0-9-]*`)
 
-// nameVariables changes the text of an error. If the text contains a flag that an environment variable has set, it replaces
-// the flag by the name of this variable. If the text starts with the name of a flag without dashes, it adds the dashes
-// first.
+// nameVariables changes the text of an error. If the text starts with the name of a flag without dashes, nameVariables adds
+// the dashes. If an environment variable has set a flag in the text, nameVariables replaces the flag by the name of this
+// variable.
 func (t *parsedLine) nameVariables(text string) string {
 	if field, _, _ := strings.Cut(text, ":"); slices.Contains(t.flags, field) {
 		text = "--" + text
@@ -196,15 +198,15 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// tolerant is a mapper, which in Kong parses the value of a flag. It records the error of an invalid value in fault, so
-// that parsing continues. Kong's own mappers stop at the first error.
+// tolerant wraps a mapper, the part of Kong that parses the value of a flag. If a value is invalid, tolerant stores the
+// error in fault, so that parsing continues. Kong's own mappers stop at the first error.
 type tolerant struct {
 	kong.Mapper
 	fault error
 }
 
-// tolerate wraps the mapper of every flag below root in a tolerant mapper. It also adds the environment variables of these
-// flags to t.declared.
+// tolerate wraps the mapper of every flag of root and of its subcommands in a tolerant mapper. It also adds the environment
+// variables of these flags to t.declared.
 func (t *parsedLine) tolerate(root *kong.Node) error {
 	return kong.Visit(root, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
@@ -215,7 +217,7 @@ func (t *parsedLine) tolerate(root *kong.Node) error {
 	})
 }
 
-// takenForFlag matches Kong's error about a value that starts with a dash and therefore looks like a flag.
+// takenForFlag matches Kong's error about a value that starts with a dash, so that Kong takes it for a flag.
 var takenForFlag = regexp.MustCompile(`value but got (".*") \((?:short|long) flag\)$`)
 
 // Decode reads a value into target. If the value is invalid, it leaves target unchanged, records the error, and returns nil.
@@ -224,20 +226,20 @@ func (m *tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 		if next := takenForFlag.FindStringSubmatch(err.Error()); next != nil {
 			err = fmt.Errorf("it has no value: %s begins with a dash, like a flag: write such a value after =", next[1])
 		}
-		m.fault = err // only the first error: Kong decodes the typed value first, and then the default
+		m.fault = err // keep only the first error: Kong decodes the typed value first, and then the default
 	}
 	return nil
 }
 
-// IsBool reports whether the flag is boolean, so that it needs no value.
+// IsBool reports whether the flag is boolean. Such a flag needs no value.
 func (m *tolerant) IsBool() bool {
 	inner, is := m.Mapper.(kong.BoolMapper)
 	return is && inner.IsBool()
 }
 
 // helpText contains the help of each command, argument and flag. The headings are names like "serve", "psql <args>" or
-// "serve --addr". The help of a flag that several subcommands share has the parent's name: "app --tz" for "app add" and
-// "app set". The settings pages show the same help, but without the text in [[ ]].
+// "serve --addr". If several subcommands share a flag, its help is under the name of their parent: "app --tz" is the
+// heading for "app add" and "app set". The settings pages show the same help, but without the text in [[ ]].
 //
 //go:embed help.txt
 var helpText string
@@ -260,8 +262,8 @@ func readHelp(text string) map[string]string {
 	return help
 }
 
-// nameOfHelp returns the key in help for a flag or argument of a command. If help has no such key, nameOfHelp tries the
-// parent commands, the nearest one first.
+// nameOfHelp returns the key in help for a flag or argument of a command. If help has no key for this command, nameOfHelp
+// tries the command's parents, the nearest one first.
 func nameOfHelp(help map[string]string, command, flag string) string {
 	for {
 		name := strings.TrimSpace(command + " " + flag)
@@ -272,7 +274,7 @@ func nameOfHelp(help map[string]string, command, flag string) string {
 	}
 }
 
-// setHelp sets the help texts of a command's flags, arguments and subcommands, and of all levels below.
+// setHelp sets the help texts of a command's flags, arguments and subcommands. It does the same for all subcommands below.
 func setHelp(help map[string]string, node *kong.Node, command string) {
 	for _, flag := range node.Flags {
 		flag.Help = help[nameOfHelp(help, command, "--"+flag.Name)]

@@ -167,8 +167,8 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// target returns the page or site in the flags, or else the app's only site. It returns "" if the app has counted nothing
-// yet.
+// target returns the page or site that the flags name. If they name none, it returns the app's only site, or "" if the app
+// has not counted any visits yet.
 func (c *reportDaysCmd) target(ctx context.Context, a appReport) (string, error) {
 	if c.Target != "" {
 		return visit.ParseTarget(c.Target, a.app.KeepQuery)
@@ -217,14 +217,14 @@ func (c *reportPanelCmd) run(ctx context.Context, p *program) error {
 		takes := report.FindReport(c.Name).Parameters
 		given := params("prefix", c.Prefix, "order", c.Order, "find", c.Find, "name", c.Tag, "value", c.Value, "period", c.Period,
 			"days_before", c.DaysBefore, "compared_from", c.ComparedFrom, "compared_to", c.ComparedTo, "offsets", withOffsets(c.Offsets))
-		if slices.Contains(takes, "from") { // otherwise the report covers all time, and the default of --from means nothing
+		if slices.Contains(takes, "from") { // without from, the report covers all time, so the default of --from must not be used
 			maps.Copy(given, c.params(c.whereFlags))
 		} else {
 			given["where"] = c.Where
 		}
 		named := "site"
 		if slices.Contains(takes, "uri") {
-			named = "uri" // which may also be a site
+			named = "uri" // the uri may also be a site
 		}
 		given[named] = c.Targets
 		return a.rows(ctx, c.Name, c.N, given)

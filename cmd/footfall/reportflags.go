@@ -40,7 +40,7 @@ type rangeFlags struct {
 	To   string `placeholder:"DAY"`
 }
 
-// check returns the faults of --from and --to that can be found without the app's time zone, which is not loaded yet.
+// check returns those faults of --from and --to that can be found without the app's time zone. The app is not loaded yet.
 func (f *rangeFlags) check(g globals) faults {
 	all := g.checkDatabase()
 	all.day("--to", f.To, visit.AllDays.To)
@@ -49,7 +49,7 @@ func (f *rangeFlags) check(g globals) faults {
 	return all
 }
 
-// whereFlags is the flag --where of reports that can be limited to visitors who meet conditions.
+// whereFlags contains the flag --where. It limits a report to visitors who meet the given conditions.
 type whereFlags struct {
 	Where []string `sep:"none" placeholder:"CONDITION"`
 }
@@ -74,13 +74,14 @@ type siteFlags struct {
 	Site string `arg:"" optional:"" name:"site"`
 }
 
-// most returns f, with another fault if -n is out of range. of is the word for the rows in the fault's text, like "pages".
+// most adds a fault to f if -n is out of range, and returns f. of is the word for the rows in the fault's text, like
+// "pages".
 func (m mostFlag) most(f faults, of string) faults {
 	f.addIf(m.N < 1 || m.N > report.DeepestTop, "-n: %d %s cannot be listed: write a number from 1 to %d", m.N, of, report.DeepestTop)
 	return f
 }
 
-// appReport contains the app of a report, and readers of its database.
+// appReport contains the app of a report, and gives access to the database of the app.
 type appReport struct {
 	*report.Reader
 	admin *admin.Admin
@@ -88,10 +89,10 @@ type appReport struct {
 	today int32 // the current day in the app's time zone
 }
 
-// withApp calls f with the app of a report, and prints the answer that f returns, unless it is nil. about is the page or
-// site that the user typed, or "". If --app is missing, withApp uses the app that counts this page or site.
+// withApp calls f with the app of a report. If f returns an answer, withApp prints it. about is the page or site that the
+// user typed, or "". If --app is missing, withApp uses the app that counts this page or site.
 func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f func(a appReport) (report.Answer, error)) error {
-	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // CheckReports is for read-only roles
+	return p.withTables(ctx, db.Options{}, (*db.DB).CheckReports, func(d *db.DB) error { // CheckReports, because reports only read
 		secret, err := p.secret()
 		if err != nil {
 			return err
@@ -116,8 +117,8 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f f
 	})
 }
 
-// withTarget calls withApp for a report on one page or site. With --no-offsets, the Reader that f gets leaves out offsets
-// (numbers from before Footfall).
+// withTarget calls withApp for a report on one page or site. With --no-offsets, the Reader that f gets leaves out offsets,
+// which are numbers from before Footfall.
 func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a appReport, target string) (report.Answer, error)) error {
 	return c.withApp(ctx, p, c.Target, func(a appReport) (report.Answer, error) {
 		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
@@ -131,7 +132,8 @@ func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a appRe
 	})
 }
 
-// params returns parameters of a report, from pairs of a name and a value. It leaves out empty values.
+// params returns the parameters of a report. pairs contains the name and the value of each parameter in turn. Parameters
+// with an empty value are left out.
 func params(pairs ...string) url.Values {
 	given := url.Values{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -142,7 +144,7 @@ func params(pairs ...string) url.Values {
 	return given
 }
 
-// params returns the range, the conditions, and further parameters of a report.
+// params returns the parameters of a report: the range, the conditions, and the ones in pairs.
 func (f rangeFlags) params(conditions whereFlags, pairs ...string) url.Values {
 	given := params(append(pairs, "from", f.From, "to", f.To)...)
 	given["where"] = conditions.Where
@@ -156,7 +158,7 @@ func withOffsets(wanted bool) string {
 	return report.WithoutOffsets
 }
 
-// rows reads the report of this name. If the report has a maximum number of rows, it is n; 0: all.
+// rows reads the report with this name. n is the maximum number of rows, for reports that have one; 0: all rows.
 func (a appReport) rows(ctx context.Context, name string, n int, given url.Values) (report.Answer, error) {
 	k := report.FindReport(name)
 	for _, param := range slices.Sorted(maps.Keys(given)) {
@@ -185,8 +187,8 @@ func (a appReport) rows(ctx context.Context, name string, n int, given url.Value
 	return k.Read(ctx, a.Reader, look)
 }
 
-// site parses the site in named. If named is empty, it returns the app's only site, or "" if the app has counted nothing
-// yet. If the app has several sites, it returns an error. do is the remedy in the error's text.
+// site parses named, the site that the user typed. If named is empty, site returns the app's only site, or "" if the app
+// has not counted any visits yet. If the app has several sites, site returns an error, whose text suggests the remedy do.
 func (a appReport) site(ctx context.Context, named, do string) (string, error) {
 	if named != "" {
 		return visit.ParseSite(named)
@@ -214,7 +216,7 @@ func (a appReport) site(ctx context.Context, named, do string) (string, error) {
 		a.app.Name, do, strings.Join(names, ", "))
 }
 
-// dayOr parses a day that check has already validated. For an empty text, it returns today.
+// dayOr parses a day that the method check has already validated. For an empty text, it returns today.
 func dayOr(text string, today int32) int32 {
 	if day, err := visit.ParseDay(text, today); err == nil {
 		return day
@@ -222,8 +224,8 @@ func dayOr(text string, today int32) int32 {
 	return today
 }
 
-// siteIn returns the site of a page or site that the user typed. For an invalid text, it returns "": the report parses the
-// text again, and returns the error.
+// siteIn returns the site of a page or site that the user typed. For an invalid text, it returns "", because the report
+// parses the text again and returns the error.
 func siteIn(typed string) string {
 	target, _ := visit.ParseTarget(typed, nil)
 	site, _, _ := strings.Cut(target, "/")

@@ -33,7 +33,7 @@ func (c *retainCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	return err
 }
 
-// printRetention prints tables of the deleted data. If dry is true, they show the data that would be deleted.
+// printRetention prints tables of the deleted data or, if dry is true, of the data that would be deleted.
 func printRetention(w io.Writer, r *retention.Result, dry bool) error {
 	would := ""
 	if dry {
@@ -61,8 +61,8 @@ func printRetention(w io.Writer, r *retention.Result, dry bool) error {
 	})
 }
 
-// retentionLines returns the rows of the table of deleted visits, sorted by day. A day whose visits were deleted for all
-// apps has an additional row with the freed space.
+// retentionLines returns the rows of the table of deleted visits, sorted by day. If the visits of a day were deleted for
+// all apps, an additional row shows the freed space.
 func retentionLines(r *retention.Result) (lines [][]any) {
 	dropped := map[int32]bool{}
 	for _, d := range r.Dropped {

@@ -13,12 +13,12 @@ import (
 	"footfall/counter/app"
 )
 
-// secretFile is the name of the file with the secret of the embedded database. The file is in the folder --data, next to
-// the database.
+// secretFile is the name of the file that contains the secret of the embedded database. The file is in the folder --data,
+// next to the database.
 const secretFile = "secret"
 
 // secret reads the secret, which is the key for hashing visitors. Without --secret-file, the embedded database has its own
-// secret file, which is created if it is missing. For any other database without --secret-file, secret returns nil.
+// secret file, which secret creates if it is missing. For any other database without --secret-file, secret returns nil.
 func (g globals) secret() (app.Secret, error) {
 	path := g.SecretFile
 	if path == "" {
@@ -58,12 +58,12 @@ func makeSecret(path string) error {
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
 	random := make([]byte, app.SecretBytes)
-	_, _ = rand.Read(random) // never fails: the runtime would stop the process
+	_, _ = rand.Read(random) // never fails: the runtime would stop the process first
 	_, err = file.WriteString(hex.EncodeToString(random) + "\n")
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	// Link fails if another process has created the file in the meantime. Then the secret of that process is used.
+	// Link fails if another process has created the file in the meantime. Then both processes use the secret in that file.
 	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -34,19 +34,19 @@ import (
 )
 
 const (
-	adminAddr     = "--admin-addr" // only this address may be off
+	adminAddr     = "--admin-addr" // only the address in this flag may be off
 	adminOff      = "off"
 	connectWithin = 30 * time.Second      // how long to wait at the start until the database server responds
-	drainWithin   = 40 * time.Second      // time limit for open requests at shutdown: longer than a batch of visits may take
-	longestWait   = 10 * time.Second      // maximum of --max-wait: responses must be sent before their connection is closed
-	laterWait     = 20 * time.Millisecond // with --overload later: how long a visit may wait before it goes to the inbox
+	drainWithin   = 40 * time.Second      // time limit for open requests at shutdown; a batch of visits takes less time
+	longestWait   = 10 * time.Second      // maximum of --max-wait; a response must be sent before its connection is closed
+	laterWait     = 20 * time.Millisecond // with --overload later: how long a visit may wait before it is written to the inbox
 	stopWithin    = 30 * time.Second      // how long the embedded PostgreSQL may take to write its data and stop
 	tryEvery      = time.Second
 	leastMemory   = 5 << 20
 	longestMemory = 366 // days; the maximum of --remember-ids
 )
 
-// run opens the listeners before the database, so that a port in use is reported before anything is changed. At the end,
+// run opens the listeners before the database, so that it can report a port in use before it changes anything. At the end,
 // run closes everything in the opposite order.
 func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if c.Cells != "" {
@@ -91,7 +91,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader,
 		Accounts: accounts, SignInHeader: c.SignInHeader, Zone: machineZone(localtime), Cells: all,
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About, Help: readHelp(helpText)}
-	failed := make(chan error, 2) // has room for one error of each of the two servers
+	failed := make(chan error, 2) // has room for one error of each server
 	service, operators := handler.Servers(options)
 	serveListener(public, service, failed)
 	if private != nil {
@@ -111,7 +111,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 }
 
 // runAlongside starts two background tasks, which run until end is called. One applies retention once a day. The other
-// sends the calls of webhooks. Without a secret, calls cannot be signed, so they stay in the database.
+// sends the calls of webhooks. Calls must be signed with the secret, so without a secret they stay in the database.
 func runAlongside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -124,14 +124,15 @@ func runAlongside(d *db.DB, c *counter.Counter, secret app.Secret, log *slog.Log
 	return func() { cancel(); done.Wait() }
 }
 
-// instanceName returns a name that distinguishes this instance from other instances on the same database. It consists of
-// version, address and host. PostgreSQL stores only the first 63 bytes of the name.
+// instanceName returns a name that distinguishes this instance from the other instances on the same database. It consists
+// of version, address and host name. PostgreSQL stores only the first 63 bytes of the name.
 func instanceName(at net.Addr) string {
 	host, _ := os.Hostname() // without a host name, the name contains only version and address
 	return strings.TrimSpace(fmt.Sprintf("footfall %s %s %s", version, at, host))
 }
 
-// addressOf returns the address in a name that instanceName returned, or "" if that instance is not on this host.
+// addressOf returns the address in name, which instanceName has returned. If that instance is not on this host, it returns
+// "".
 func addressOf(name, host string) string {
 	words := strings.Fields(name)
 	if len(words) < 3 || words[0] != "footfall" || !strings.HasPrefix(host, strings.Join(words[3:], " ")) {
@@ -157,7 +158,7 @@ func describeDisk(registry prometheus.Registerer, dir string) {
 	gauge("footfall_data_disk_bytes", "Size", func(d *status.Disk) int64 { return d.Bytes })
 }
 
-// orInterrupted returns nil if ctx has ended: the user has then asked the program to stop, and this has caused err.
+// orInterrupted returns nil if ctx has ended, because the user has then stopped the program, which has caused err.
 // Otherwise it returns err.
 func orInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
@@ -166,7 +167,7 @@ func orInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// listen listens on the address in a flag. It returns nil if the address is empty or "off". Its errors suggest a remedy.
+// listen listens on the address in a flag. If the address is empty or "off", it returns nil. Its errors suggest a remedy.
 func listen(flag, address string) (net.Listener, error) {
 	if address == "" || address == adminOff {
 		return nil, nil
@@ -188,8 +189,8 @@ func listen(flag, address string) (net.Listener, error) {
 	return nil, fmt.Errorf("%s: %w: %s", flag, err, hint)
 }
 
-// startDatabase returns the URL of the database. Without --database-url, it first starts the embedded server. The returned
-// function stop stops this server, or does nothing if another database is used.
+// startDatabase returns the URL of the database. Without --database-url, it first starts the embedded server, and the
+// returned function stop stops this server. With --database-url, stop does nothing.
 func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, stop func() error, err error) {
 	if !p.embedded() {
 		return p.DatabaseURL, func() error { return nil }, nil
@@ -202,7 +203,7 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	return k.url, k.stop, nil
 }
 
-// prepare waits until the database responds. A cell is not waited for, because it is only opened after it has responded.
+// prepare waits until the database responds, unless it is a cell: a cell has already responded before prepare is called.
 // Then prepare migrates or checks the schema. It adds the demo app to a new embedded database. Other databases get no demo
 // app, because strangers may be able to reach their services from the start.
 func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell string) error {
@@ -219,7 +220,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	if c.Migrate {
 		applied, err = d.MigrateUp(ctx)
 	}
-	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // a cell that has the current schema needs no coordinator
+	if away := db.IsConnect(err) && d.IsCell(); !c.Migrate || away { // a cell with the current schema needs no coordinator
 		if away {
 			p.log.Warn("--migrate: the schema was not migrated, because that needs the coordinator", "error", db.Sentence(err))
 		}
@@ -247,7 +248,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB, cell strin
 	return nil
 }
 
-// warnOfApps logs a warning for each open app, because anyone can count visits for it in the name of any visitor. Without
+// warnOfApps logs a warning for each open app, because anyone can count visits for it and claim to be any visitor. Without
 // --cells, it also logs a warning if there is no app, or if the app in --busuanzi does not exist.
 func (c *serveCmd) warnOfApps(p *program, apps []db.App, cell string) {
 	if len(apps) == 0 && c.Cells == "" {
@@ -290,7 +291,8 @@ func (c *serveCmd) announce(ctx context.Context, p *program, public net.Addr, op
 	}
 }
 
-// serveListener serves requests in a goroutine until the server is shut down. If the server fails, its error is sent to failed.
+// serveListener serves requests in a goroutine until the server is shut down. If the server fails, the goroutine sends the
+// error to failed.
 func serveListener(l net.Listener, server *http.Server, failed chan<- error) {
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -299,8 +301,8 @@ func serveListener(l net.Listener, server *http.Server, failed chan<- error) {
 	}()
 }
 
-// drain waits until all accepted visits are counted and their requests have a response. It stops the HTTP server before the
-// counters, because open requests wait for the counters.
+// drain waits until all accepted visits are counted, and their requests have a response. It stops the HTTP server before it
+// stops the counters, because open requests wait for the counters.
 func drain(service *http.Server, c *routing.Cells) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()

@@ -32,8 +32,8 @@ type openOptions struct {
 	slots     *admin.Slots
 }
 
-// openAll opens the service's own database. With --cells, it also opens the cells' databases. The caller closes all
-// databases by closing the returned Cells.
+// openAll opens the service's own database. With --cells, it also opens the cells' databases. To close all databases, the
+// caller closes the returned Cells.
 func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openOptions) (*routing.Cells, *account.Accounts, error) {
 	if p.embedded() {
 		describeDisk(o.metrics, p.Data)
@@ -77,8 +77,8 @@ func (c *serveCmd) openAll(ctx context.Context, p *program, url string, o openOp
 	return all, openAccounts(p, d), err
 }
 
-// openAccounts returns the accounts in d. The cookies of browsers that have signed in before are signed with a key derived
-// from the service's secret.
+// openAccounts returns the accounts in d. A key that is derived from the service's secret signs the cookies of browsers
+// that have signed in before.
 func openAccounts(p *program, d *db.DB) *account.Accounts {
 	secret, _ := p.secret()
 	return account.Open(d).SignDevices(secret.DeviceKey())
@@ -95,8 +95,8 @@ type cellFinder struct {
 	home    *db.DB
 
 	mu       sync.Mutex
-	urls     map[string]string    // name of each cell that was found last → its URL
-	notCells map[string]time.Time // when each database was last checked that is named like a cell but is not a cell
+	urls     map[string]string    // name → URL of each cell that the last search found
+	notCells map[string]time.Time // databases named like cells that are not cells → time of the last check
 }
 
 func (f *cellFinder) url(name string) string {
@@ -130,8 +130,9 @@ func (f *cellFinder) find(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// reach returns an error if the cell with this name does not respond. If the database with this name is not a cell, the
-// error is routing.ErrNoCell. Then find leaves out this name until a later check finds a cell there.
+// reach returns an error if the cell with this name does not respond. If the database with this name is not a cell, reach
+// returns routing.ErrNoCell. From then on, find leaves out this name, until a later check finds that the database is a
+// cell.
 func (f *cellFinder) reach(ctx context.Context, name string, o db.Options) error {
 	d, err := db.Open(ctx, f.url(name), o)
 	if err != nil {
@@ -139,7 +140,7 @@ func (f *cellFinder) reach(ctx context.Context, name string, o db.Options) error
 	}
 	defer d.Close()
 	if err = d.Ping(ctx); errors.Is(err, db.ErrNoCell) {
-		if is, failed := f.cluster.IsCell(ctx, name); failed == nil && !is { // else it may be a cell whose node lacks the schema
+		if is, failed := f.cluster.IsCell(ctx, name); failed == nil && !is { // otherwise it may be a cell whose node lacks the schema
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.notCells[name] = time.Now()
@@ -149,8 +150,8 @@ func (f *cellFinder) reach(ctx context.Context, name string, o db.Options) error
 	return err
 }
 
-// openLabeled calls open for one database of a service with cells. If the database is a cell, its metrics and log entries
-// get the label cell with the cell's name.
+// openLabeled calls open for one database of a service with cells. If the database is a cell, its metrics get the label
+// cell with the cell's name, and so do its log entries.
 func (c *serveCmd) openLabeled(ctx context.Context, p *program, url string, o openOptions) (*routing.Cell, *db.DB, error) {
 	all, own := prometheus.WrapRegistererWith(prometheus.Labels{"cell": o.cell}, o.metrics), &ownMetrics{}
 	registry := prometheus.NewRegistry()
@@ -170,13 +171,14 @@ func (c *serveCmd) openLabeled(ctx context.Context, p *program, url string, o op
 	return cell, d, nil
 }
 
-// ownMetrics are the metrics of one database of a service with cells. Prometheus cannot unregister a collector without
-// descriptions. Therefore, closing the database sets registry to nil, and Collect sends no metrics from then on.
+// ownMetrics are the metrics of one database of a service with cells. When the database is closed, registry is set to nil.
+// From then on, Collect sends no metrics. This is necessary because Prometheus cannot unregister a collector without
+// descriptions.
 type ownMetrics struct {
 	registry atomic.Pointer[prometheus.Registry]
 }
 
-// Describe sends no descriptions, so that Prometheus allows another registration when the cell is opened again.
+// Describe sends no descriptions, so that Prometheus accepts another ownMetrics when the cell is opened again.
 func (*ownMetrics) Describe(chan<- *prometheus.Desc) {}
 
 func (m *ownMetrics) Collect(to chan<- prometheus.Metric) {
@@ -185,7 +187,7 @@ func (m *ownMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// open opens a database, and starts to count in it. It also starts the database's background tasks.
+// open opens a database, and starts to count in it. It also starts the background tasks for this database.
 func (c *serveCmd) open(ctx context.Context, p *program, url string, o openOptions) (*routing.Cell, *db.DB, error) {
 	d, err := db.Open(ctx, url, o.options)
 	if err != nil {

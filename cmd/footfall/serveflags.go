@@ -80,7 +80,7 @@ func (c *serveCmd) check(g globals) faults {
 	return f
 }
 
-// publicPath matches a valid path in --public-url. The service's cookies get the same path.
+// publicPath matches the valid paths of a URL in --public-url. The service's cookies get the same path as the URL.
 var publicPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
 
 // checkPublicURL validates the public URL of a service.
@@ -94,8 +94,8 @@ func checkPublicURL(text string) error {
 	return nil
 }
 
-// shares divides --memory evenly among a number of databases. It returns two sizes in bytes for each database: for the
-// filter of all visitors, and for the memory of recent visitors.
+// shares divides --memory evenly among several databases. It returns two sizes in bytes for each database: one for the
+// filter of all visitors, and one for the memory of recent visitors.
 func (c *serveCmd) shares(among int64) (filter, memory int64) {
 	all := c.memory / among
 	switch c.Filter {

@@ -26,8 +26,8 @@ func (c *standbyRequireCmd) run(ctx context.Context, p *program, d *db.DB) error
 	return p.printChange(d.SayStandby(ctx, c.What == "on", false), "%s", says)
 }
 
-// storeStandbyRequirement stores --require-standby in the tables, so that all instances and commands require a synchronous
-// standby. Without the flag, it logs a message if the tables already require one.
+// storeStandbyRequirement stores the flag --require-standby in the tables, so that all instances and commands require a
+// synchronous standby. If the flag is missing, but the tables already require a standby, it logs a message.
 func (p *program) storeStandbyRequirement(ctx context.Context, d *db.DB) error {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()

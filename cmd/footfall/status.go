@@ -46,7 +46,8 @@ func (c *statusCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// statusText returns a function for a page of the service. The function returns the output of `footfall status` for d.
+// statusText returns a function that returns the output of `footfall status` for d. A page of the service shows this
+// output.
 func (p *program) statusText(d *db.DB) func(context.Context) (string, error) {
 	dir := ""
 	if p.embedded() {
@@ -63,7 +64,7 @@ func (p *program) statusText(d *db.DB) func(context.Context) (string, error) {
 	}
 }
 
-// smallTable is a size in bytes: smaller tables are not listed if they are empty.
+// smallTable is a size in bytes. If an empty table is smaller, it is not listed.
 const smallTable = 1 << 20
 
 func printStatus(out io.Writer, s *status.Status) error {
@@ -107,7 +108,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 	if len(worth) > 0 {
 		fmt.Fprintln(out)
 		err = printRows(out, err, "TABLE\tROWS (ABOUT)\tSIZE", worth, func(t status.Table) []any {
-			if t.Rows <= 0 { // the table is empty, or PostgreSQL has not estimated its rows yet
+			if t.Rows <= 0 { // the table is empty, or PostgreSQL has not estimated its number of rows yet
 				return []any{t.Name, "-", size(t.Bytes)}
 			}
 			return []any{t.Name, t.Rows, size(t.Bytes)}
@@ -145,8 +146,8 @@ func dayText(day int32) string {
 	return fmt.Sprint(day)
 }
 
-// retentionText returns a text with three facts: how long an app keeps its visit rows, the first day with rows, and whether
-// an import has paused the deletion of rows.
+// retentionText returns a text with three facts: how long an app keeps the rows of its visits, the first day that still has
+// rows, and whether an import has paused the deletion of rows.
 func retentionText(a status.App) string {
 	how := "for ever"
 	if a.RetainDays > 0 {

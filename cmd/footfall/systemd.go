@@ -14,8 +14,8 @@ import (
 //   - the service still responds, if the unit has a watchdog
 //   - the service is stopping, when ctx ends
 //
-// For the watchdog, it checks only that the service responds at address. It does not check that visits can be counted,
-// because a restart would not help if the database is unavailable.
+// For the watchdog, it only checks that the service responds at address. It does not check that visits can be counted: if
+// the database is unavailable, a restart of the service would not help.
 func notifySystemd(ctx context.Context, address string, log *slog.Logger) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {

@@ -27,11 +27,11 @@ type (
 	}
 )
 
-// maxInputBytes is the maximum size of an input that copyToTemporary copies to a temporary file. `footfall app load` needs this
-// copy of standard input, because the directory of a zip file is at the end of the file.
+// maxInputBytes is the maximum size of an input that copyToTemporary copies to a temporary file. `footfall app load` needs
+// such a copy of standard input, because a zip file has its directory at the end.
 const maxInputBytes = 64 << 30
 
-// run writes an app's data to a new file, or to standard output for "-". If the export fails, run removes the file.
+// run writes an app's data to a new file, or to standard output for "-". If the export fails, run removes the new file.
 func (c *appExportCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	out, end := p.stdout, func(err error) error { return err }
 	if c.File != standardOutput {
@@ -99,8 +99,8 @@ func (c *appLoadCmd) run(ctx context.Context, p *program, a *admin.Admin) error 
 	return err
 }
 
-// copyToTemporary copies an input to a temporary file. It unlinks the file at once, so that the file disappears when it is closed
-// or when the program is killed.
+// copyToTemporary copies an input to a temporary file. It unlinks the file at once, so that the system deletes the file
+// when it is closed or the program is killed.
 func copyToTemporary(from io.Reader) (*os.File, error) {
 	file, err := os.CreateTemp("", "footfall-*")
 	if err != nil {

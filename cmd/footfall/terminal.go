@@ -16,8 +16,8 @@ import (
 	"footfall/report/draw"
 )
 
-// styleOf returns the style for printing reports to out: the terminal's width, and whether to use only ASCII characters.
-// environment returns the value of an environment variable.
+// styleOf returns the style in which reports are printed to out: the terminal's width, and whether only ASCII characters
+// are used. environment returns the value of an environment variable.
 func styleOf(out io.Writer, ascii bool, environment func(string) string) draw.Style {
 	locale := cmp.Or(environment("LC_ALL"), environment("LC_CTYPE"), environment("LANG"))
 	locale = strings.ReplaceAll(strings.ToLower(locale), "-", "")
@@ -35,7 +35,7 @@ func printTable(out io.Writer, rows ...[]any) error {
 	var table draw.Table
 	for i, row := range rows {
 		for j, cell := range row {
-			row[j] = fmt.Sprint(cell) // convert to text, because draw adds thousands separators to numbers
+			row[j] = fmt.Sprint(cell) // convert numbers to text, because draw would add thousands separators
 			if i == 0 {
 				table.Columns = append(table.Columns, draw.Column{Name: draw.Text(row[j].(string))})
 			}
@@ -46,8 +46,8 @@ func printTable(out io.Writer, rows ...[]any) error {
 	return err
 }
 
-// printRows prints a header, and a row for each element of read. names contains the column names, separated by tabs. If err
-// is set, printRows prints nothing and returns err.
+// printRows prints a table: a header, and a row for each element of read. names contains the column names, separated by
+// tabs. If err is set, printRows prints nothing and returns err.
 func printRows[Row any](out io.Writer, err error, names string, read []Row, cells func(Row) []any) error {
 	if err != nil {
 		return err
@@ -62,12 +62,12 @@ func printRows[Row any](out io.Writer, err error, names string, read []Row, cell
 	return printTable(out, rows...)
 }
 
-// isDone reports whether a command has made its change. err is the command's error. ErrInstancesBehind means that the
-// change was made, but some instances do not use it yet.
+// isDone reports whether a command that returned err has made its change. ErrInstancesBehind means that the change was
+// made, but some instances do not use it yet.
 func isDone(err error) bool { return err == nil || errors.Is(err, db.ErrInstancesBehind) }
 
-// printChange prints the result of a command that changes something, and returns err. It prints nothing if the change was
-// not made (isDone).
+// printChange prints the result of a command that changes something, and returns the command's error (err). If the change
+// was not made (isDone), it prints nothing.
 func (p *program) printChange(err error, says string, values ...any) error {
 	if isDone(err) {
 		fmt.Fprintf(p.stdout, says+"\n", values...)
@@ -81,13 +81,14 @@ func writeJSON(out io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// standardOutput is the file name for standard output, or for standard input if the file is read.
+// standardOutput is the file name that means standard output, or for standard input if the command reads the file.
 const standardOutput = "-"
 
-// confirmed is the flag --yes of commands that delete data. It confirms the deletion.
+// confirmed is the flag --yes of commands that delete data. With this flag, the user confirms the deletion.
 type confirmed struct{ Yes bool }
 
-// ask returns an error unless the user confirms by --yes or by typing answer. Without a terminal, only --yes confirms.
+// ask returns an error unless the user confirms, either with --yes or by typing answer. Without a terminal, the user can
+// only confirm with --yes.
 func (c confirmed) ask(p *program, what, answer string) error {
 	if c.Yes {
 		return nil

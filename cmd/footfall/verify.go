@@ -39,7 +39,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program, d *db.DB) error {
 			return err
 		}
 	}
-	show := func(format string, values ...any) { // on a terminal, replaces the progress line
+	show := func(format string, values ...any) { // prints a progress line that replaces the previous one, but only on a terminal
 		if terminalWidth(p.stderr) > 0 {
 			fmt.Fprintf(p.stderr, "\r\x1b[K"+format, values...)
 		}
@@ -63,8 +63,8 @@ func (c *verifyCmd) run(ctx context.Context, p *program, d *db.DB) error {
 	return c.printProof(p.stdout, proof)
 }
 
-// printProof prints the results of `footfall verify`. It returns an error if a promise (numbers that must agree) is broken,
-// or if there was nothing to check.
+// printProof prints the results of `footfall verify`. A promise is a rule about numbers that must agree. printProof returns
+// an error if a promise is broken, or if there was nothing to check.
 func (c *verifyCmd) printProof(out io.Writer, proof *verify.Proof) error {
 	if c.JSON {
 		if err := writeJSON(out, proof); err != nil {

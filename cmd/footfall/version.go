@@ -28,8 +28,8 @@ func versionText() string {
 	return fmt.Sprintf("footfall %s (commit %s, %s)", version, commit(), runtime.Version())
 }
 
-// builtFrom is the commit from which the program was built. The linker sets it in builds without the folder .git, such as
-// in the Dockerfile.
+// builtFrom is the commit from which the program was built. The linker sets it if the build has no folder .git, as in the
+// Dockerfile.
 var builtFrom string
 
 func commit() string {

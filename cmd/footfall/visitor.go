@@ -50,7 +50,7 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 	if err := countAccepted(ctx, p, a, c.App); err != nil {
 		return err
 	}
-	if !c.Yes { // ShowVisitor is only needed for the question, and takes as long as erasing
+	if !c.Yes { // ShowVisitor is only needed for the question, and takes as long as erasing the visitor
 		stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
 		if err != nil {
 			return err
@@ -92,8 +92,8 @@ func (c *pageDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) err
 	return p.printChange(a.DeletePage(ctx, c.App, c.URI), "%s", says)
 }
 
-// describeDeletion returns two texts: asks is shown before the user confirms that a page is deleted, and says is printed after the
-// deletion.
+// describeDeletion returns two texts about the deletion of a page. asks is shown before the user confirms the deletion, and
+// says is printed after the deletion.
 func describeDeletion(page admin.Page) (asks, says string) {
 	name, into := visit.Shown(page.URI), visit.Shown(page.Site+visit.DeletedPage)
 	if page.Counted {
@@ -118,7 +118,7 @@ func describeDeletion(page admin.Page) (asks, says string) {
 }
 
 // countAccepted counts the app's visits that still wait in the inbox. Commands call it before they delete data. Otherwise,
-// a waiting visit would be counted after the deletion, and would store the deleted data again.
+// such a visit would be counted after the deletion, and would store the deleted data again.
 func countAccepted(ctx context.Context, p *program, a *admin.Admin, app string) error {
 	visits, err := a.CountAccepted(ctx, app)
 	if visits > 0 && err == nil {

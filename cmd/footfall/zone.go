@@ -13,8 +13,8 @@ const utc = "UTC"
 // localtime is the path of a link to the file of the machine's time zone.
 const localtime = "/etc/localtime"
 
-// machineZone returns the name of this machine's time zone. It reads the environment variable TZ or, if TZ is not set, the
-// target of the link localtime. If neither contains a valid name, for example in a container, it returns UTC.
+// machineZone returns the name of this machine's time zone. It reads the environment variable TZ. If TZ is not set, it
+// reads the target of the link localtime. If the result is not a valid name, for example in a container, it returns UTC.
 func machineZone(localtime string) string {
 	zone, set := os.LookupEnv("TZ")
 	if !set {

@@ -207,7 +207,7 @@ func sendFirst(first chan<- error, err error) {
 }
 
 // read builds a register and stores the offsets. If log is true, it logs each app for which this instance cannot count. A
-// caller that reads for every request passes false.
+// caller that reads for every request passes false, so that it does not log the same error for every request.
 func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Register {
 	r := &Register{Apps: make(map[string]*App, len(access.Apps)), Cells: map[string]string{}, Began: map[string]time.Time{},
 		keys: newKeys(access.Keys)}
@@ -288,11 +288,10 @@ func NoApp(name string) error {
 	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` shows all apps", name)
 }
 
-// Default limits for visitors that no trusted caller vouches for. They are far above what a human does, and far below what a
-// program can do.
+// Default limits for visitors that no trusted caller vouches for. No human reaches them, but a program can send far more.
 const (
-	usualRequests = 600   // a minute from one address; even an office behind one address clicks less
-	usualNewPages = 2_000 // a day: at worst 3 GB a year (docs/decisions/0011-limits.md)
+	usualRequests = 600   // a minute from one address; even all people in an office with one address send fewer
+	usualNewPages = 2_000 // a day, so that new pages take at most 3 GB a year (docs/decisions/0011-limits.md)
 )
 
 // chooseLimit returns the limit for a request, 0 for no limit. A limit that the app sets (chosen) applies to all callers. The

@@ -104,14 +104,14 @@ func (s *Setting) Text(row *db.App) string {
 	return fmt.Sprint(s.value(row))
 }
 
-// Parse writes typed text into the field of to that belongs to the setting. typed has one value, or the entries of a list.
+// Parse sets the field of to for this setting. typed has the value as a user types it, or the entries of a list.
 func (s *Setting) Parse(to *Settings, typed []string) error {
 	if !s.Many && len(typed) != 1 {
 		return visit.Errorf(visit.Invalid, s.Name, "it takes a single value: give it once")
 	}
 	switch field := s.field(to).(type) {
 	case *[]string:
-		*field = append([]string{}, typed...) // without values, the list becomes empty
+		*field = append([]string{}, typed...) // never nil, because nil would leave the list unchanged
 	case **string:
 		*field = &typed[0]
 	case **int:

@@ -38,7 +38,7 @@ const keyLetters = "23456789abcdefghijkmnpqrstuvwxyz"
 // newToken generates the secret token of a key or a link, and its name.
 func newToken(prefix string) (name, token string) {
 	var random [keyNameRandom + keyRandom]byte
-	_, _ = rand.Read(random[:]) // never fails: the runtime would stop the process
+	_, _ = rand.Read(random[:]) // returns no error: if it failed, the runtime would stop the process
 	name = prefix
 	for _, b := range random[:keyNameRandom] {
 		name += string(keyLetters[int(b)%len(keyLetters)])
@@ -114,7 +114,7 @@ func newShares(rows []db.SharesOpenRow, apps map[string]*App) map[[sha256.Size]b
 	return shares
 }
 
-// Share returns the share of a valid link with this token.
+// Share returns the share link with this token, unless the link is revoked or does not exist.
 func (r *Register) Share(token string) (s Share, found bool) {
 	s, found = r.shares[HashOf(token)]
 	return s, found

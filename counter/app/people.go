@@ -188,7 +188,7 @@ func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag
 	return nil
 }
 
-// people has the stored rows of some ids, and of all further ids in the chains of links from these ids to their persons.
+// people contains the rows of some ids, and of all ids in the chains of links from these ids to their persons.
 type people struct {
 	rows        map[netip.Addr]*db.PersonRow
 	loadLeading func() error // adds rows whose ids lead to the loaded ids, see db.DB.PutPeople

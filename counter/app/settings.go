@@ -38,7 +38,7 @@ type Settings struct {
 
 // Access: which callers can count for an app.
 const (
-	AccessOpen  = "open"  // any caller can count any visitor, on any site or, if sites are listed, on the listed sites
+	AccessOpen  = "open"  // any caller can count visits of any visitor, on the listed sites or, if none are listed, on all sites
 	accessSites = "sites" // any caller can count its own visits, but only on the listed sites
 	accessKey   = "key"   // only callers with a key can count, on the listed sites
 )

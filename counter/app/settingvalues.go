@@ -47,7 +47,7 @@ func applyDays(f *faults, name string, given *int, to *int32, refusal string) {
 	}
 }
 
-// applyList sets a list to the results of read for the given texts, without duplicates.
+// applyList calls read for each given text, and stores the results in *to, without duplicates.
 func applyList(f *faults, name string, given []string, to *[]string, read func(string) (string, error)) {
 	if given == nil {
 		return
@@ -122,7 +122,7 @@ func readGoal(text string) (string, error) {
 
 const mostGoal = 500 // bytes
 
-// belowEvent at the end of a public event matches all events that begin with the text before it and a slash.
+// belowEvent ends an entry that stands for all events below a path: like/* stands for all events that begin with like/.
 const belowEvent = "/*"
 
 // readPublicEvent validates the name of an event with public numbers, and returns its canonical form.
@@ -139,7 +139,7 @@ func readPublicEvent(text string) (string, error) {
 	return event, nil
 }
 
-// applyLimit sets a limit, or nil for the default limit.
+// applyLimit sets a limit. nil means the default limit.
 func applyLimit(f *faults, name string, given *string, to **int32) {
 	if given == nil {
 		return

@@ -68,7 +68,7 @@ func CheckSites(list []string) error {
 }
 
 func readSubdomains(raw, host string) (string, error) {
-	site, err := visit.ParseSite("a." + host) // after the label "a.", a number is not parsed as an address
+	site, err := visit.ParseSite("a." + host) // with the label "a.", a host that looks like an address is not parsed as one
 	below, named := strings.CutPrefix(site, "a.")
 	name, _, _ := strings.Cut(below, ":")
 	if err != nil || !named || strings.Contains(host, "/") || !visit.IsListable(site) {

@@ -33,7 +33,7 @@ const (
 )
 
 // BadgeVisitor is the one visitor for all visits that badges count. Nearly all of these visits arrive through the image
-// proxies of code hosts, which hide the visitor. The address belongs to no network, and a hash equals it with a probability of
+// proxies of code hosts, which hide the visitor. No network uses this address, and a hash equals it with a probability of
 // 2⁻¹²⁰.
 var BadgeVisitor = netip.MustParseAddr("fd00::ba:d9e")
 
@@ -139,7 +139,7 @@ func (s Secret) ID() []byte {
 func (s Secret) sum(parts ...string) []byte {
 	mac := hmac.New(sha256.New, s)
 	for _, part := range parts {
-		var length [4]byte                                       // a length prefix: different lists of parts never produce the same text
+		var length [4]byte                                       // so that different lists of parts never produce the same text
 		binary.BigEndian.PutUint32(length[:], uint32(len(part))) //nolint:gosec // parts are short
 		mac.Write(length[:])
 		mac.Write([]byte(part))
@@ -171,7 +171,7 @@ func checkSecret(row *db.App, secret Secret) error {
 		"start it with the --secret-file that the app was made with", row.Name)
 }
 
-// ignored contains the visits that an app does not count: by network or id of the visitor, or by host of the referrer.
+// ignored contains the networks and ids of visitors, and the hosts of referrers, whose visits an app does not count.
 type ignored struct {
 	networks   []netip.Prefix
 	ids, hosts map[string]bool

@@ -157,8 +157,8 @@ func (c *Cluster) nodes(ctx context.Context) (nodes, activeNodes []Node, err err
 }
 
 // join adds nodes to the list of nodes in one of the coordinator's databases. It also creates this database on the
-// nodes that are new in the list. All of the nodes must respond. The first of them is the coordinator. If there are no
-// others, join allows the coordinator to have the tables.
+// nodes that are new in the list. All of these nodes must respond. The first one is the coordinator. If it is the only
+// one, join allows the coordinator to have the tables.
 func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error {
 	return c.withConn(ctx, c.coordinator(), database, func(conn *pgx.Conn, q *Queries) error {
 		if err := settle(ctx, conn); err != nil {
@@ -174,7 +174,7 @@ func (c *Cluster) join(ctx context.Context, database string, nodes []Node) error
 			case i == 0:
 				err = q.ClusterBegin(ctx, node.Host, node.Port)
 			default:
-				if c.withConn(ctx, node, database, isPart) == nil { // left from a dropped cell, because the node was down
+				if c.withConn(ctx, node, database, isPart) == nil { // the node was down when a cell of this name was dropped
 					err = c.dropAt(ctx, node, []string{database})
 				}
 				if err == nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // forEachDatabase runs f on the coordinator: first for each cell's database, and finally for home, the database with
-// the cluster's own list of nodes. f also gets the list of nodes in the database. home comes last, so that an
+// the cluster's own list of nodes. f also gets the database's list of nodes. home comes last, so that an
 // interrupted command can be repeated. Nodes other than the coordinator may be down.
 func (c *Cluster) forEachDatabase(ctx context.Context, f func(database string, there []ClusterNodesRow, q *Queries) error) error {
 	databases, err := c.databases(ctx)
@@ -278,12 +278,12 @@ func isPart(conn *pgx.Conn, _ *Queries) error {
 	return err
 }
 
-// releaseWithin is how long DropCell waits for services of several cells to disconnect from the cell. These services
-// check every second whether a cell is being dropped, and finish the visits that they have accepted.
+// releaseWithin is how long DropCell waits until services that serve several cells have disconnected from the cell. These
+// services check every second whether a cell is being dropped. They first finish the visits that they have accepted.
 const releaseWithin = 15 * time.Second
 
-// DropCell drops a cell with all of its numbers, on all nodes that respond. Before that, it makes services of several
-// cells disconnect from this cell. If a service that serves only this cell is running, DropCell fails. After a
+// DropCell drops a cell with all of its numbers, on all nodes that respond. Before that, it makes services that serve
+// several cells disconnect from this cell. If a service that serves only this cell is running, DropCell fails. After a
 // failure, DropCell can be called again.
 func (c *Cluster) DropCell(ctx context.Context, name string) error {
 	nodes, _, err := c.nodes(ctx)

@@ -68,10 +68,14 @@ func NeedSuperuser(t testing.TB, a asker) {
 }
 
 // AwaitWaiting waits until at least this number of the database's sessions wait for a lock, and returns their
-// process ids. A session counts if it waits for an idle session, for the test's own session, or for another session
-// that counts. Waiting for a busy session does not count: it may only be the wait for another commit with a
-// notification, which the server commits one at a time. Waiting for a session of the service counts only if that
-// session has been idle for 0.3 s, because it is idle for a moment between its statements.
+// process ids. A session counts if it waits for one of these:
+//   - an idle session; if it belongs to the service, it must have been idle for 0.3 s, because sessions of the service
+//     are idle for a moment between their statements
+//   - the test's own session
+//   - a session that counts
+//
+// A session that waits only for other busy sessions does not count. It may just wait for its turn to commit, because
+// the server commits transactions with notifications one at a time.
 func AwaitWaiting(t testing.TB, a asker, sessions int) (pids []int32) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -17,7 +17,7 @@ import (
 // EnvCitus is the environment variable that contains the path of a folder with the programs of a PostgreSQL with Citus.
 const EnvCitus = "FOOTFALL_TEST_CITUS"
 
-// Cluster is a number of servers with Citus for one test. The servers start separately: none is a node of another yet.
+// Cluster is a number of servers with Citus for one test. At first they are separate: the test makes them nodes of a cluster.
 type Cluster struct {
 	t     testing.TB
 	nodes []*node
@@ -81,7 +81,7 @@ func (c *Cluster) Start(i int) {
 func (c *Cluster) start(i int, more map[string]string) {
 	c.t.Helper()
 	n := c.nodes[i]
-	trust := filepath.Join(n.dir, "trust") // nodes connect to each other
+	trust := filepath.Join(n.dir, "trust") // nodes connect to each other without passwords
 	require.NoError(c.t, os.WriteFile(trust, []byte("local all all trust\nlocal replication all trust\nhost all all 127.0.0.0/8 trust\n"),
 		0o644)) //nolint:gosec // the server's user reads it
 	n.start(c.t, os.Getenv(EnvCitus), map[string]string{

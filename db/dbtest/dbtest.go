@@ -6,9 +6,9 @@
 //
 // The first request for a database selects the server, once per process:
 //
-//   - FOOTFALL_TEST_DATABASE_URL: a running server, given by the URL of a database whose
-//     role may create others; withserver starts one for all packages;
-//   - otherwise a server that this package starts, with the PostgreSQL found on this machine or in
+//   - FOOTFALL_TEST_DATABASE_URL is the URL of a database on a running server. Its user must be allowed to create
+//     databases. The command withserver starts such a server for all packages.
+//   - Without this variable, this package starts a server, with the PostgreSQL found on this machine or in
 //     FOOTFALL_TEST_POSTGRES_BIN.
 //
 // To test faults, Own starts a server for one test only, and Network makes the connection between a client and a
@@ -91,9 +91,9 @@ func New(t testing.TB) string {
 	return fresh(t, func(ctx context.Context, s *server) (string, error) { return s.template(ctx) })
 }
 
-// NewPrepared is like New, but the database also has the changes that do makes. Before do, NewPrepared creates the partitions that a
-// service would create if it started at the given time. The process makes one such database for each name, and copies
-// it for each test, because copying is cheaper.
+// NewPrepared is like New, but the database also has the changes that do makes. Before it calls do, NewPrepared creates
+// the partitions that a service would create if it started at the given time. The process makes one such database for
+// each name, and copies it for each test, because copying is cheaper.
 func NewPrepared(t testing.TB, name string, started time.Time, do func(d *db.DB)) string {
 	t.Helper()
 	return fresh(t, func(ctx context.Context, s *server) (string, error) {

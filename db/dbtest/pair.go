@@ -130,9 +130,8 @@ func (p *Pair) follow(standby, of *node) {
 	p.start(standby, map[string]string{"primary_conninfo": of.source(p.t)})
 }
 
-// URL returns a URL with the hosts of both servers of the pair, the first one first. The driver selects the one that
-// accepts writes. The URL disables TLS, because the servers do not support it, and each refused attempt would cost a
-// connection.
+// URL returns a URL with the hosts of both servers of the pair. The driver selects the server that accepts writes. The
+// URL disables TLS, because the servers do not support it, and each refused attempt would cost a connection.
 func (p *Pair) URL() string {
 	return fmt.Sprintf("postgres://footfall:secret@%s:%d,%s:%[2]d/footfall?sslmode=disable", p.nodes[0].host, embedded.Port, p.nodes[1].host)
 }

@@ -39,11 +39,11 @@ type server struct {
 	templateName string
 	templateErr  error
 
-	mu   sync.Mutex                   // guards preparedDatabase
-	made map[string]*preparedDatabase // by the name passed to Made
+	mu   sync.Mutex                   // guards made
+	made map[string]*preparedDatabase // by the name passed to NewPrepared
 }
 
-// preparedDatabase is a database that the function Made prepares once and copies for each test.
+// preparedDatabase is a database that NewPrepared prepares once and copies for each test.
 type preparedDatabase struct {
 	once sync.Once
 	name string // empty until the database is ready
@@ -68,7 +68,7 @@ var (
 	})
 )
 
-// stopServer drops the databases of Made and closes the pool admin. If this process has started the server, stopServer
+// stopServer drops the databases in made, and closes the pool admin. If this process has started the server, stopServer
 // also stops the server. No test may be running.
 func stopServer() error {
 	if started == nil {

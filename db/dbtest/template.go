@@ -57,7 +57,7 @@ func (s *server) makeTemplate(ctx context.Context) (string, error) {
 		return "", err
 	}
 	from, to := pgx.Identifier{unfinished}.Sanitize(), pgx.Identifier{name}.Sanitize()
-	// A database with connections cannot be copied.
+	// Forbid connections to the template, because a database with connections cannot be copied.
 	_, errClose := lock.Exec(ctx, "ALTER DATABASE "+from+" ALLOW_CONNECTIONS false")
 	_, errRename := lock.Exec(ctx, "ALTER DATABASE "+from+" RENAME TO "+to)
 	return name, errors.Join(errClose, errRename)

@@ -92,9 +92,9 @@ func (a *account) give(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// checkEntry returns an error if the server's user cannot enter dir. The error states the outermost folder in the
-// path of dir that is closed to this user. To find out, checkEntry runs the server's binary in the folders, because
-// file modes are not sufficient (access lists, mounts).
+// checkEntry returns an error if the server's user cannot enter dir. The error names the outermost folder in the
+// path of dir that this user cannot enter. To find out, checkEntry runs the server's binary in the folders, because
+// file modes do not show everything (access lists, mounts).
 func (a *account) checkEntry(dir string, bin binaries) error {
 	binary := filepath.Join(bin.dir, "postgres")
 	if a == nil {

@@ -83,8 +83,8 @@ func clusterMajor(cluster string) (int, error) {
 	return major, nil
 }
 
-// chooseBinaries finds binaries that fit the cluster. If there are none, the error contains a
-// remedy. A cluster of another major version is never changed.
+// chooseBinaries finds binaries of the cluster's major version, so that no other version ever runs on the cluster. If
+// there are none, the error contains a remedy. For a new cluster, major is 0, and any supported version fits.
 func chooseBinaries(cfg Config, major int, as *account) (binaries, error) {
 	bin, err := findBinaries(cfg.BinDir, major, as)
 	if err != nil {
@@ -160,7 +160,7 @@ func runInitdb(cmd *exec.Cmd, as *account, inherited *lock) (string, error) {
 }
 
 // configure completes the files of a cluster on which no server has run yet. Footfall never writes these files
-// later: a superuser of the database could have replaced them by links, through which root would write.
+// later, because a superuser of the database could have replaced them by links, through which root would write.
 func configure(cluster string) error {
 	access := filepath.Join(cluster, "pg_hba.conf")
 	// WriteFile keeps the owner set by initdb.
@@ -267,7 +267,7 @@ func runningURL(dir string) (string, error) {
 
 // dropForeignPID removes a postmaster.pid if the process with the number in this file exists but is not
 // PostgreSQL. This happens, for example, after a reboot or in a restarted container. PostgreSQL would take that
-// process for a running server. The caller knows that no server runs on the cluster.
+// process for a running server. The caller must have checked that no server runs on the cluster.
 func dropForeignPID(cluster string) error {
 	server, err := readPostmasterPID(cluster)
 	if err != nil || server == nil {

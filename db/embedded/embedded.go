@@ -3,7 +3,7 @@
 // The server belongs to the process that started it. On Linux and FreeBSD, the server stops when that process
 // ends, for whatever reason. On other systems, a server can outlive a killed process, and the next start stops
 // this server. No two servers run on the same directory. Start is for a process that serves. Use is for a short
-// command: it attaches to the running server, or starts one for its own duration.
+// command: it attaches to the running server, or starts one that runs as long as the command.
 //
 // Clients reach the server through a Unix socket in a directory that only the server's user and root may enter,
 // so local connections need no password. The server listens on TCP only if an operator sets listen_addresses, and
@@ -40,7 +40,7 @@ type Config struct {
 	// MustExist means that nothing is created: if there is no cluster, the error is ErrNoCluster.
 	MustExist bool
 	// BinDir is the folder of the programs postgres and initdb. If it is empty, a version that fits the data is
-	// searched for in the same folders as by Find.
+	// searched for in the folders that Find describes.
 	BinDir string
 	// Settings are server settings that override every file, such as fsync=off for a cluster that
 	// may be lost. With fsync=off, initdb does not wait for the disk either.

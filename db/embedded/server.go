@@ -244,7 +244,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		select {
 		case <-s.process.done:
 			s.awaitLast(ctx)
-			printed, _ := os.ReadFile(startLogIn(s.cfg.Dir)) // after an error, the message below is only shorter
+			printed, _ := os.ReadFile(startLogIn(s.cfg.Dir)) // if this fails, the message below is only shorter
 			return fmt.Errorf("%w; it printed when it started:\n%s", s.Err(), lastLines(string(printed)+loggedSince(clusterIn(s.cfg.Dir), s.logged)))
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL was not ready in time: %w", ctx.Err())

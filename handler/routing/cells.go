@@ -16,12 +16,12 @@ import (
 	"footfall/visit"
 )
 
-// Options of Open. All are required.
+// Options are the options of Open. All are required.
 type Options struct {
 	// Find returns the names of all cells.
 	Find func(context.Context) ([]string, error)
-	// Reach returns an error if the cell does not respond now. The error is ErrNoCell if the database is not a cell. Find then
-	// leaves out its name.
+	// Reach returns an error if the cell does not respond now. If the database with this name is not a cell, the error is ErrNoCell,
+	// and later calls of Find leave out the name.
 	Reach func(ctx context.Context, name string) error
 	// Open opens a cell that Reach has just reached; all is the number of cells. Opening may take long, for example while
 	// migrations run.
@@ -39,9 +39,9 @@ var ErrNoCell = errors.New("it is not a cell")
 
 const (
 	lookEvery   = time.Second
-	reachWithin = 3 * time.Second // timeout for a cell to respond before it is opened
-	openAtOnce  = 4               // maximum number of cells; opening one needs a dozen database connections for a moment
-	startWithin = time.Minute     // how long a starting service waits for its cells to open; the rest opens in the background
+	reachWithin = 3 * time.Second // time limit of Options.Reach
+	openAtOnce  = 4               // maximum number of cells to open at once; opening one needs a dozen database connections
+	startWithin = time.Minute     // how long Open waits for cells to open; after that, they open in the background
 	namesWithin = 5 * time.Second
 	nodesEvery  = 5 * time.Second
 	sayEvery    = time.Minute
@@ -53,9 +53,10 @@ func Open(ctx context.Context, home *Cell, o Options) (*Cells, error) {
 	c := &Cells{home: home.prepareForCells(), options: o, logLimit: pause.Seldom[string]{Every: sayEvery}, cells: map[string]*Cell{},
 		opening: map[string]bool{}, staleSince: map[staleName]time.Time{}, places: make(chan struct{}, openAtOnce)}
 	opens, endOpens := context.WithCancel(ctx)
-	running, endRunning := context.WithCancel(context.WithoutCancel(ctx)) // continues during shutdown, while accepted requests are answered
+	// running does not end with ctx, so that routing continues during shutdown until accepted requests are answered.
+	running, endRunning := context.WithCancel(context.WithoutCancel(ctx))
 	c.end = func() { endOpens(); endRunning() }
-	var first sync.WaitGroup // the first attempts to open cells; not c.tries, which may grow during the wait below
+	var first sync.WaitGroup // the first attempts to open cells; separate from c.tries, which may grow during the wait below
 	if err := c.seekCells(opens, &first); err != nil {
 		c.end()
 		return nil, err
@@ -219,7 +220,7 @@ func (c *Cells) rebuildTable() {
 		if cell != nil {
 			t.byApp[name] = cell
 		} else {
-			delete(t.byApp, name) // t.byApp[name] may be another app with this name, because the unreachable cell may have one
+			delete(t.byApp, name) // the app may be in the unreachable cell, so do not use another app with this name
 			t.faults[name] = visit.Errorf(visit.Unavailable, "app", "app %s is in cell %s, which cannot be reached", name, of)
 		}
 	}
@@ -250,8 +251,8 @@ func (c *Cells) rebuildTable() {
 // staleName is an app's name that points to a cell, although the cell does not have this app.
 type staleName struct{ name, cell string }
 
-// storeCellsOfApps stores in the home database which cell each app is in. So every instance finds the cell's name even while the cell is
-// unreachable. storeCellsOfApps also removes an app's name if the name's cell has not had the app for the time LeadFor.
+// storeCellsOfApps stores in the home database which cell each app is in, so that every instance knows the cell even while it is
+// unreachable. If a cell has not had a stored app for the time LeadFor, storeCellsOfApps deletes this app's entry.
 func (c *Cells) storeCellsOfApps(ctx context.Context) error {
 	home, t := c.home.Counter.CachedRegister(), c.table.Load()
 	if home == nil {
@@ -305,8 +306,8 @@ func (t *table) registerOf(cell string) *app.Register {
 	return nil
 }
 
-// lacks reports whether there is certainly no app with this name in this cell. The cell must be reachable and must not have the
-// app. If the cell forwards the name to another cell, the same must be true for that cell.
+// lacks reports whether this cell certainly has no app with this name. If the cell is unreachable, lacks returns false. If the
+// cell forwards the name to another cell, lacks checks that cell, too.
 func (t *table) lacks(name, cell string) bool {
 	for range len(t.cells) {
 		of := t.registerOf(cell)

@@ -14,8 +14,8 @@ type Health struct {
 	State       string   `json:"state"`
 	Away        []string `json:"away,omitempty"`        // names of cells that cannot count visits now
 	NodesAway   []string `json:"nodes_away,omitempty"`  // names of cluster machines that do not respond
-	Coordinator string   `json:"coordinator,omitempty"` // "away" if the home database is down: no sign-ins, no new partitions
-	DaysLeft    int      `json:"days_left"`             // days after today for which every available cell has partitions
+	Coordinator string   `json:"coordinator,omitempty"` // "away": the home database, which sign-ins and new partitions need, is down
+	DaysLeft    int      `json:"days_left"`             // number of days after today for which every available cell has partitions
 }
 
 // Ready returns the health of the service, and an error if no cell can count visits now.

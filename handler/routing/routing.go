@@ -184,7 +184,7 @@ func (c *Cells) seek(t *table, name string) (*Cell, error) {
 }
 
 // ForNew returns the cell for a new app: the requested cell (in) or, if in is "", the cell with the fewest apps. If the service
-// has cells, it stores that the app's name leads to this cell. If the name already leads to a cell and in is "", ForNew returns
+// has cells, it stores that the app's name points to this cell. If the name already points to a cell and in is "", ForNew returns
 // that cell.
 func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	t := c.table.Load()
@@ -203,7 +203,7 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 		return nil, visit.Errorf(visit.Unavailable, "", "no cell can be reached: try again")
 	}
 	for _, cell := range t.cells {
-		if cell != nil && cell.register().Apps[name] != nil { // t.byApp may not contain a new app yet
+		if cell != nil && cell.register().Apps[name] != nil { // not t.byApp, which may not contain a new app yet
 			return cell, nil // adding the app there fails because the name is taken
 		}
 	}
@@ -310,8 +310,8 @@ func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, 
 	return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
 }
 
-// ListsElsewhere reports whether another app already lists a site, or a pattern like *.host that overlaps with the site. It ignores
-// apps that the caller may change.
+// ListsElsewhere reports whether another app already lists a site, or a pattern like *.host that overlaps with the site. It
+// ignores apps that the caller may change.
 func (c *Cells) ListsElsewhere(ctx context.Context, site string, mayChange func(app string) bool) (bool, error) {
 	registers, away, err := c.registers(ctx)
 	for _, register := range registers {

@@ -19,9 +19,9 @@ import (
 )
 
 // Footfall 0.2 stored in the table logs which logs it had counted, but not their lines. The times up to the last line that
-// it counted for a server are closed: it is unknown whether 0.2 counted a line with such a time. These lines may count only
-// if their file begins with a part of a log that 0.2 counted. Then the lines of this part are recorded as counted. Version
-// 0.4 will remove this Go file.
+// it counted for a server are closed: for most lines with these times, it is unknown whether 0.2 counted them. An exception
+// is a file that begins with a part of a log that 0.2 counted. The lines of this part are recorded as counted, and the
+// lines after it may count. Version 0.4 will remove this Go file.
 
 // closed contains the logs that 0.2 counted and whose lines may be in the imported files.
 type closed struct {
@@ -30,13 +30,13 @@ type closed struct {
 	auto  bool            // 0.2 was configured to leave out lines up to until, so they are left out even without --after
 }
 
-// beginning describes the part at the start of a file that 0.2 counted.
+// beginning describes which part of a file 0.2 counted. The part is at the start of the file.
 type beginning struct {
 	recorded int64          // length of the part in bytes
 	log      *ClosedLogsRow // nil: 0.2 counted no part of the file
 }
 
-// findClosed loads the logs that 0.2 counted into r.closed. It waits for running transactions of 0.2.
+// findClosed stores the logs that 0.2 counted in r.closed. It first waits for running transactions of 0.2.
 func (r *run) findClosed(ctx context.Context) error {
 	return r.tx(ctx, func(q *Queries) error {
 		rows, err := q.ClosedLogs(ctx, r.app.App().ID)
@@ -64,7 +64,7 @@ func (r *run) findClosed(ctx context.Context) error {
 // has reports whether a time is closed: 0.2 counted a line with this time or with a later one.
 func (c *closed) has(at time.Time) bool { return c != nil && !at.Truncate(time.Second).After(c.until) }
 
-// bytes returns the length of the part of the log whose hash 0.2 stored, or 0 if it stored no hash.
+// bytes returns how many bytes at the start of the log 0.2 has hashed, or 0 if it stored no hash.
 func (l *ClosedLogsRow) bytes() int64 {
 	switch {
 	case l.CountedHash != nil:
@@ -75,8 +75,9 @@ func (l *ClosedLogsRow) bytes() int64 {
 	return 0
 }
 
-// decide02 finds out whether 0.2 counted a line. If so, it sets of.recorded: the line is recorded as counted, without a
-// visit. If this is unknown, and the line would count now, decide02 refuses the whole file.
+// decide02 sets of.recorded if 0.2 counted a line or --after leaves it out, so that the line is recorded as counted, but
+// without a visit. If it is unknown whether 0.2 counted the line, and the line would count now, decide02 refuses the whole
+// file.
 func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *logLine) error {
 	c, at := d.closed, s.line.Time.Truncate(time.Second)
 	if !c.has(at) {
@@ -121,7 +122,7 @@ func (d *reader) decide02(ctx context.Context, s *source, text []byte, of *logLi
 	return nil
 }
 
-// othersHave reports whether any log of 0.2 except log has lines of this hour.
+// othersHave reports whether a log of 0.2 other than log contains lines of this hour.
 func (c *closed) othersHave(log *ClosedLogsRow, hour int32) bool {
 	for i := range c.logs {
 		if l := &c.logs[i]; l != log && slices.Contains(l.Hours, hour) {
@@ -131,7 +132,8 @@ func (c *closed) othersHave(log *ClosedLogsRow, hour int32) bool {
 	return false
 }
 
-// match compares the start of file f with the parts of logs that 0.2 counted. It returns the longest part that is equal.
+// match compares the start of file f with the parts of logs that 0.2 counted. It returns the longest part with which f
+// begins.
 func (c *closed) match(f *file, h *hashes) (found beginning, err error) {
 	if f.stdin != nil {
 		return found, nil // standard input can be read only once
@@ -167,7 +169,8 @@ func (c *closed) match(f *file, h *hashes) (found beginning, err error) {
 	return found, nil
 }
 
-// tails contains the lines of the last second that 0.2 counted: how often it counted each line, by the hash that it stored.
+// tails contains the lines with the time closed.until, the last second that 0.2 counted. It maps the hash that 0.2 stored
+// for a line to how often 0.2 counted the line.
 type tails map[uint64]int
 
 // tails02 returns the tails for a source. The first call creates them from the logs in c.
@@ -188,8 +191,8 @@ func (s *source) tails02(c *closed) tails {
 	return s.tails
 }
 
-// take removes one occurrence of a line from t. It returns false if t does not contain the line any more: then 0.2 did not
-// count this occurrence.
+// take removes one occurrence of a line from t, and returns true. If t contains no occurrence of the line, take returns
+// false, because 0.2 has not counted this occurrence.
 func (t tails) take(h *hashes, l *logs.Line, text []byte) bool {
 	block := blockOf(h.key, "lines")
 	if h.dayKeys != nil {

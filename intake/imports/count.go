@@ -25,21 +25,20 @@ type logLine struct {
 	problem string // why the line is invalid; "": it is valid
 	source  *source
 	line    int64
-	before  int64 // how many lines before it in the file were already counted
+	before  int64 // how many earlier lines of the file had already been counted
 
-	// number is how often the same text has occurred in the file so far, including this line. It is 0 if problem is set.
 	hour         int32
 	hash         uint64
-	number       int
-	countedFirst bool // the line was counted before this import
+	number       int  // how often the text of the line has occurred in the file so far, including this line; 0 if problem is set
+	countedFirst bool // the line had already been counted before this import
 	recorded     bool // record the line as counted, but without a visit, because --after leaves it out or 0.2 counted it
 }
 
 // reader merges the lines of several sources in the order of their times. It implements feed.Source.
 type reader struct {
 	*run
-	timeline []*source // sorted by the time of the next line. Reading a source starts when it becomes the first one
-	latest   time.Time // the last result of app.Latest
+	timeline []*source // sorted by the time of each source's next line; a source is not read before it is the first one
+	latest   time.Time // result of the last call of app.Latest
 }
 
 // count reads sources and counts their new lines.
@@ -77,8 +76,8 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[logLine], err
 	if err := d.refreshed(ctx); err != nil {
 		return nil, err
 	}
-	// The additional capacity is for the feed: if some entries do not count, it calls Read again and appends the result to
-	// this slice.
+	// The additional capacity is for the feed. If some entries do not count, the feed calls Read again, and appends the new
+	// entries to this slice.
 	entries := make([]feed.Entry[logLine], 0, most+most/8)
 	for len(entries) < most && len(d.timeline) > 0 {
 		s := d.timeline[0]
@@ -107,7 +106,7 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[logLine], err
 	return entries, nil
 }
 
-// fill reads a source until its queue contains a line or the source ends.
+// fill reads a source until its queue contains a line, or until no further line can be read.
 func (d *reader) fill(ctx context.Context, s *source) error {
 	for len(s.queue) == 0 && !s.ended {
 		if err := d.readLine(ctx, s); err != nil {
@@ -159,8 +158,8 @@ func (d *reader) readLine(ctx context.Context, s *source) error {
 	return d.take(ctx, s, text)
 }
 
-// isAhead reports whether a line must wait until its time has come: its time is after app.Latest, by at most mostAhead.
-// isAhead reads the clock only if d.latest is too old to decide.
+// isAhead reports whether the line with the time at must wait until then: at is later than app.Latest, but by at most
+// mostAhead. isAhead calls app.Latest only if its last result (d.latest) is too old to decide this.
 func (d *reader) isAhead(at time.Time) bool {
 	if at.After(d.latest) {
 		d.latest = d.app.Latest()
@@ -223,7 +222,7 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	}
 	of.Item = counter.Item{URI: uri, IP: string(l.Client), At: l.Time, Referrer: string(l.Referer), Bots: d.Rules.Bots}
 	if l.HasAgent {
-		of.Agent = cmp.Or(string(l.Agent), "-") // the line has no User-Agent, which servers write as -
+		of.Agent = cmp.Or(string(l.Agent), "-") // servers write - if the request had no User-Agent
 	}
 	if err := d.decide02(ctx, s, text, &of); err != nil || s.refused {
 		return err
@@ -232,10 +231,11 @@ func (d *reader) take(ctx context.Context, s *source, text []byte) error {
 	return nil
 }
 
-// keyDelay is the maximum time after midnight until this process has the key for hashing lines of the new day.
+// keyDelay is the maximum time from midnight until this process has loaded the new day's key for hashing lines.
 const keyDelay = 15 * time.Minute
 
-// hash returns the hash of a line. ok is false if hashing needs a key for the line's day, and there is none.
+// hash returns the hash of a line. ok is false if hashing needs the key of the line's day, but the process does not have
+// it.
 func (d *reader) hash(l *logs.Line) (hash uint64, ok bool) {
 	site, day := "", int32(0)
 	if !l.NamesHost() {
@@ -247,8 +247,8 @@ func (d *reader) hash(l *logs.Line) (hash uint64, ok bool) {
 	return d.app.hashes.hashLine(day, l.Text, site)
 }
 
-// choose decides which lines of a chunk count. First it loads from the database which lines of the same hours were counted
-// in the meantime.
+// choose decides which lines of a chunk count. First it loads from the database which lines of the same hours other imports
+// have counted in the meantime.
 func (d *reader) choose(ctx context.Context, entries []feed.Entry[logLine]) error {
 	c := d.counted
 	c.mu.Lock()
@@ -311,7 +311,7 @@ func (d *reader) Unaccepted(e *feed.Entry[logLine], err error) error {
 	return fmt.Errorf("%s, line %d cannot be counted: %w", e.Data.source.file.name, e.Data.line, err)
 }
 
-// Keep stores no refusals, because refused lines are still in their log.
+// Keep stores no refusals, because the log still contains the refused lines.
 func (d *reader) Keep(*feed.Entry[logLine], bool) []record.Refusal { return nil }
 
 func (d *reader) Settled(entries []*feed.Entry[logLine]) {

@@ -15,21 +15,21 @@ import (
 type counted struct {
 	db     *db.DB
 	app    int32
-	server string // use only lines of this server and lines without a server; "": use lines of all servers
+	server string // use only lines of this server and lines without a server name; "": use the lines of all servers
 
-	mu    sync.Mutex // guards everything below
+	mu    sync.Mutex // guards the following fields
 	hours map[int32]*hourLines
 	lines int   // number of lines in memory
-	ahead int32 // number of hours that the next load reads
+	ahead int32 // number of hours that the next load by numberNow reads
 	clock int64 // number of loads so far
 }
 
 type hourLines struct {
-	seen    bool  // was loaded at least once
-	loaded  bool  // its lines are in memory
-	used    int64 // value of counted.clock when the hour was last needed
+	seen    bool  // the lines of the hour were loaded at least once
+	loaded  bool  // the lines of the hour are in memory
+	used    int64 // value of counted.clock when a load last needed the hour
 	servers map[string]*serverLines
-	dry     hashSet // in a dry run: lines that would have been counted
+	dry     hashSet // in a dry run: the lines that an import would have counted
 }
 
 // serverLines contains the counted lines of one server and hour. They are numbered from 1, in the order in which they were
@@ -39,13 +39,14 @@ type serverLines struct {
 	version int64    // number of the last line in memory; the first one is gone+1
 	latest  int64    // number of the last line in the database
 	fresh   []uint64 // loaded lines that sort has not moved to before or since yet
-	first   int64    // number of the last line when this import first loaded the hour
+	first   int64    // number of the last line in the database when this import first loaded the hour
 	before  hashSet  // lines with numbers up to first: counted before this import loaded the hour
 	since   hashSet  // lines with higher numbers: counted since then, by this import or another one
 }
 
 const (
-	// mostRemembered is a number of lines. If more are in memory, the hours that are not needed now are removed.
+	// mostRemembered is the maximum number of lines in memory. If there are more, unload frees the hours that are not
+	// needed now.
 	mostRemembered = 1 << 20
 	// mostHours is the maximum number of hours in one load. If a load reads more than fewLines lines, the next load reads
 	// only one hour.
@@ -60,7 +61,7 @@ func newCounted(d *db.DB, app int32, server string) *counted {
 	return &counted{db: d, app: app, server: server, hours: map[int32]*hourLines{}, ahead: 1}
 }
 
-// numberNow returns how often a line was counted in total, and how often it was counted before this import. If the line's
+// numberNow returns how often a line was counted in total (all), and how often before this import (before). If the line's
 // hour is not in memory, numberNow loads this hour and some of the following hours.
 func (c *counted) numberNow(ctx context.Context, hour int32, hash uint64) (all, before int, err error) {
 	c.mu.Lock()
@@ -78,7 +79,7 @@ func (c *counted) numberNow(ctx context.Context, hour int32, hash uint64) (all, 
 	return all, before, nil
 }
 
-// number returns how often a line was counted in total, and how often it was counted before this import.
+// number returns how often a line was counted in total (all), and how often before this import (before).
 func (h *hourLines) number(hash uint64) (all, before int) {
 	for _, lines := range h.servers {
 		before += lines.before.count(hash)
@@ -87,8 +88,8 @@ func (h *hourLines) number(hash uint64) (all, before int) {
 	return all + before + h.dry.count(hash), before
 }
 
-// version returns the sum of the versions of all servers. The database compares it with its own sum, to detect lines that
-// were counted in the meantime.
+// version returns the sum of the versions of all servers. The database compares it with the sum of the stored versions. If
+// the sums differ, lines were counted in the meantime.
 func (h *hourLines) version() (sum int64) {
 	for _, lines := range h.servers {
 		sum += lines.version
@@ -96,7 +97,7 @@ func (h *hourLines) version() (sum int64) {
 	return sum
 }
 
-// load reads from the database all counted lines of hours that are not in memory yet.
+// load reads the counted lines of the given hours from the database, except lines that are already in memory.
 func (c *counted) load(ctx context.Context, hours []int32) error {
 	c.clock++
 	for _, hour := range hours {
@@ -133,7 +134,8 @@ func (c *counted) load(ctx context.Context, hours []int32) error {
 	return nil
 }
 
-// buildParams returns the parameters of a query for the lines of hours that are not in memory yet.
+// buildParams returns the parameters of the query that reads the lines of the given hours, except lines that are already in
+// memory.
 func (c *counted) buildParams(hours []int32) CountedLinesGetParams {
 	p := CountedLinesGetParams{AppID: c.app, AllHours: hours, Compared: c.server, Most: blocksAtOnce}
 	for _, hour := range hours {
@@ -144,7 +146,7 @@ func (c *counted) buildParams(hours []int32) CountedLinesGetParams {
 	return p
 }
 
-// addBlock adds the lines in a row of counted_lines.
+// addBlock adds the lines in a row of counted_lines to the lines in memory.
 func (c *counted) addBlock(row *CountedLinesGetRow) {
 	h := c.hours[row.Hour]
 	l := h.servers[row.Server]
@@ -154,7 +156,7 @@ func (c *counted) addBlock(row *CountedLinesGetRow) {
 			l.first = row.Version
 		}
 	}
-	if l.gone != row.Gone { // import forget has deleted lines in the meantime
+	if l.gone != row.Gone { // `footfall import forget` has deleted lines in the meantime
 		c.drop(l, row.Gone)
 	}
 	had := l.version
@@ -177,7 +179,7 @@ func (h *hourLines) isComplete() bool {
 	return true
 }
 
-// sort moves newly loaded lines from fresh to before or since.
+// sort moves newly loaded lines from fresh to before or since, depending on their numbers.
 func (h *hourLines) sort() {
 	for _, l := range h.servers {
 		before := min(max(l.first-l.version+int64(len(l.fresh)), 0), int64(len(l.fresh)))
@@ -188,7 +190,7 @@ func (h *hourLines) sort() {
 	h.seen, h.loaded = true, true
 }
 
-// unload frees the memory for lines of hours that the last load did not need.
+// unload frees the memory for the lines of all hours that the last load did not need.
 func (c *counted) unload() {
 	for _, h := range c.hours {
 		if h.used == c.clock {
@@ -201,16 +203,16 @@ func (c *counted) unload() {
 	}
 }
 
-// drop frees the memory for the lines of a server and hour. gone is the number up to which lines are no longer in the
+// drop frees the memory for the lines of a server and hour. gone is the number of the last line that was deleted from the
 // database.
 func (c *counted) drop(l *serverLines, gone int64) {
 	c.lines -= int(l.version - l.gone)
 	*l = serverLines{first: l.first, gone: gone, version: gone}
 }
 
-// hashSet is a multiset of hashes. It consists of sorted slices (parts). Each part is at least twice as long as the next
-// part, so adding a few hashes to a large set is cheap. Parts with mostMerged or more hashes are not merged with smaller
-// ones, because merging needs twice their memory.
+// hashSet is a set of hashes that may contain a hash several times. It consists of sorted slices (parts). Each part is at
+// least twice as long as the next one, so adding a few hashes to a large set is cheap. A part with mostMerged or more
+// hashes is not merged with smaller parts, because that would need twice its memory.
 type hashSet struct{ parts [][]uint64 }
 
 const mostMerged = 1 << 20

@@ -24,8 +24,8 @@ const (
 	standardInputName = "standard input"
 )
 
-// file is an open log, compressed or not. It stays open during the import, so that the file may be renamed. Many files can
-// be open, because Go raises the limit on open files as far as the system allows.
+// file is an open log, compressed or not. It stays open during the import, so that the import can read it even after it was
+// renamed. Many files can be open, because Go raises the limit on open files as far as the system allows.
 type file struct {
 	name   string   // the file's name in messages
 	handle *os.File // the open file; nil for standard input
@@ -42,11 +42,11 @@ const (
 	zstandard
 )
 
-// largestWindow limits the memory for decompressing a file, in bytes. Only files that were compressed by zstd with --long
-// or --ultra need more.
+// largestWindow limits the memory for decompressing a file, in bytes. A file needs more only if zstd compressed it with
+// --long or --ultra.
 const largestWindow = 16 << 20
 
-// findFiles returns the files with the given names or matching the given patterns. It returns each file once.
+// findFiles returns the files whose names are in names or match a pattern in names. It returns each file once.
 func findFiles(names []string) (found []string, err error) {
 	var faults []error
 	known := map[string]bool{}
@@ -70,7 +70,7 @@ func findFiles(names []string) (found []string, err error) {
 func openFile(name string, stdin io.Reader) (*file, error) {
 	if name == standardInput {
 		in := bufio.NewReader(stdin)
-		head, _ := in.Peek(4) // ignore an error, because reading returns it again
+		head, _ := in.Peek(4) // ignore the error, because the next read returns it again
 		return &file{name: standardInputName, stdin: in, packed: packingOf(head)}, nil
 	}
 	handle, err := os.Open(name)
@@ -145,7 +145,8 @@ func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
 }
 
 // verify returns an error if a compressed file is damaged. It decompresses the whole file, because lines before the damaged
-// place may be wrong, too. If the file only ends too early, verify returns nil, because the lines up to its end are right.
+// place may be wrong, too. If only the end of the file is missing, verify returns nil, because the existing lines are
+// right.
 func (f *file) verify() error {
 	if f.packed == plain || f.stdin != nil {
 		return nil
@@ -203,8 +204,8 @@ func (f *file) readProblem(err error) string {
 	return what + " is damaged"
 }
 
-// state returns a text that changes whenever the file changes. It consists of the file's size and ctime. It is empty for
-// standard input, and for a file that was changed so recently that another change could have the same ctime.
+// state returns a text that changes whenever the file changes: its size and ctime. The text is empty for standard input. It
+// is also empty if the file has just been changed, because the next change could have the same ctime.
 func (f *file) state() string {
 	size := f.size()
 	if f.handle == nil {
@@ -217,7 +218,7 @@ func (f *file) state() string {
 	return fmt.Sprintf("%d:%d.%09d", size, changed.Sec, changed.Nsec)
 }
 
-// settledAfter is a time after which another change has a different ctime, on any file system.
+// settledAfter is the time after a change from which the next change certainly gets a different ctime, on any file system.
 const settledAfter = 3 * time.Second
 
 func (f *file) close() {

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// lookEvery is the interval between checks whether followed files have grown.
+	// lookEvery is the interval at which the import checks whether followed files have grown.
 	lookEvery = time.Second
-	// keptOpen is how long a renamed file is still read. A server that rotates its log still writes to the renamed file
-	// until it opens the new file.
+	// keptOpen is how long a file is still read after it was renamed. A server that rotates its log writes to the renamed
+	// file until it opens the new file.
 	keptOpen = time.Minute
-	// mostAhead is how far in the future the time of a line may be. The import does not count the line until its time has
-	// come. A line with a later time is invalid.
+	// mostAhead is how far in the future the time of a line may be. The import counts such a line when its time has come. A
+	// line whose time is even later is invalid.
 	mostAhead = 24 * time.Hour
 )
 
@@ -26,7 +26,7 @@ func (r *run) follow(ctx context.Context) error {
 	renamed := map[*source]time.Time{}
 	for {
 		if slices.ContainsFunc(r.sources, func(s *source) bool { return s.refused }) {
-			return nil // the summary contains the reason
+			return nil // the summary contains the reason for the refusal
 		}
 		if err := pause.For(ctx, cmp.Or(r.every, lookEvery)); err != nil {
 			return err
@@ -34,7 +34,7 @@ func (r *run) follow(ctx context.Context) error {
 		if err := r.retry.Do(ctx, func() error { return r.refreshed(ctx) }); err != nil {
 			continue // the database is unavailable: try again
 		}
-		var grown []*source // files whose size has changed, or with waiting lines whose time has come
+		var grown []*source // files whose size has changed, or that contain a waiting line whose time has come
 		for _, s := range r.sources {
 			if size := s.file.size(); size != s.size || s.ahead > 0 && !s.aheadUntil.After(r.app.Latest()) {
 				grown = append(grown, s)
@@ -48,8 +48,8 @@ func (r *run) follow(ctx context.Context) error {
 }
 
 // lookAtNames opens new files with names that match r.Files. It ignores compressed files, because their lines were read
-// before they were compressed. It closes files that have had no such name for keptOpen. renamed contains the time when each
-// file lost its name.
+// before they were compressed. It closes a file that has had no matching name for keptOpen. renamed contains the time when
+// each file lost its name.
 func (r *run) lookAtNames(renamed map[*source]time.Time) {
 	names, _ := findFiles(r.Files)
 	named := map[*source]bool{}

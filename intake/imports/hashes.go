@@ -17,19 +17,19 @@ import (
 )
 
 // hashes computes the hashes of lines with a secret key. Without the key, nobody can find out from stored hashes which
-// addresses a log contained, or write a line with the same hash as another line. hashes is not safe for concurrent use.
+// addresses a log contained, or write a line that has the same hash as another one. hashes is not safe for concurrent use.
 type hashes struct {
 	key     []byte
 	dayKeys map[int32][]byte // the key of each day; nil: the app's hashes do not change every day
 	seed    uint64
 	line    cipher.Block
-	days    map[int32]cipher.Block // replaces line for apps whose hashes change every day; otherwise nil
+	days    map[int32]cipher.Block // by day; used instead of line if the app's hashes change every day; otherwise nil
 	digest  xxhash.Digest
 	block   [aes.BlockSize]byte // reused, because allocating memory takes longer than hashing
 }
 
-// newHashes returns the hashes of an app. key is the key of the app's logs. days contains the key of each day, or is nil if
-// the app's hashes do not change every day.
+// newHashes returns hashes with an app's keys. key is the key of the app's logs. days contains the key of each day, or is
+// nil if the app's hashes do not change every day.
 func newHashes(key []byte, days map[int32][]byte) *hashes {
 	h := &hashes{key: key, dayKeys: days, line: blockOf(key, "counted lines"), seed: binary.BigEndian.Uint64(keyedSum(key, "seed of lines"))}
 	if days != nil {
@@ -55,8 +55,8 @@ func keyedSum(key []byte, parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// hashLine returns the hash of a line, or false if a key for the line's day is needed and missing. If the line contains no
-// host, site is the value of --site. Otherwise it is "".
+// hashLine returns the hash of a line. If the line contains no host, site is the value of --site. Otherwise site is "".
+// hashLine returns false if it needs the key of the line's day, but does not have it.
 func (h *hashes) hashLine(day int32, text []byte, site string) (uint64, bool) {
 	block := h.line
 	if h.days != nil {
@@ -75,8 +75,8 @@ func (h *hashes) hashLine(day int32, text []byte, site string) (uint64, bool) {
 	return binary.BigEndian.Uint64(h.block[:]), true
 }
 
-// loadHashes loads an app's keys and returns the hashes with these keys. It creates and stores the key of the app's logs if
-// the app has none yet.
+// loadHashes loads an app's keys and returns hashes with these keys. If the app has no key for its logs yet, loadHashes
+// creates and stores one.
 func loadHashes(ctx context.Context, g *counter.Counting) (*hashes, error) {
 	key, daily, err := g.LogKey(ctx)
 	if err != nil {

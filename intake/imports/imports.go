@@ -1,10 +1,10 @@
 // Package imports counts the visits in access logs. The k-th occurrence of a line in a file counts if the line was counted
 // fewer than k times before. Because of this rule, nothing counts twice if files are renamed, compressed, cut, merged or
-// imported again, even by several imports at once. An import may also be killed and started again.
+// imported again, even if several imports run at once. An import may also be killed and started again.
 //
 // counted.go loads the lines that were already counted, and count.go decides which lines of a chunk count. The transaction
-// that counts these lines also records them. It fails if another import has recorded lines of the same hours in the
-// meantime. Then count.go decides again.
+// that counts these lines also records them. If another import has recorded lines of the same hours in the meantime, the
+// transaction fails. Then count.go decides again.
 package imports
 
 import (
@@ -34,7 +34,7 @@ type Options struct {
 	Rules   Rules
 	Server  string    // name of the server that wrote the files; "": no name
 	After   time.Time // lines with earlier times are left out
-	Another bool      // accept files even if their first lines were counted for another server
+	Another bool      // import files even if their first lines were already counted for another server
 
 	DryRun bool                           // only report what would be counted
 	Follow bool                           // also count lines that are appended later, until the context is canceled
@@ -58,20 +58,20 @@ type run struct {
 	Options
 	counter      *counter.Counter
 	app          *settings
-	settingsRead time.Time // when refresh last read app
+	settingsRead time.Time // when refresh last read the app's settings
 	name         string    // name of this import in the tables positions and read_logs
 	position     *record.Position
-	pause        counter.Pause     // pause of retention, which deletes old days
-	renewed      time.Time         // when hold last renewed position and pause
+	pause        counter.Pause     // pauses retention, so that no old days are deleted during the import
+	renewed      time.Time         // when hold last renewed the position and the pause
 	startHash    [sha256.Size]byte // value of settings.hash when the import started to read files
-	sequence     int64             // number of the last entry passed to the feed
+	sequence     int64             // number of the last entry that was passed to the feed
 	counted      *counted
-	closed       *closed // logs that Footfall 0.2 counted; nil: there are none
-	servers      bool    // checkServer must compare files with lines of other named servers
+	closed       *closed // logs that Footfall 0.2 counted; nil: it counted no log
+	servers      bool    // checkServer must compare the files with lines that were counted for other named servers
 
 	following bool      // all files were read to their end, and are now followed
 	sources   []*source // all files
-	changed   []*source // files to read; all others have not changed since an earlier import
+	changed   []*source // files to read; the others have not changed since an earlier import
 	summary   *Summary
 	progress  *Progress
 	retry     *feed.Retry
@@ -82,7 +82,7 @@ type settings struct {
 	*counter.Counting
 	hashes *hashes
 	first  time.Time         // start of the first day for which the app still accepts visits
-	hash   [sha256.Size]byte // hash of all settings and flags on which it depends which lines count
+	hash   [sha256.Size]byte // hash of all settings and flags that decide which lines count
 }
 
 // patience is the default time for which an import waits for an unavailable database.
@@ -121,7 +121,7 @@ func (r *run) all(ctx context.Context) error {
 	return r.follow(ctx)
 }
 
-// do runs steps one after the other. If the database is unavailable, it waits and repeats the step.
+// do runs steps one after the other. If the database is unavailable during a step, do waits and repeats this step.
 func (r *run) do(ctx context.Context, steps ...func(context.Context) error) error {
 	for _, step := range steps {
 		if err := r.retry.Do(ctx, func() error { return step(ctx) }); err != nil {
@@ -138,7 +138,7 @@ func (r *run) tx(ctx context.Context, f func(q *Queries) error) error {
 	return nil
 }
 
-// refreshEvery is how long an import uses the app's settings before it reads them again.
+// refreshEvery is the interval at which an import reads the app's settings again.
 const refreshEvery = 10 * time.Second
 
 func (r *run) refreshed(ctx context.Context) error {
@@ -180,7 +180,7 @@ func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
 	return g, err
 }
 
-// open opens all files. It returns one error that contains the problems of all files.
+// open opens all files. If some of them have problems, it returns one error with all problems.
 func (r *run) open(context.Context) error {
 	names, err := findFiles(r.Files)
 	faults := []error{err}
@@ -209,24 +209,24 @@ func (r *run) closeSource(s *source) {
 	}
 }
 
-// mostChanges is how often new and already counted lines may alternate in a file. More changes suggest that several servers
-// wrote the files.
+// mostChanges is how often lines in a file may alternate between new and already counted. If they alternate more often, the
+// files are probably logs of several servers.
 const mostChanges = 20
 
 const (
-	// holdEvery is the interval between renewals of the import's position and of its pause of retention. Both would expire
-	// otherwise.
+	// holdEvery is the interval at which an import renews its position and its pause of retention. If it did not renew
+	// them, both would expire.
 	holdEvery = 5 * time.Minute
 	// positionSource is the value of the column source in the table positions, for all imports.
 	positionSource = "logs"
-	// manyCounted is a number of counted visits. After so many, an import makes running instances load the visitors again.
-	// Otherwise an instance would take each visitor that it has not loaded for a new one, and would have to write the
-	// visitor's batch twice.
+	// manyCounted is the number of counted visits after which an import makes running instances load the visitors again.
+	// Otherwise an instance would take a visitor of the import for a new one, and would have to write the visitor's batch
+	// twice.
 	manyCounted = 1000
 )
 
-// hold renews the import's position, and the pause during which retention deletes no old days. An import that follows files
-// does not pause retention, because it only counts recent visits.
+// hold renews the import's position. It also renews the pause of retention, so that no old days are deleted during the
+// import. An import that follows files does not pause retention, because it only counts recent visits.
 func (r *run) hold(ctx context.Context) error {
 	if r.DryRun || time.Since(r.renewed) < cmp.Or(r.holds, holdEvery) {
 		return nil
@@ -247,8 +247,8 @@ func (r *run) hold(ctx context.Context) error {
 	return nil
 }
 
-// resume ends the pause of retention. If the import has counted many visits, resume also makes running instances load the
-// visitors again.
+// resume ends the pause of retention. If the import has counted at least manyCounted visits, resume first makes running
+// instances load the visitors again.
 func (r *run) resume(ctx context.Context) error {
 	if r.summary.Counted >= manyCounted {
 		if err := r.app.ReloadVisitors(ctx); err != nil {

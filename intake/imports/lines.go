@@ -13,17 +13,17 @@ import (
 
 const firstBuffer = 64 << 10
 
-// lines reads the complete lines of a log. An incomplete last line, without \n, is read again after the file has grown.
+// lines reads the complete lines of a log. If the last line has no \n yet, it is read again after the file has grown.
 type lines struct {
 	from    *bufio.Reader
 	release func() // closes the reader
 
-	text       []byte // the line that was read last, with its \n
-	previous   []byte // the line that was read before text
-	start      int64  // offset of the start of the last line
-	place      int64  // offset of the next line
-	number     int64  // number of the last line in the file, from 1
-	unfinished int64  // number of bytes that were read after the last line
+	text       []byte // the last line that was read, with its \n
+	previous   []byte // the line before text
+	start      int64  // offset at which the last read line starts
+	place      int64  // offset at which the next line starts
+	number     int64  // number of the last read line in the file, from 1
+	unfinished int64  // number of bytes of an incomplete line that were read after the last line
 
 	sum       xxhash.Digest // hash of all bytes before place
 	sumBefore xxhash.Digest // hash of all bytes before start
@@ -31,8 +31,8 @@ type lines struct {
 	fault error // read error; nil at the end of the file
 }
 
-// lines starts to read a file at the offset place. number is the number of lines before this offset. The caller must call
-// release at the end.
+// lines returns a reader of the file's lines, from the offset place. number is the number of lines before this offset. The
+// caller must call the field release at the end.
 func (f *file) lines(place, number int64) (*lines, error) {
 	reader, done, err := f.read(place)
 	if err != nil {
@@ -42,7 +42,7 @@ func (f *file) lines(place, number int64) (*lines, error) {
 }
 
 // next returns the next line without its \n, or false if no complete line is left. The line is valid until the next call.
-// next shortens a line that is much longer than logs.LongestLine. The shortened line is still too long, so the parser
+// next may shorten a line that is longer than logs.LongestLine. The shortened line is still too long, so that the parser
 // refuses it.
 func (l *lines) next() ([]byte, bool) {
 	l.previous, l.text, l.unfinished = l.text, l.previous[:0], 0
@@ -68,7 +68,7 @@ func (l *lines) next() ([]byte, bool) {
 	}
 }
 
-// last returns the bytes after the last line as another line, or false if there are none.
+// last returns the bytes after the last complete line as one more line, or false if there are no such bytes.
 func (l *lines) last() ([]byte, bool) {
 	if l.unfinished == 0 {
 		return nil, false

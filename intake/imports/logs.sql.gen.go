@@ -106,10 +106,11 @@ type CountedLinesGetRow struct {
 	Hashes  []byte
 }
 
-// Returns counted lines for each hour in all_hours and each compared server. The compared servers are @compared and the
-// unnamed server, or all servers if @compared is ”. The version of an hour and server is the number of the last line that
-// was counted. hours, servers and versions are the columns of one table: the lines up to these versions are left out,
-// because the caller has them. Returns at most @most blocks of lines for each hour and server, or one row without lines.
+// Returns the counted lines of each hour in @all_hours and each compared server, except lines that the caller already has.
+// The compared servers are @compared and the server without a name. If @compared is ”, all servers are compared. @hours,
+// @servers and @versions are the columns of one table: the caller has the lines of this hour and server up to this version.
+// The version of an hour and server is the number of the last line that was counted. For each hour and server, returns at
+// most @most blocks of lines, or one row without lines if the caller has them all.
 func (q *Queries) CountedLinesGet(ctx context.Context, arg CountedLinesGetParams) ([]CountedLinesGetRow, error) {
 	rows, err := q.db.Query(ctx, countedLinesGet,
 		arg.Hours,
@@ -253,8 +254,8 @@ type ReadLogsEndParams struct {
 	Lines   []int64
 }
 
-// Records how far an import has read and counted files. The arrays are the columns of one table. A state is ” if the file
-// must be read again.
+// Records how far an import has read and counted each file. The arrays are the columns of one table, with a row for each
+// file. A state is ” if the file must be read again.
 func (q *Queries) ReadLogsEnd(ctx context.Context, arg ReadLogsEndParams) error {
 	_, err := q.db.Exec(ctx, readLogsEnd,
 		arg.AppID,
@@ -293,7 +294,7 @@ type ReadLogsGetRow struct {
 	Lines int64
 }
 
-// Returns how far files were read and counted. state is not empty if the file was counted to its end.
+// Returns for each file how far it was read and counted. state is ” if the file must be read again.
 func (q *Queries) ReadLogsGet(ctx context.Context, arg ReadLogsGetParams) ([]ReadLogsGetRow, error) {
 	rows, err := q.db.Query(ctx, readLogsGet, arg.AppID, arg.Options, arg.Inodes)
 	if err != nil {
@@ -330,7 +331,7 @@ SELECT EXISTS (
 )::boolean AS named
 `
 
-// Returns whether an app has counted lines of any named server except @server.
+// Returns whether an app has counted lines of a named server other than @server.
 func (q *Queries) ServersNamed(ctx context.Context, appID int32, server string) (bool, error) {
 	row := q.db.QueryRow(ctx, serversNamed, appID, server)
 	var named bool

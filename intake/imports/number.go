@@ -1,22 +1,22 @@
 package imports
 
 const (
-	// numberedFor is a time in seconds. A numbering forgets lines that are older than the newest line by more than this
-	// time.
+	// numberedFor is a time in seconds. A numbering may forget a line if the newest line is later by more than this time.
 	numberedFor = 10 * 60
-	// sweepAt is the number of seconds in numbering.seconds at which sweep is called.
+	// sweepAt is the number of elements in numbering.seconds at which next calls sweep, before it adds another one.
 	sweepAt = numberedFor + 60
 )
 
 // numbering counts how often each line has occurred in a file. To save memory, it forgets lines that are much older than
-// the newest line. If such a line occurs again, its count starts at 1 again, and so the line may not count as a visit.
+// the newest line. If such a line occurs again, its count restarts at 1. The occurrence then looks like an earlier one, so
+// it may be left out although it is new.
 type numbering struct {
 	seconds map[int64]numbered
 	newest  int64
-	free    []map[uint64]int // empty maps for reuse
+	free    []map[uint64]int // empty maps, which next uses again
 }
 
-// numbered contains the lines with times in one second.
+// numbered contains the lines whose times are in the same second.
 type numbered struct {
 	lines       map[uint64]int // hash of a line → how often the line has occurred in the file
 	place, line int64          // offset of the first of these lines, and the number of lines before it
@@ -55,8 +55,9 @@ func (n *numbering) sweep() {
 	}
 }
 
-// start returns the offset at which a later import must start to read, if this import has read the file up to place. Then
-// the occurrences of lines after place are numbered correctly. lines is the number of lines before the returned offset.
+// start returns the offset from which a later import must read the file, if this import has read it up to place. From this
+// offset, the later import can count correctly how often the lines after place have occurred. lines is the number of lines
+// before the returned offset.
 func (n *numbering) start(place, line int64) (start, lines int64) {
 	for second, is := range n.seconds {
 		if second >= n.newest-numberedFor && is.place < place {

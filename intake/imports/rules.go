@@ -12,8 +12,8 @@ import (
 
 // Rules specify which lines of a log are counted as visits.
 type Rules struct {
-	Format   logs.Format // "": any format
-	Site     string      // site of lines that contain no host
+	Format   logs.Format // the format of all lines; "": each line may have any format
+	Site     string      // site of the lines that contain no host
 	From, To int32       // the first and the last day to count; 0: no limit
 	Methods  []string
 	Statuses []int
@@ -22,10 +22,10 @@ type Rules struct {
 	Bots     bool     // also count bots
 }
 
-// Reason is the reason why a readable line is not counted.
+// Reason is a reason not to count a line that could be parsed.
 type Reason string
 
-// The reasons, as the summary of an import shows them.
+// The reasons, with the texts that the summary of an import shows.
 const (
 	OtherFrom   Reason = "before --from"
 	OtherTo     Reason = "after --to"
@@ -43,13 +43,14 @@ const (
 // Reasons lists all reasons.
 var Reasons = []Reason{OtherFrom, OtherTo, OtherMethod, OtherStatus, StaticFile, OtherHost, Ignored, Bot, Header, TooOld, BeforeAfter}
 
-// The default values of Methods and Statuses. A server responds with status 304 if the browser has the page in its cache.
+// The default values of Methods and Statuses. The status 304 is included, because a server sends it if the browser has the
+// page in its cache.
 var (
 	DefaultMethods  = []string{"GET"}
 	DefaultStatuses = []int{200, 304}
 )
 
-// leavesOut returns the reason why the rules leave out a line, or "" if they do not.
+// leavesOut returns the reason why the rules leave out a line, or "" if the line may count.
 func (r *Rules) leavesOut(l *logs.Line, zone *time.Location) Reason {
 	if r.From != 0 || r.To != 0 {
 		switch day := visit.DayOf(l.Time, zone); {
@@ -80,8 +81,7 @@ func (r *Rules) hasHost(l *logs.Line) bool {
 	return slices.ContainsFunc(r.Hosts, func(one string) bool { return len(one) == len(host) && strings.EqualFold(one, string(host)) })
 }
 
-// static contains file name extensions. Files with these extensions are not pages: they are parts of pages, or programs
-// read them.
+// static contains the extensions of static files. A static file is not a page: it is a part of pages, or programs read it.
 var static = map[string]bool{}
 
 func init() {
@@ -94,7 +94,7 @@ func init() {
 	}
 }
 
-// isStatic reports whether the path in target has an extension of a static file.
+// isStatic reports whether the path in target ends with an extension in static.
 func isStatic(target []byte) bool {
 	if end := bytes.IndexAny(target, "?#;"); end >= 0 {
 		target = target[:end]
@@ -114,9 +114,9 @@ func isStatic(target []byte) bool {
 	return static[string(ending)]
 }
 
-// uriOf returns the URI of the page that a line requests, or the problem if it cannot be determined. Footfall stores pages
-// without a scheme, so the scheme only matters for removing the default port. Therefore a host with port 443 gets the
-// scheme https.
+// uriOf returns the URI of the page that a line requests, or the problem if the URI cannot be determined. Footfall stores
+// pages without a scheme. The scheme only decides which default port is removed, so a host with port 443 gets the scheme
+// https.
 func (r *Rules) uriOf(l *logs.Line) (uri string, problem string) {
 	if l.HasWholeURI() {
 		return string(l.Target), ""

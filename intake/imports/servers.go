@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// comparedLines is how many lines of a file are compared with the counted lines of other servers.
+	// comparedLines is how many lines of a file checkServer compares with the counted lines of other servers.
 	comparedLines = 20
-	// mostQueued limits the search for lines to compare: only so many lines of the queue are examined.
+	// mostQueued is the maximum number of lines in the queue among which checkServer searches for lines to compare.
 	mostQueued = 2000
 	// A monitoring program may send the same requests to all servers. So equal lines prove nothing if they have fewer than
-	// fewestVisitors visitors and fewer than fewestPages pages.
+	// fewestVisitors different visitors and fewer than fewestPages different pages.
 	fewestVisitors = 4
 	fewestPages    = 20
 )
 
-// findServers sets r.servers, which is true if the app has counted lines of other named servers. Then the files must be
-// compared with these lines.
+// findServers sets r.servers to true if lines were counted for another named server of the app. Then checkServer must
+// compare the files with these lines.
 func (r *run) findServers(ctx context.Context) error {
 	if r.Server == "" || r.Another {
 		return nil
@@ -31,8 +31,8 @@ func (r *run) findServers(ctx context.Context) error {
 	})
 }
 
-// checkServer refuses a file if its first lines that would count were already counted for another named server. The
-// operator has then probably passed the wrong name in --server.
+// checkServer refuses a file if its first lines were already counted for another named server, because the operator has
+// then probably passed the wrong name in --server. It only compares lines that would count.
 func (d *reader) checkServer(ctx context.Context, s *source) error {
 	decide, err := d.Decide(ctx)
 	if err != nil {
@@ -71,8 +71,8 @@ func (d *reader) checkServer(ctx context.Context, s *source) error {
 	return nil
 }
 
-// haveManyVisitors reports whether the lines have so many visitors or pages that they cannot all come from a monitoring
-// program.
+// haveManyVisitors reports whether the lines have so many visitors or pages that a monitoring program cannot have caused
+// all of them.
 func haveManyVisitors(lines []*feed.Entry[logLine]) bool {
 	visitors, pages := map[netip.Addr]bool{}, map[string]bool{}
 	for _, e := range lines {

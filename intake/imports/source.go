@@ -12,13 +12,13 @@ import (
 	"footfall/record/feed"
 )
 
-// source is a file that is being imported, and how far it was read.
+// source is a file that is being imported. It also records how far the file was read.
 type source struct {
 	file          *file
 	place, number int64          // offset after the last complete line that was read, and the number of this line
 	lastLine      []byte         // the line that ends at place
 	sum           *xxhash.Digest // hash of all bytes before place
-	earlier       ReadLogsGetRow // how far an earlier import read the file
+	earlier       ReadLogsGetRow // describes how far an earlier import read the file
 	headed        bool           // the file contains header lines
 	numbers       numbering
 	parser        *logs.Parser
@@ -27,15 +27,15 @@ type source struct {
 	lines    *lines                // nil while the file is not being read
 	queue    []feed.Entry[logLine] // lines that were read, but not passed to the feed yet
 	nextTime time.Time             // the time of the next line in the queue or, before reading, in the file
-	ended    bool                  // no further line can be read now
+	ended    bool                  // no further line can be read at present
 	checked  bool                  // checkServer has checked the file
 
 	old   *beginning // the part that Footfall 0.2 counted; nil: not determined yet
 	tails tails
 
 	size       int64     // size of the file when reading started
-	state      string    // state of the file when reading started; "": a later import must read the file again
-	ahead      int64     // number of lines that wait because their time is in the future
+	state      string    // result of file.state when reading started; "": a later import must read the file again
+	ahead      int64     // number of lines that wait until they can be counted
 	aheadUntil time.Time // the time of the first waiting line
 	refused    bool      // the file is not imported; Summary.Problems contains the reason
 
@@ -54,8 +54,8 @@ func (s *source) problem(format string, args ...any) {
 	addOnce(&s.summary.Problems, s.file.name+": "+fmt.Sprintf(format, args...))
 }
 
-// addNew updates s.changes after a new line was counted. before is the number of already counted lines before this line in
-// the file.
+// addNew updates s.changes after a new line was counted. before is how many earlier lines of the file had already been
+// counted.
 func (s *source) addNew(before int64) {
 	if s.newest > 0 && before >= s.newest {
 		s.changes += 2
@@ -63,8 +63,8 @@ func (s *source) addNew(before int64) {
 	s.newest = before + 1
 }
 
-// begin starts to read a source where the last reading stopped. If the file was truncated or overwritten, begin starts at
-// the beginning.
+// begin starts to read a source at the place where the previous reading stopped. If the file was truncated or overwritten
+// since then, begin starts at the beginning of the file.
 func (s *source) begin(only logs.Format, seed uint64) (err error) {
 	s.size, s.state = s.file.size(), s.file.state()
 	s.ahead, s.aheadUntil, s.ended = 0, time.Time{}, false
@@ -103,7 +103,8 @@ func (s *source) text() ([]byte, bool) {
 	return text, ok
 }
 
-// wait stops reading the file because the time of the last line is in the future. The next reading starts with this line.
+// wait stops reading the file, because the last line cannot be counted yet: its time is in the future, or the key of its
+// day is missing. The next reading starts with this line.
 func (s *source) wait(following bool) {
 	s.aheadUntil, s.ahead = s.line.Time, 1
 	s.place, s.number = s.lines.start, s.lines.number-1
@@ -118,7 +119,7 @@ func (s *source) wait(following bool) {
 	s.end()
 }
 
-// stop stops reading because there are no further lines, or because of a read error.
+// stop stops reading the file at its end, or after a read error.
 func (s *source) stop() {
 	l := s.lines
 	s.place, s.number, s.lastLine, s.sum = l.place, l.number, l.previous, &l.sum
@@ -134,8 +135,8 @@ func (s *source) stop() {
 	s.end()
 }
 
-// end closes the reader. If the file has changed since begin, or if a line cannot be counted yet because its time is in the
-// future, end clears s.state, so that a later import reads the file again.
+// end closes the reader. If the file has changed since begin, or if it contains lines that cannot be counted yet, end
+// clears s.state, so that a later import reads the file again.
 func (s *source) end() {
 	if s.lines != nil {
 		s.lines.release()
@@ -146,8 +147,8 @@ func (s *source) end() {
 	}
 }
 
-// findStart sets s.nextTime to the first time in the part of the file that was not read yet. Files are read in the order of
-// these times. Standard input is read first, because its time stays zero.
+// findStart sets s.nextTime to the time of the first line that was not read yet. Files are read in the order of these
+// times. Standard input is read first, because its nextTime stays zero.
 func (s *source) findStart(only logs.Format) error {
 	if s.file.stdin != nil {
 		return nil

@@ -10,9 +10,9 @@ import (
 // Summary contains the results of an import.
 type Summary struct {
 	Lines      int64 // number of lines that were read
-	Counted    int64 // number of counted visits; in a dry run: that would be counted
-	Before     int64 // number of lines that were counted before this import
-	Twice      int64 // number of lines that were also in another file, or that another import counted in the meantime
+	Counted    int64 // number of counted visits; in a dry run: number of visits that would be counted
+	Before     int64 // number of lines that had already been counted before this import
+	Twice      int64 // number of lines that this import found in two files, or that another import counted in the meantime
 	Unchanged  int64 // number of files that were not read, because they have not changed since an earlier import
 	Skipped    int64 // number of lines at the start of files that were not read, because an earlier import read them
 	Left       map[Reason]int64
@@ -57,7 +57,7 @@ func (s *Summary) leaveOut(why Reason) {
 	s.Left[why]++
 }
 
-// addCounted adds a line that was already counted to the summary. before is true if it was counted before this import.
+// addCounted adds a line that was already counted to the summary. before means that it was counted before this import.
 func (s *Summary) addCounted(before bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// begin sets r.changed to the files that have changed since an earlier import read them. It records in the table read_logs
-// that this import reads these files.
+// begin sets r.changed to the files that have changed since an earlier import read them. A dry run reads all files, and so
+// does an import that follows them. Except in a dry run, begin records in the table read_logs that this import reads the
+// files in r.changed.
 func (r *run) begin(ctx context.Context) error {
 	if r.DryRun {
 		r.changed = r.sources
@@ -50,7 +51,7 @@ func (r *run) begin(ctx context.Context) error {
 }
 
 // remember records in the table read_logs how far this import has read the files. If settings have changed since begin, it
-// records nothing: a later import must read the files again, because other lines may count now.
+// records nothing. Then a later import reads the files again, because other lines may count now.
 func (r *run) remember(ctx context.Context) error {
 	end := ReadLogsEndParams{AppID: r.app.App().ID, Options: r.startHash[:], Run: r.name}
 	for _, s := range r.changed {
@@ -71,8 +72,8 @@ func (r *run) remember(ctx context.Context) error {
 	return r.tx(ctx, func(q *Queries) error { return q.ReadLogsEnd(ctx, end) })
 }
 
-// skip skips the part of a file that an earlier import read, if the file still begins with this part. It does not skip the
-// last ten minutes of the part: their lines must be read again, so that later occurrences of the same lines get the right
+// skip skips the part of a file that an earlier import read, if the file still begins with this part. It does not skip
+// lines of the last ten minutes: they must be numbered again, so that later occurrences of the same lines get the right
 // numbers.
 func (s *source) skip(seed uint64) error {
 	s.sum = xxhash.NewWithSeed(seed)

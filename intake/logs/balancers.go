@@ -43,7 +43,7 @@ func (p *Parser) balancer(text []byte, l *Line) (err error) {
 	return nil
 }
 
-// isBalancers reports whether a line starts with a protocol and a time, like the lines of AWS's load balancer.
+// isBalancers reports whether a line starts with a protocol and a time, like the lines of AWS's load balancers.
 func isBalancers(text []byte) bool {
 	first := bytes.IndexByte(text, ' ')
 	if first < 2 || first > 5 || len(text) < first+12 || text[first+5] != '-' || text[first+11] != 'T' {
@@ -56,7 +56,7 @@ func isBalancers(text []byte) bool {
 	return false
 }
 
-// withoutPort removes the port, and the brackets of an IPv6 address.
+// withoutPort removes the port from an address. It also removes the brackets around an IPv6 address.
 func withoutPort(text []byte) []byte {
 	if at := bytes.LastIndexByte(text, ':'); at >= 0 {
 		text = text[:at]
@@ -69,8 +69,8 @@ var errNoZone = errors.New("HAProxy writes times without a time zone: name the z
 // isHAProxys reports whether text starts with a time in HAProxy's format, 06/Feb/2009:12:14:14.655, and a closing bracket.
 func isHAProxys(text []byte) bool { return len(text) > 24 && text[20] == '.' && text[24] == ']' }
 
-// cutHAProxy parses the first half of a line of HAProxy. head is the part before the time, which may start with a prefix
-// that syslog added. rest starts with the time. cutHAProxy returns the part after the time.
+// cutHAProxy parses the first half of a line of HAProxy. head is the part before the time. It may start with a prefix that
+// syslog added. rest starts with the time. cutHAProxy returns the part after the time.
 func (p *Parser) cutHAProxy(head, rest []byte, l *Line) ([]byte, error) {
 	if l.Format = HAProxy; p.zone == nil {
 		return nil, errNoZone

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// column is the meaning of a value in a line. The header of a W3C log, or a log_format of nginx, defines it for each value.
+// column is the meaning of a value in a line. The header of a W3C log, or a log_format of nginx, defines the column of each
+// value.
 type column byte
 
 const (
@@ -45,8 +46,8 @@ var variables = map[string]column{
 // piece is one variable of a log_format, and the fixed text that follows the variable.
 type piece struct {
 	column         column
-	following      []byte // the text after the variable; "": the variable extends to the end of the line
-	isNextVariable bool   // no fixed text follows: following is the start of the next variable's value
+	following      []byte // the text after the variable; empty: the variable extends to the end of the line
+	isNextVariable bool   // another variable follows immediately: following is /, the first character of its value
 }
 
 // layout is a parsed log_format of nginx. front is the fixed text before the first variable.
@@ -55,17 +56,17 @@ type layout struct {
 	pieces []piece
 }
 
-// LogFormat is the Format of lines that were parsed with a log_format of nginx.
+// LogFormat is the Format of lines that a log_format of nginx describes.
 const LogFormat Format = "log_format"
 
-// Check returns an error if format is neither a known format nor a valid log_format.
+// Check returns an error if format is neither the name of a built-in format nor a valid log_format.
 func Check(format Format) error {
 	_, err := newParser(format)
 	return err
 }
 
-// readLayout parses a log_format of nginx. It ignores the values of unknown variables. It returns an error if a variable
-// that every visit needs is missing.
+// readLayout parses a log_format of nginx. Variables that it does not know become columns without a meaning. It returns an
+// error if a variable that every visit needs is missing.
 func readLayout(text string) (*layout, error) {
 	front, rest, _ := strings.Cut(text, "$")
 	l, has := layout{front: []byte(front)}, map[column]bool{}
@@ -101,7 +102,7 @@ func readLayout(text string) (*layout, error) {
 
 var errLayout = errors.New("it does not match the log_format")
 
-// parseLogFormat parses a line that has the log_format in p.layout.
+// parseLogFormat parses a line as p.layout describes it.
 func (p *Parser) parseLogFormat(text []byte, l *Line) error {
 	l.Format = LogFormat
 	rest, ok := bytes.CutPrefix(text, p.layout.front)
@@ -171,9 +172,9 @@ type Header struct {
 	cloudFront bool
 }
 
-// Header reports whether a line starts with #, like the headers of W3C logs. If the line defines columns, Header stores
-// them in p.Head. But if a column that every visit needs is missing, the format of the following lines is detected from
-// each line itself.
+// Header reports whether a line starts with #, like the header lines of W3C logs. If the line defines columns, Header
+// stores them in p.Head. If these columns do not include one that every visit needs, the parser instead detects the format
+// of each following line from the line itself.
 func (p *Parser) Header(text []byte) bool {
 	names, ok := bytes.CutPrefix(text, []byte("#Fields:"))
 	if ok && string(names) != p.Head.text {
@@ -240,7 +241,7 @@ func (p *Parser) columns(text []byte, l *Line) error {
 	return nil
 }
 
-// plain returns the decoded value of column c. CloudFront escapes spaces and other characters like in URLs, for example as
+// plain returns the decoded value of column c. CloudFront escapes spaces and other characters as in URLs, for example as
 // %20. IIS writes each space in a User-Agent as +.
 func (p *Parser) plain(value []byte, c column) []byte {
 	from := len(p.scratch)

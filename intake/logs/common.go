@@ -78,7 +78,7 @@ func (p *Parser) cutTime(text []byte, l *Line) (hosted bool, rest []byte, err er
 }
 
 // cutClient parses the part of a line before the time. This part begins with the client's address, or with a virtual host
-// and the client's address. If the second field looks like an address, the first field is a virtual host.
+// and then the client's address. If the second field looks like an address, the first field is a virtual host.
 func (l *Line) cutClient(head []byte) (hosted, ok bool) {
 	first, rest, found := bytes.Cut(head, space)
 	if !found {
@@ -93,8 +93,8 @@ func (l *Line) cutClient(head []byte) (hosted, ok bool) {
 	return false, likeAddress(first)
 }
 
-// likeAddress reports whether a text contains only characters of IP addresses, and at least one dot or colon. The address
-// itself is parsed later.
+// likeAddress reports whether a text contains only characters of IP addresses, including at least one dot or colon. A later
+// step parses the address.
 func likeAddress(text []byte) bool {
 	parted := false
 	for _, c := range text {
@@ -108,8 +108,8 @@ func likeAddress(text []byte) bool {
 	return parted
 }
 
-// parts is the value in ofAddresses for dots and colons, which separate the parts of an address. The value for hexadecimal
-// digits is 1, and for all other characters 0.
+// parts is the value in ofAddresses for dots and colons, which separate the parts of an address. For hexadecimal digits,
+// the value is 1. For all other characters, it is 0.
 const parts = 2
 
 var ofAddresses = func() (of [256]byte) {
@@ -120,8 +120,8 @@ var ofAddresses = func() (of [256]byte) {
 	return of
 }()
 
-// quoted parses a text in double quotes. It returns the text without quotes and escapes, and the rest after the closing
-// quote.
+// quoted parses a text in double quotes. It returns the text without quotes and escapes, and the rest of the line after the
+// closing quote.
 func (p *Parser) quoted(text []byte) (value, rest []byte, ok bool) {
 	text = bytes.TrimPrefix(text, space)
 	if len(text) == 0 || text[0] != '"' {
@@ -146,8 +146,8 @@ func (p *Parser) quoted(text []byte) (value, rest []byte, ok bool) {
 	return p.unescape(text[:end]), text[end+1:], true
 }
 
-// setRequest splits a request like "GET /page HTTP/1.1" into l.Method and l.Target. If a client has sent something else,
-// both stay empty. The line is still valid.
+// setRequest splits a request like "GET /page HTTP/1.1" into l.Method and l.Target. If the client has sent something else,
+// both stay empty, but the line is still valid.
 func (l *Line) setRequest(request []byte) {
 	method, target, _ := bytes.Cut(request, space)
 	for _, c := range method {

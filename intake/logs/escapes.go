@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// unescape decodes the escapes that JSON, Apache and nginx use. These do not contradict each other. Unknown escapes stay
+// unescape decodes the escapes of JSON, Apache and nginx, which do not contradict each other. Unknown escapes stay
 // unchanged.
 func (p *Parser) unescape(text []byte) []byte {
 	from := len(p.scratch)
@@ -46,8 +46,8 @@ func (p *Parser) unescape(text []byte) []byte {
 
 var controls = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v'}
 
-// unescapeRune decodes the digits after \u, and the second escape if both form a surrogate pair. length is the number of
-// decoded bytes, or 0 if text does not start with four hexadecimal digits.
+// unescapeRune decodes the hexadecimal digits after \u. If they are the first half of a surrogate pair, it also decodes the
+// second half. length is the number of decoded bytes, or 0 if text does not start with four hexadecimal digits.
 func unescapeRune(text []byte) (r rune, length int) {
 	first, ok := hex(text, 4)
 	if !ok {
@@ -66,7 +66,7 @@ func unescapeRune(text []byte) (r rune, length int) {
 	return utf8.RuneError, 4
 }
 
-// hex parses a hexadecimal number with a fixed number of digits at the start of text.
+// hex parses the first digits characters of text as a hexadecimal number.
 func hex(text []byte, digits int) (value rune, ok bool) {
 	if len(text) < digits {
 		return 0, false

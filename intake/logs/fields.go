@@ -4,7 +4,7 @@ import (
 	"bytes"
 )
 
-// found stores a value in r.line, if the value's name is known for this object.
+// found stores a value in r.line, if the parser knows the value's name in this kind of object (where).
 func (r *jsonReader) found(where place, name, value []byte) {
 	switch where {
 	case atTop:
@@ -21,8 +21,8 @@ func (r *jsonReader) found(where place, name, value []byte) {
 	}
 }
 
-// foundAtTop stores a value of the outermost object of a line, as nginx, Traefik and Caddy write it. In nginx, the operator
-// chooses the names. So foundAtTop accepts the names of nginx's variables, and other common names for them.
+// foundAtTop stores a value of the outermost object of a line from nginx, Traefik or Caddy. In nginx, the operator chooses
+// the names. So foundAtTop accepts the names of nginx's variables, and other common names.
 func (r *jsonReader) foundAtTop(name, value []byte) {
 	l := r.line
 	switch string(name) {
@@ -63,7 +63,7 @@ func (r *jsonReader) foundAtTop(name, value []byte) {
 	}
 }
 
-// foundInRequest stores a value of the object "request" in a line of Caddy.
+// foundInRequest stores a value of the object "request" in a line from Caddy.
 func (r *jsonReader) foundInRequest(name, value []byte) {
 	switch string(name) {
 	case "remote_ip":

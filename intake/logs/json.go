@@ -3,7 +3,7 @@ package logs
 import "bytes"
 
 // json parses a line of JSON. It does not use encoding/json, which is several times slower and does not accept the escape
-// \x. nginx writes \x, unless it is configured to write JSON escapes.
+// \x. nginx writes \x if it is not configured to write JSON escapes.
 func (p *Parser) json(text []byte, l *Line) error {
 	r := jsonReader{parser: p, text: text, line: l}
 	l.Format = Nginx
@@ -22,33 +22,33 @@ func (p *Parser) json(text []byte, l *Line) error {
 	return nil
 }
 
-// jsonReader parses one line of JSON, and stores the found values in line.
+// jsonReader parses one line of JSON, and stores the values that it finds in line.
 type jsonReader struct {
 	parser *Parser
 	text   []byte
 	at     int
 	line   *Line
 
-	// A line may contain a value under several names. Each name has a rank, and the name with the highest rank wins. These
-	// are the ranks of the names found so far.
+	// A line may contain a value under several names. Each name has a rank, and the value of the name with the highest rank
+	// is used. These fields contain the highest ranks found so far.
 	clientRank, hostRank, targetRank, timeRank int
 
 	request, status, badTime bool
 
-	wrapped []byte // a line of any format inside the JSON; Docker stores the lines of containers like this
+	wrapped []byte // a line of any format that is a string in the JSON; Docker stores the lines of containers in this way
 }
 
-// place is the kind of object in which a value was found. Values in other objects (elsewhere) are ignored.
+// place is the kind of object that contains a value. Values in other objects (elsewhere) are ignored.
 type place int
 
 const (
 	atTop     place = iota
-	inRequest       // in the object "request" of Caddy
-	inHeaders       // in the object "headers" in Caddy's "request"
+	inRequest       // the object "request" of Caddy
+	inHeaders       // the object "headers" in Caddy's "request"
 	elsewhere
 )
 
-// deepest is the maximum depth of nested values. Caddy uses a depth of four.
+// deepest is the maximum depth of nested values. Lines from Caddy have a depth of four.
 const deepest = 32
 
 // object parses a JSON object. It returns false if the syntax is invalid.
@@ -60,7 +60,8 @@ func (r *jsonReader) object(where place, depth int) bool {
 	})
 }
 
-// array parses a JSON array. It treats each element like a value with the array's name.
+// array parses a JSON array. In the headers of a request, each element is treated like a value with the array's name. The
+// elements of other arrays are ignored.
 func (r *jsonReader) array(where place, name []byte, depth int) bool {
 	if where != inHeaders {
 		where = elsewhere
@@ -87,7 +88,7 @@ func (r *jsonReader) list(begin, end byte, depth int, one func() bool) bool {
 	return false
 }
 
-// value parses the value after a name, and stores it if it is a string or a word and the name is known.
+// value parses the value after a name. If the value is a string or a word and the parser knows the name, value stores it.
 func (r *jsonReader) value(where place, name []byte, depth int) bool {
 	if r.space() == len(r.text) {
 		return false
@@ -125,7 +126,7 @@ func (r *jsonReader) value(where place, name []byte, depth int) bool {
 
 var endsOfWords = []byte(",}] \t")
 
-// isWord reports whether a text is true, false, null or (roughly) a number.
+// isWord reports whether a text is true, false, null or a number. It also accepts some texts that only look like a number.
 func isWord(text []byte) bool {
 	if len(text) == 0 {
 		return false

@@ -8,7 +8,7 @@
 //   - All other lines have the Common Log Format, one of its extensions, or HAProxy's format.
 //
 // So a file may contain lines of several formats, for example if a server's configuration was changed. For any other
-// format, the operator passes its description as a log_format of nginx.
+// format, the operator passes a description: a log_format of nginx.
 package logs
 
 import (
@@ -56,14 +56,15 @@ type Line struct {
 	Status int
 	Agent  []byte
 
-	Referer []byte // the referrer; "-" if the server writes that for a missing referrer
+	Referer []byte // the referrer; "-" if the server writes "-" for a missing referrer
 
 	HasAgent bool // the line has a field for the User-Agent, which may be empty
 
 	ahead int // offset of the line's time zone from UTC, in seconds
 }
 
-// Hour returns the number of hours since 1970 in the line's own time zone. Lines with the same text have the same hour.
+// Hour returns the number of hours since 1970 by the clock of the line's own time zone. Lines with the same text have the
+// same hour.
 func (l *Line) Hour() int32 { return int32((l.Time.Unix() + int64(l.ahead)) / 3600) } //nolint:gosec // a few hundred thousand
 
 // NamesHost reports whether the line contains the host of the page.
@@ -75,8 +76,7 @@ func (l *Line) HasWholeURI() bool {
 	return len(t) > 7 && (bytes.EqualFold(t[:7], []byte("http://")) || bytes.EqualFold(t[:8], []byte("https://")))
 }
 
-// The reasons why a line is invalid. Parse returns these same values for all lines: creating an error for each line would
-// be slow.
+// The reasons why a line is invalid. Parse returns these values, because creating a new error for each line would be slow.
 var (
 	errEmpty    = errors.New("it is empty")
 	errTooLong  = errors.New("it is longer than 1 MB")
@@ -94,21 +94,21 @@ var (
 
 // Parser parses lines. It is not safe for concurrent use.
 type Parser struct {
-	Head Header // the last header in the log; the caller may copy it from another parser
+	Head Header // the last header line in the log; the caller may copy it from another parser
 
 	only    Format         // the only accepted format; "": any format
 	scratch []byte         // memory for decoded texts of the current line
 	hour    hour           // caches the hour of the last parsed time
 	layout  *layout        // the log_format of all lines; nil: detect the format of each line
 	zone    *time.Location // time zone of HAProxy's times; nil: not specified
-	local   struct {       // caches the offset of zone from UTC in one hour
+	local   struct {       // caches the offset of zone from UTC during one hour
 		hour  int64
 		ahead int
 	}
 }
 
-// NewParser returns a parser for lines of the format only, or of any format if only is "". The caller must have validated
-// the format with Check.
+// NewParser returns a parser that accepts only lines of the format only, or of any format if only is "". The caller must
+// have validated the format with Check.
 func NewParser(only Format) *Parser {
 	p, _ := newParser(only)
 	return p
@@ -139,8 +139,8 @@ func newParser(only Format) (p *Parser, err error) {
 	return p, nil
 }
 
-// Parse parses a line, which must not include \n, into l. It returns an error if the line is invalid. Even then, it sets
-// l.Time if the time precedes the invalid part of the line.
+// Parse parses text, a line without its \n, into l. It returns an error if the line is invalid. Even then, it sets l.Time
+// if the time precedes the invalid part of the line.
 func (p *Parser) Parse(text []byte, l *Line) error {
 	p.scratch = p.scratch[:0]
 	return p.parse(text, l)

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// These functions parse times without time.Parse, which takes as long as parsing all other parts of a line.
+// The functions in this file parse times without time.Parse, which takes as long as parsing all other parts of a line.
 
-// parseTime parses a time in one of three formats: that of the Common Log Format, RFC 3339, or a number since 1970. ahead
-// is the offset of the time's zone from UTC, in seconds.
+// parseTime parses a time in one of three formats: the format of the Common Log Format, RFC 3339, or a Unix time. ahead is
+// the offset of the time's zone from UTC, in seconds.
 func parseTime(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) > 4 && text[4] == '-' {
 		return parseISOTime(text)
@@ -37,14 +37,15 @@ func parseCommonTime(text []byte) (at time.Time, ahead int, ok bool) {
 	return at, ahead, ok
 }
 
-// hour caches the start of an hour in the Common Log Format, because most lines have the same hour as the previous line.
+// hour caches the start of an hour in the Common Log Format, because most lines are from the same hour as the previous
+// line.
 type hour struct {
 	text, zone string
 	begins     int64
 	ahead      int
 }
 
-// parse returns the same as parseCommonTime. For a time in the cached hour, it is three times as fast.
+// parse returns the same result as parseCommonTime. For a time in the cached hour, parse is three times as fast.
 func (h *hour) parse(text []byte) (at time.Time, ahead int, ok bool) {
 	if len(text) != 26 {
 		return at, 0, false
@@ -90,8 +91,8 @@ func parseDayAndClock(day, clock []byte) (time.Time, bool) {
 	return moment(year, month, of, seconds, nanos, ok && ok2 && ok3 && ok4 && len(rest) == 0)
 }
 
-// parseUnixTime parses a number of seconds since 1970, with or without a fraction. A number with too many digits is taken
-// as milliseconds or nanoseconds.
+// parseUnixTime parses a number of seconds since 1970, with or without a fraction. A number with 12 or more digits is taken
+// as milliseconds, and a number with 18 or 19 digits as nanoseconds.
 func parseUnixTime(text []byte) (time.Time, bool) {
 	end := 0
 	for end < len(text) && '0' <= text[end] && text[end] <= '9' {
@@ -114,7 +115,8 @@ func parseUnixTime(text []byte) (time.Time, bool) {
 	return time.Unix(int64(whole), int64(nanos)), true
 }
 
-// cutFraction parses an optional fraction of a second, like .655, at the start of text. rest is the text after it.
+// cutFraction parses a fraction of a second, like .655, at the start of text, if there is one. rest is the text after the
+// fraction.
 func cutFraction(text []byte) (rest []byte, nanos int) {
 	if len(text) < 2 || text[0] != '.' && text[0] != ',' {
 		return text, 0
@@ -155,7 +157,7 @@ func parseZone(text []byte) (seconds int, ok bool) {
 	return seconds, ok && ok2 && hour < 24 && minute < 60 && (text[0] == '+' || text[0] == '-')
 }
 
-// digits parses a text that consists only of digits.
+// digits parses a text that consists only of decimal digits.
 func digits(text []byte) (value int, ok bool) {
 	for _, c := range text {
 		if c < '0' || c > '9' {
@@ -166,7 +168,7 @@ func digits(text []byte) (value int, ok bool) {
 	return value, true
 }
 
-// moment returns the time that is a number of seconds after the start of a date, in UTC. It returns false if ok is false or
+// moment returns the time that is seconds and nanos after the start of a date, in UTC. It returns false if ok is false, or
 // if the date does not exist.
 func moment(year, month, day, seconds, nanos int, ok bool) (time.Time, bool) {
 	if !ok || month < 1 || month > 12 || day < 1 || day > daysOf[month] || month == 2 && day == 29 && !isLeap(year) {
@@ -181,7 +183,7 @@ func moment(year, month, day, seconds, nanos int, ok bool) (time.Time, bool) {
 
 var daysOf = [...]int{0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
 
-// daysTo1970 is the number that moment's formula gives for the day 1970-01-01.
+// daysTo1970 is the result of moment's formula for the day 1970-01-01.
 const daysTo1970 = 719469
 
 func isLeap(year int) bool { return year%4 == 0 && (year%100 != 0 || year%400 == 0) }

@@ -19,7 +19,7 @@ import (
 var columns = []string{"uri", "hot", "uv", "pv"}
 
 // ReadCSV reads a CSV file with offsets. The first line contains the column names: uri and hot, and optionally uv and pv.
-// If a line is invalid, the field Fault of its Offset is set. If the whole file is invalid, ReadCSV returns an error.
+// If a line is invalid, ReadCSV sets the field Fault of its Offset. If the whole file is invalid, ReadCSV returns an error.
 func ReadCSV(from io.Reader) ([]admin.Offset, error) {
 	text, err := decodeText(from)
 	if err != nil {
@@ -70,7 +70,7 @@ func unread(err error) error {
 	return err
 }
 
-// readHeader returns, for each element of columns, its index in the header, or -1 if the column is missing.
+// readHeader returns, for each element of columns, the index of this column in the file, or -1 if the column is missing.
 func readHeader(header []string) ([]int, error) {
 	places := []int{-1, -1, -1, -1}
 	for at, name := range header {
@@ -91,8 +91,8 @@ func readHeader(header []string) ([]int, error) {
 	return places, nil
 }
 
-// readRecord parses a line of the file into o. If uv is missing, it is set to 0. If pv is missing, it is set to the value
-// of uv.
+// readRecord parses a line of the file into o. If uv is missing, readRecord sets it to 0. If pv is missing, readRecord sets
+// it to the value of uv.
 func readRecord(o *admin.Offset, record []string, places []int) {
 	o.URI = strings.Clone(strings.TrimSpace(record[places[0]]))
 	o.PV = admin.Unknown

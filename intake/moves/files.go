@@ -22,7 +22,7 @@ import (
 	"footfall/visit"
 )
 
-// File is a file to import: a table, a table compressed with gzip, or a zip file that contains tables.
+// File is a file to import: a table, a table that gzip has compressed, or a zip file that contains tables.
 type File struct {
 	Name string
 	From io.Reader
@@ -33,7 +33,7 @@ const (
 	peeked             = 4096
 	longest            = 1 << 20  // maximum length of a line, in bytes
 	mostRatio          = 200      // maximum ratio of decompressed to compressed size
-	alwaysAllowedBytes = 16 << 20 // decompressed bytes that are allowed even above this ratio
+	alwaysAllowedBytes = 16 << 20 // this number of decompressed bytes is always allowed, even above mostRatio
 )
 
 // seekable is implemented by files that can be read more than once.
@@ -42,8 +42,8 @@ type seekable interface {
 	io.Seeker
 }
 
-// file imports a file from its beginning. It finds out from the first bytes whether the file is a zip file, a gzip file or
-// a plain table.
+// file imports a file from its beginning. The first bytes show whether the file is a zip file, a gzip file or a plain
+// table.
 func (h *History) file(ctx context.Context, f File, to *admin.HistoryTo) error {
 	again, isFile := f.From.(seekable)
 	var size int64
@@ -113,8 +113,8 @@ func unreadFile(name string, err error) error {
 	return err
 }
 
-// archive imports the tables in a zip file, in the order of the file name patterns in h.form.files. If a zip file from
-// GoatCounter contains no table, archive imports its JSON files.
+// archive imports the tables in a zip file. It reads them in the order of the file name patterns in h.form.files. If a zip
+// file from GoatCounter contains no table, archive imports its JSON files.
 func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size int64, to *admin.HistoryTo) error {
 	archive, err := zip.NewReader(from, size)
 	if err != nil {
@@ -169,7 +169,8 @@ func (h *History) archive(ctx context.Context, f File, from io.ReaderAt, size in
 	return nil
 }
 
-// goatPaths reads GoatCounter's list of pages into the map paths, from id to path. An event gets an empty path.
+// goatPaths reads GoatCounter's list of pages into the map paths, from a page's id to its path. The path of an event is
+// empty.
 func (h *History) goatPaths(name string, from io.Reader, paths map[int64]string) error {
 	var p struct {
 		ID    int64
@@ -186,7 +187,7 @@ func (h *History) goatPaths(name string, from io.Reader, paths map[int64]string)
 }
 
 // goatHits imports GoatCounter's hits. Each line contains how often a page was counted in an hour. GoatCounter counts a
-// page once per visit. So goatHits uses this number both as the number of visitors and as the number of page views.
+// page once per visit. So this number is both the number of visitors and the number of page views.
 func (h *History) goatHits(ctx context.Context, name string, from io.Reader, paths map[int64]string, to *admin.HistoryTo) error {
 	var hit struct {
 		Hour  string
@@ -217,8 +218,8 @@ func (h *History) goatHits(ctx context.Context, name string, from io.Reader, pat
 	})
 }
 
-// json reads a file with one JSON object per line. For each line, it decodes the object into the value that into returns,
-// and then calls the function then with the line's number.
+// json reads a file with one JSON object per line. For each line, json calls into, decodes the object into the value that
+// into returns, and then calls then with the line's number.
 func (h *History) json(name string, from io.Reader, into func() any, then func(line int) error) error {
 	lines := bufio.NewScanner(&sizeLimitReader{from, h})
 	lines.Buffer(nil, longest)
@@ -242,8 +243,8 @@ func (h *History) json(name string, from io.Reader, into func() any, then func(l
 	return lines.Err()
 }
 
-// decodeText returns a reader of the text in UTF-8. Matomo and spreadsheet programs write UTF-16 with a byte order mark.
-// decodeText converts such text.
+// decodeText returns a reader of the text in UTF-8. It converts UTF-16 with a byte order mark, which Matomo and spreadsheet
+// programs write.
 func decodeText(from io.Reader) (*bufio.Reader, error) {
 	text := bufio.NewReaderSize(from, peeked)
 	begins, err := text.Peek(3)
@@ -267,8 +268,8 @@ var (
 	errTooLarge = errors.New("it unpacks to more than 200 times its size: if that is intended, unpack it by hand")
 )
 
-// lineLimitReader returns an error after more than longest bytes of one line. used is the number of bytes read so far. The
-// caller sets it to 0 before each line.
+// lineLimitReader returns an error if a line has more than longest bytes. used is the number of bytes of the line that were
+// read so far. The caller sets used to 0 before each line.
 type lineLimitReader struct {
 	from *bufio.Reader
 	used int
@@ -284,11 +285,11 @@ func (l *lineLimitReader) Read(into []byte) (int, error) {
 }
 
 // ratioLimitReader returns an error if the decompressed file is much larger than the compressed file, as in a zip bomb. out
-// is the number of decompressed bytes so far.
+// is the number of decompressed bytes that were read so far.
 type ratioLimitReader struct {
 	from   io.Reader
 	out    int64
-	packed func() int64 // returns the number of compressed bytes
+	packed func() int64 // returns the number of compressed bytes that were read so far
 }
 
 func (u *ratioLimitReader) Read(into []byte) (int, error) {
@@ -300,7 +301,8 @@ func (u *ratioLimitReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// sizeLimitReader returns an error if the decompressed files together exceed MostBytes or MostLines of the History.
+// sizeLimitReader returns an error if all decompressed files together are larger than MostBytes or MostLines of the
+// History.
 type sizeLimitReader struct {
 	from io.Reader
 	of   *History
@@ -322,7 +324,7 @@ func (l *sizeLimitReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// byteCounter is a reader that counts the bytes that it reads, in read and in all.
+// byteCounter is a reader that counts the bytes that it reads. It adds their number to read and to all.
 type byteCounter struct {
 	from io.Reader
 	read atomic.Int64

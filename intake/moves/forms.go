@@ -1,6 +1,6 @@
 package moves
 
-// form describes the exported tables of another counter. The first line of a table contains the column names, which are
+// form describes the exported tables of another counter. The first line of a table contains the column names. They are
 // compared in lower case. If a field of form lists several columns, the first one that the table has is used.
 type form struct {
 	source      string
@@ -9,25 +9,25 @@ type form struct {
 	page        []string
 	query       string // column with the query part of the page's URL
 	host        []string
-	numbers     [4][]string // columns with page views, visits, visitors and new visitors
-	visit       string      // column with the visit's id, if each line of the table is a page view
+	numbers     [4][]string // columns with page views, visits, visitors and new visitors, in this order
+	visit       string      // column with the visit's id, if each line of the table is one page view
 	visitor     string
 	keep        []lineFilter
 	sites       string // a table without a page column must have this column, and is then about the whole site
-	// Columns by which the other tool divides its totals into parts, such as countries. A table that has one of them, and no page
-	// column, is left out.
+	// If a table has no page column, but one of these columns, it is left out. The other tool uses these columns to divide
+	// its totals into parts, such as countries.
 	splitColumns []string
-	parts        bool   // the numbers of lines with the same page and day are added up
+	parts        bool   // add up the numbers of lines with the same page and day
 	ragged       bool   // the last columns may be missing in some lines
 	export       string // a description of the expected export, for errors
 }
 
-// lineFilter selects the lines to import. If the table has the column, only lines with one of the values in this column are
-// imported.
+// lineFilter selects the lines to import. If the table has the column, only lines that contain one of the values in this
+// column are imported.
 type lineFilter struct {
 	column string
 	values []string
-	others string // key in History.LeftOut for the lines that are not imported
+	others string // key in History.LeftOut under which the other lines are counted
 }
 
 var forms = []form{
@@ -55,8 +55,8 @@ var forms = []form{
 		numbers: [4][]string{{"page_views"}, {"visits"}, {"visitors"}, {"new", "new_visitors"}}},
 }
 
-// totalSources are the other counters whose exports contain totals, but no daily numbers. The totals become offsets. The
-// method leanCloud reads exports of LeanCloud, and ReadCSV reads those of the others.
+// totalSources are the other counters whose exports contain totals, but no daily numbers. Their totals become offsets. The
+// method leanCloud reads the exports of LeanCloud, and ReadCSV reads those of the other counters.
 var totalSources = []string{"busuanzi", "vercount", fromLeanCloud}
 
 // Sources returns the names of all supported sources.
@@ -67,5 +67,5 @@ func Sources() (names []string) {
 	return append(names, totalSources...)
 }
 
-// columnNames are the names of the number columns in the source "csv".
+// columnNames are the names of the columns with numbers, for the source "csv".
 var columnNames = [4]string{"page_views", "visits", "visitors", "new"}

@@ -19,18 +19,18 @@ import (
 	"footfall/visit"
 )
 
-// History imports numbers that another counter has exported. The first fields are the input, and the fields from Lines to
-// Wrong are the results.
+// History imports numbers that another counter has exported. The fields up to MostLines are the input. The fields from
+// Lines to Wrong are the results.
 type History struct {
 	Source string
 	Files  []File
-	Skip   bool // skip invalid lines
-	// MostBytes and MostLines limit the total size of the decompressed files. 0: no limit.
+	Skip   bool // skip invalid lines, and import the others
+	// MostBytes and MostLines limit the total size of the decompressed files, in bytes and in lines. 0: no limit.
 	MostBytes, MostLines int64
 
 	Lines   int64            // number of lines that were read
-	LeftOut map[string]int64 // lines or tables left out, by reason; the text brought.left-REASON describes a reason
-	Faults  []*visit.Error   // the errors of invalid lines, at most mostFaults
+	LeftOut map[string]int64 // number of lines or tables left out, by reason; the text brought.left-REASON describes a reason
+	Faults  []*visit.Error   // the errors of the first invalid lines, at most mostFaults
 	Wrong   int64            // number of all invalid lines
 
 	form form
@@ -64,7 +64,7 @@ func (h *History) Import(ctx context.Context, a *admin.Admin, into admin.History
 	return setOffsets(ctx, a, into, list, err)
 }
 
-// setOffsets stores offsets in an app. If err is set, it only returns err.
+// setOffsets stores offsets in an app. If err is set, setOffsets stores nothing and returns err.
 func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []admin.Offset, err error,
 ) (done admin.HistoryResult, _ error) {
 	if err != nil {
@@ -77,8 +77,8 @@ func setOffsets(ctx context.Context, a *admin.Admin, into admin.History, list []
 // mostFaults is the maximum length of History.Faults.
 const mostFaults = 100
 
-// read reads all files, and adds their numbers to an import (to). It collects the errors of invalid lines in h.Faults. If a
-// line is invalid, read returns an error, unless h.Skip is set.
+// read reads all files, and adds their numbers to an import (to). It collects the errors of invalid lines in h.Faults. If
+// there are such lines, it returns an error, unless h.Skip is set.
 func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	h.Lines, h.LeftOut, h.Faults, h.Wrong, h.unpacked, h.newlines = 0, map[string]int64{}, nil, 0, 0, 0
 	if err := h.checkDuplicates(); err != nil {
@@ -104,7 +104,8 @@ func (h *History) read(ctx context.Context, to *admin.HistoryTo) error {
 	return nil
 }
 
-// refused returns an error that consists of h.Faults, the number of further faults, and the sentence last.
+// refused returns an error with several parts: h.Faults, the number of further faults, and last, a sentence about all of
+// them.
 func (h *History) refused(last *visit.Error) error {
 	all := &visit.Error{Kind: visit.Invalid, Parts: slices.Clone(h.Faults)}
 	if more := h.Wrong - int64(len(h.Faults)); more > 0 {
@@ -114,8 +115,8 @@ func (h *History) refused(last *visit.Error) error {
 	return all
 }
 
-// wrong records that a line is invalid, if err is a visit.Error, and returns nil. Any other err is not caused by the line,
-// so wrong returns it.
+// wrong records that a line is invalid, and returns nil, if err is a visit.Error. A line does not cause other errors, so
+// wrong returns them.
 func (h *History) wrong(file string, line int, column string, err error) error {
 	of, ofLine := errors.AsType[*visit.Error](err)
 	if !ofLine {
@@ -142,7 +143,7 @@ func (h *History) table(ctx context.Context, name string, from io.Reader, to *ad
 	}
 	bound := &lineLimitReader{from: text}
 	r, comma := csv.NewReader(bound), separator(bound)
-	r.Comma, r.LazyQuotes = comma, comma == '\t' // MySQL writes tab-separated values without quoting them
+	r.Comma, r.LazyQuotes = comma, comma == '\t' // MySQL separates values by tabs, and does not quote them
 	r.FieldsPerRecord, r.ReuseRecord, r.Comment = -1, true, '#'
 	header, err := r.Read()
 	if err != nil {
@@ -191,7 +192,7 @@ type places struct {
 }
 
 // findColumns finds the columns of h.form in the header of a table. It returns nil if the table must be left out, because
-// its numbers are split by another column, for example by country.
+// another column divides its numbers into parts, such as countries.
 func (h *History) findColumns(name string, header []string) (*places, error) {
 	f := &h.form
 	columns := make([]string, len(header))
@@ -339,7 +340,7 @@ func hash(text string) int64 {
 	return int64(binary.LittleEndian.Uint64(sum[:])>>1) + 1 //nolint:gosec // at most 63 bits
 }
 
-// separator finds out which character separates the columns: a comma, a semicolon or a tab. It looks at the first line that
+// separator finds out which character separates the columns: a comma, a semicolon or a tab. It examines the first line that
 // is neither empty nor a comment.
 func separator(from *lineLimitReader) rune {
 	begins, _ := from.from.Peek(peeked)
@@ -357,7 +358,8 @@ func separator(from *lineLimitReader) rune {
 	return ','
 }
 
-// Describe returns a text about the result of an import. say returns a text of package words in the user's language.
+// Describe returns a text about the result of an import. say returns a text of package words in the user's language, with
+// its placeholders replaced by places.
 func (h *History) Describe(done *admin.HistoryResult, say func(key string, places ...any) string) string {
 	if h.Lines == 0 {
 		return describeOffsets(done.Offsets, say)

@@ -14,7 +14,7 @@ import (
 // fromLeanCloud is the value of --from for exports of LeanCloud's class Counter.
 const fromLeanCloud = "leancloud"
 
-const mostSum = 1 << 60 // sums stop at this value, which is larger than any valid offset
+const mostSum = 1 << 60 // if a sum exceeds this value, it is set to this value, which is larger than any valid offset
 
 // leanTotals contains the totals in an export of LeanCloud, for one site and its pages.
 type leanTotals struct {
@@ -26,7 +26,7 @@ type leanTotals struct {
 }
 
 // leanCloud reads an export of LeanCloud's class Counter, and returns its totals as offsets. Each line is a record about
-// one path of the site, or about the whole site.
+// one path of the site or about the whole site.
 func (h *History) leanCloud(ctx context.Context, site string) ([]admin.Offset, error) {
 	if len(h.Files) != 1 || h.Skip {
 		return nil, fault("give one file of LeanCloud, and leave out --skip: its totals become offsets, all or none")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Address is the address of a queue, with the login and the options for connecting.
+// Address is the address of a queue. It includes the login and the options for connecting.
 type Address struct {
 	scheme   string   // kafka, or kafkas for TLS
 	hosts    []string // addresses of brokers, each with a port
@@ -20,7 +20,7 @@ type Address struct {
 	options  map[string]string
 }
 
-// kind describes the addresses with one URL scheme: the default port, an example, and the possible options.
+// kind describes addresses with the same URL scheme: their default port, an example, and the options that they may contain.
 type kind struct {
 	port    string
 	example string
@@ -33,10 +33,10 @@ var kinds = map[string]kind{
 		[]string{"sasl", "group", "cluster", "ca", "cert", "key"}},
 }
 
-// ParseAddress parses the address of a queue, and returns all faults in its arguments. partitions is a list of partitions
-// to read, like 0,3. If it is empty, the consumer group assigns partitions. passwordFile is the path of a file with the
-// password, or "". The name of the consumer group is in the option group of the address. Its default is footfall- followed
-// by app.
+// ParseAddress parses the address of a queue, and returns the faults of all its arguments. partitions is a list of
+// partitions to read, like 0,3. If it is empty, the consumer group assigns partitions. passwordFile is the path of a file
+// with the password, or "". The option group of the address is the name of the consumer group. By default, the name is
+// footfall- followed by app.
 func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	k, ok := kinds[scheme]

@@ -12,14 +12,14 @@ import (
 	"footfall/visit"
 )
 
-// longestMessage is the maximum size of a message in bytes. No visit needs that much.
+// longestMessage is the maximum size of a message in bytes. No visit needs more.
 const longestMessage = 64 << 10
 
-// received is a message that was read from the queue, and how it was counted.
+// received is a message that was read from the queue, with information about its counting.
 type received struct {
 	Message
-	ahead   bool  // counted at the present time, because its own time is too far in the future
-	missing int64 // number of messages before this one that were never counted, because the queue deleted them
+	ahead   bool  // the visit counts at the present time, because its own time is too far in the future
+	missing int64 // number of messages before this one that the queue deleted before they were counted
 }
 
 // count reads messages from r.source, and counts their visits until an error occurs.
@@ -107,7 +107,7 @@ func (r *run) Unaccepted(e *feed.Entry[received], err error) error {
 }
 
 // Keep implements feed.Source. It returns a refusal if the message cannot be counted. It returns another refusal if the
-// queue has deleted messages before this one that were never counted.
+// queue has deleted earlier messages before they were counted.
 func (r *run) Keep(e *feed.Entry[received], first bool) (kept []record.Refusal) {
 	m := &e.Data
 	m.missing = 0

@@ -19,13 +19,13 @@ import (
 
 const (
 	// unpackedAtMost is the maximum size, in bytes, of a batch of messages after decompression. Producers limit a batch to
-	// 1 MiB by default. Some of them apply this limit after compression.
+	// 1 MiB by default, but for some of them this is the limit of the compressed batch.
 	unpackedAtMost = 32 << 20
-	// fetchedFirst is the number of bytes to fetch at once before the compression ratio of the messages is known.
+	// fetchedFirst is the number of bytes that are fetched at once until the compression ratio of the messages is known.
 	fetchedFirst = 64 << 10
-	// newPartitionWithin is the maximum time after which a partition that was added to the topic is read.
+	// newPartitionWithin is the maximum time until the client starts to read a partition that was added to the topic.
 	newPartitionWithin = 15 * time.Second
-	// recordTakes is how much memory a message needs in addition to its text, in bytes, approximately.
+	// recordTakes is approximately how many bytes of memory a message needs in addition to its text.
 	recordTakes = 400
 )
 
@@ -35,13 +35,13 @@ type kafka struct {
 	Parts
 	name  string
 	id    kadm.TopicID // the topic's id; zero if the brokers do not support topic ids
-	ask   *kadm.Client // client for queries about the topic
+	ask   *kadm.Client // client that requests information about the topic
 	reads *kgo.Client
-	share float64 // part of fetchedAtOnce that each broker may use
+	share float64 // part of fetchedAtOnce that the fetch from each broker may use
 
 	mu           sync.Mutex      // guards the following fields
-	startOffsets map[int32]int64 // for each partition, the offset at which reading began; messages before it are already counted
-	// Size of recently fetched messages, before and after decompression.
+	startOffsets map[int32]int64 // partition → offset at which reading began; earlier messages are already counted
+	// Total size of recently fetched messages in bytes, before and after decompression.
 	packed, unpacked float64
 }
 
@@ -80,9 +80,9 @@ type topic struct {
 	partitions kadm.PartitionDetails
 }
 
-// nameOf returns a unique name for a topic. Positions are stored under this name. It consists of the cluster's id, the
-// topic's name and the topic's id. It does not contain the brokers' address: if the address changed, all messages would be
-// counted again.
+// nameOf returns a unique name for a topic, under which the positions are stored. The name consists of the cluster's id,
+// the topic's name and the topic's id. It does not contain the brokers' address: if this address changed, all messages
+// would be counted again.
 func (a *Address) nameOf(t topic) (string, error) {
 	if t.id != (kadm.TopicID{}) {
 		return "kafka " + t.cluster + "/" + a.queue + " " + t.id.String(), nil
@@ -95,13 +95,13 @@ func (a *Address) nameOf(t topic) (string, error) {
 	return "kafka " + cluster + "/" + a.queue, nil
 }
 
-// noClusterYet is the placeholder that Redpanda returns during its first start, before the cluster has an id.
+// noClusterYet is the id that Redpanda returns during its first start, before the cluster has an id.
 const noClusterYet = "redpanda.initializing"
 
 func (k *kafka) describeTopic(ctx context.Context) (topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	// WithAuthorizedOps bypasses the client's cache, whose metadata may be several seconds old.
+	// WithAuthorizedOps bypasses the client's cache, which may contain metadata that are several seconds old.
 	found, err := k.ask.Metadata(kadm.WithAuthorizedOps(ctx), k.queue)
 	if err != nil {
 		return topic{}, k.problem(err)
@@ -113,7 +113,7 @@ func (k *kafka) describeTopic(ctx context.Context) (topic, error) {
 	return topic{found.Cluster, len(found.Brokers), t.ID, t.Partitions}, k.problem(t.Err)
 }
 
-// problem translates an error of a broker into an error with a remedy.
+// problem translates an error of a broker into an error that suggests a remedy.
 func (k *kafka) problem(err error) error {
 	otherwise := "no broker of the queue answers"
 	if broker, is := errors.AsType[*kerr.Error](err); is && !broker.Retriable {
@@ -136,10 +136,10 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 	k.share = 1 / float64(max(t.brokers, 1)) // the client fetches from all brokers at the same time
 	options = append(options,
 		// If the requested offset was deleted from a partition, the client restarts at the partition's first offset.
-		// Messages that are already counted do not count again. Keep finds out which messages are missing.
+		// Messages that were already counted do not count again, and Keep finds out which messages are missing.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		// Kafka ends a transaction with a control record, which also has an offset. The stored position must pass these
-		// records like messages. Otherwise they would look like lost messages after Kafka has deleted them.
+		// Kafka ends a transaction with a control record, which has an offset like a message. The stored position must also
+		// move past control records. Otherwise they would look like lost messages after Kafka has deleted them.
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.FetchMaxBytes(fetchedFirst), kgo.FetchMaxPartitionBytes(fetchedFirst), kgo.WithHooks(k),
 		kgo.MaxDecompressBatchBytes(unpackedAtMost),
@@ -168,14 +168,14 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 	return nil
 }
 
-// OnNewClient is a hook that kgo calls with the new client, before the client starts to fetch. It stores the client in
-// k.reads.
+// OnNewClient stores the client in k.reads. It is a hook that kgo calls before the new client starts to fetch.
 func (k *kafka) OnNewClient(client *kgo.Client) { k.reads = client }
 
-// adjust makes the consumer group start at the positions stored in the database, and not at its committed offsets.
+// adjust makes the consumer group start at the positions that are stored in the database, not at the offsets that the group
+// has committed.
 func (k *kafka) adjust(ctx context.Context, from map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	err := k.find(ctx, from[k.queue])
-	if other := k.mustBeTheSame(ctx); other != nil { // the positions belong to a topic that was deleted
+	if other := k.mustBeTheSame(ctx); other != nil { // the stored positions belong to a topic that was deleted
 		err = other
 	}
 	return from, err
@@ -192,7 +192,7 @@ func (k *kafka) leave(_ context.Context, _ *kgo.Client, partitions map[string][]
 	}
 }
 
-// find determines at which offset to start reading each partition in from, and stores the offset in from.
+// find determines at which offset the client must start to read each partition in from. It stores the offset in from.
 func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 	asking, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -210,7 +210,7 @@ func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 		if err := errors.Join(first.Err, end.Err); err != nil {
 			return k.problem(err)
 		}
-		if !begins || !ends { // possible while the topic is being deleted
+		if !begins || !ends { // this can happen while the topic is being deleted
 			return visit.Errorf(visit.Unavailable, "", "the brokers do not find partition %d of topic %s", p, k.queue)
 		}
 		next, err := k.Begin(ctx, k.name, partOf(p), first.Offset)
@@ -236,7 +236,7 @@ func (k *kafka) truncated(partition int32, next, end int64) error {
 }
 
 // OnFetchBatchRead is a hook that kgo calls after each fetched batch. It adapts the fetch size to the compression ratio, so
-// that the decompressed messages stay below fetchedAtOnce.
+// that the messages need less than fetchedAtOnce bytes after decompression.
 func (k *kafka) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, batch kgo.FetchBatchMetrics) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -269,8 +269,8 @@ func (k *kafka) Read(ctx context.Context, most int) (messages []Message, err err
 		begun := k.begunAt(p.Partition)
 		for _, r := range p.Records {
 			if r.Offset < begun {
-				// The partition ends before the offset at which reading began. In this case, the client restarts at the
-				// first offset without reporting an error.
+				// The partition now ends before the offset at which reading began. In this case, the client restarts at the
+				// first offset, but reports no error.
 				err = reopen(visit.Errorf(visit.Unavailable, "", "partition %d of topic %s starts over at its first offset", r.Partition, k.queue))
 				continue
 			}
@@ -288,8 +288,8 @@ func (k *kafka) begunAt(partition int32) int64 {
 	return k.startOffsets[partition]
 }
 
-// passBatch makes the client continue after a batch that is too large to decompress. It returns one message in place of the
-// batch. The message's field Unreadable explains the problem.
+// passBatch makes the client skip a batch that is too large to decompress. It returns one message for the whole batch. The
+// message's field Unreadable explains the problem.
 func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartition) Message {
 	k.reads.SetOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {b.Partition: {Epoch: b.Epoch, Offset: b.NextOffset}}})
 	return Message{Part: partOf(b.Partition), Position: b.NextOffset - 1, First: p.LogStartOffset, End: p.HighWatermark,
@@ -298,12 +298,12 @@ func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartitio
 			b.Offset, unpackedAtMost>>20)}
 }
 
-// fault translates an error that the client reported while it was reading.
+// fault translates an error that the client reported while it was reading the topic.
 func (k *kafka) fault(ctx context.Context, err error) error {
 	if lost, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
 		return k.truncated(lost.Partition, lost.ConsumedTo, lost.ResetTo)
 	}
-	if _, told := errors.AsType[*visit.Error](err); told { // this error comes from adjust
+	if _, told := errors.AsType[*visit.Error](err); told { // adjust has returned this error
 		return makeTemporary(err)
 	}
 	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InconsistentTopicID) {
@@ -314,8 +314,8 @@ func (k *kafka) fault(ctx context.Context, err error) error {
 	return makeTemporary(k.problem(err))
 }
 
-// mustBeTheSame returns an error unless the topic still exists with the same id. A topic with another id was deleted and
-// created again.
+// mustBeTheSame returns an error unless the topic still exists with the same id. If its id has changed, the topic was
+// deleted and created again.
 func (k *kafka) mustBeTheSame(ctx context.Context) error {
 	now, err := k.describeTopic(ctx)
 	if err == nil && now.id != k.id {
@@ -324,8 +324,8 @@ func (k *kafka) mustBeTheSame(ctx context.Context) error {
 	return makeTemporary(err)
 }
 
-// Passed implements Source. It marks the offset up to which a partition was counted. The client regularly commits marked
-// offsets to the consumer group, so that monitoring tools show the right lag.
+// Passed implements Source. It marks the offset up to which a partition was counted. The client regularly commits the
+// marked offsets to the consumer group, so that monitoring tools show how many messages are not counted yet.
 func (k *kafka) Passed(part string, next int64) {
 	if p, err := strconv.ParseInt(part, 10, 32); err == nil && len(k.parts) == 0 {
 		k.reads.MarkCommitOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {int32(p): {Epoch: -1, Offset: next}}})

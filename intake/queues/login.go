@@ -14,7 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// checkLogin returns all faults of the address's TLS files, user, password and login mechanism.
+// checkLogin returns the faults in the address's TLS files, user, password and login mechanism.
 func (a *Address) checkLogin() (faults []error) {
 	if _, err := a.tls(); err != nil {
 		faults = append(faults, err)

@@ -18,12 +18,12 @@ type Metrics struct {
 	messages *prometheus.CounterVec // processed messages, by outcome
 	missing  prometheus.Counter
 	ahead    prometheus.Counter
-	behind   *prometheus.GaugeVec // messages that are not counted yet, by part
+	behind   *prometheus.GaugeVec // number of messages that are not counted yet, by part
 
 	mu      sync.Mutex      // guards the following fields
 	read    map[string]bool // the parts (partitions) that this consumer reads
-	waiting int             // number of messages that were read, but not yet counted, skipped or refused
-	since   time.Time       // when waiting last decreased or rose from 0
+	waiting int             // number of messages that were read, but not counted, skipped or refused yet
+	since   time.Time       // when waiting last decreased, or increased from 0
 }
 
 // NewMetrics creates the metrics and registers them with r, unless r is nil.
@@ -58,7 +58,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	return m
 }
 
-// moved adds read to the number of waiting messages. read is negative if messages were processed.
+// moved adds read to the number of waiting messages. If messages were processed, read is negative.
 func (m *Metrics) moved(read int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,15 +77,15 @@ func (m *Metrics) stalledSeconds() float64 {
 	return time.Since(m.since).Seconds()
 }
 
-// begin records that this consumer now reads a part of the queue.
+// begin records that this consumer reads a part of the queue from now on.
 func (m *Metrics) begin(part string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.read[part] = true
 }
 
-// setBehind sets the metric for the number of messages of a part that are not counted yet. It does nothing if this consumer
-// no longer reads the part.
+// setBehind sets the metric that shows how many messages of a part are not counted yet. It does nothing if this consumer no
+// longer reads the part.
 func (m *Metrics) setBehind(part string, messages int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -3,8 +3,8 @@
 //
 // A Source reads a queue (kafka.go). A queue has parts, such as the partitions of a topic. For each part, the table
 // positions stores how far the messages were counted. The transaction that counts messages also moves this position
-// (package feed). Offsets that the queue itself stores are ignored. If a message cannot be counted, its description is
-// stored in the table refused, and the same transaction moves the position past the message.
+// (package feed). Offsets that the queue itself stores are ignored. If a message cannot be counted, a description of the
+// message is stored in the table refused. The same transaction moves the position past the message.
 package queues
 
 import (
@@ -22,41 +22,42 @@ import (
 // Message is one message of a queue.
 type Message struct {
 	Part       string
-	Position   int64 // of the message in its part; higher for later messages, with possible gaps
+	Position   int64 // position of the message in its part; later messages have higher positions, which may have gaps
 	Time       time.Time
 	Text       []byte
-	First, End int64  // the position of the part's first message that still exists, and the position after its last message
+	First, End int64  // position of the part's first message that still exists, and the position after its last message
 	Unreadable string // why this message (or a batch that ends with it) cannot be read; "": it can be read
-	Mark       bool   // an internal record of the queue without a visit, such as the end of a transaction
+	Mark       bool   // the message is an internal record of the queue without a visit, such as the end of a transaction
 }
 
 // Source is an open queue. One goroutine calls Read, and another goroutine calls Passed.
 //
-// If a method returns an error of the kind visit.Unavailable, the caller calls the method again. If it returns ErrReopen,
-// the caller opens the queue again. All other errors are final.
+// If a method returns an error of the kind visit.Unavailable, the caller calls the method again. If a method returns
+// ErrReopen, the caller opens the queue again. All other errors are final.
 type Source interface {
-	// Name returns a unique name of the queue. If a queue is deleted and created again, the new queue has another name,
-	// provided that the server has ids for queues.
+	// Name returns a unique name of the queue. If the server has ids for queues, a queue that is deleted and created again
+	// has another name.
 	Name() string
 	// Read waits until there are messages. most is the maximum number of returned messages. Messages of the same part are
 	// in order. Read may return messages that were already counted. If Read returns messages together with an error, the
 	// next call returns the error again.
 	Read(ctx context.Context, most int) ([]Message, error)
-	// Passed informs the queue that a part was counted up to a position. The queue uses this only for monitoring.
+	// Passed informs the queue that a part was counted up to a position. The queue uses this information only for
+	// monitoring.
 	Passed(part string, next int64)
 	// Close closes the connections to the queue.
 	Close()
 }
 
-// Parts is called by a Source, from any goroutine, when the Source starts or stops to read a part.
+// Parts is used by a Source, from any goroutine. The Source calls Begin or Leave when it starts or stops to read a part.
 type Parts interface {
-	// Begin returns the position at which reading a part must start. first is the position of the part's first message.
+	// Begin returns the position from which the Source must read a part. first is the position of the part's first message.
 	Begin(ctx context.Context, queue, part string, first int64) (next int64, err error)
-	// Leave is called when the Source no longer reads a part.
+	// Leave records that the Source no longer reads a part.
 	Leave(part string)
 }
 
-// Connect opens a queue. The Source calls parts.
+// Connect opens a queue. The returned Source calls the methods of parts.
 type Connect func(ctx context.Context, parts Parts) (Source, error)
 
 // Options configure Run.
@@ -73,15 +74,16 @@ type run struct {
 	counter *counter.Counter
 	source  Source
 	name    string                      // the queue's name; "": the queue has not been opened yet
-	parts   map[string]*record.Position // by part; used only by the goroutine that reads
+	parts   map[string]*record.Position // part → its position; used only by the goroutine that reads
 	retry   *feed.Retry
-	logs    pause.Seldom[string] // limits how often similar lines about messages are logged
+	logs    pause.Seldom[string] // limits how often similar log lines about messages are written
 }
 
 // sameEvery is the minimum time between two similar log lines about messages.
 const sameEvery = 10 * time.Second
 
-// Run counts the messages of a queue. It returns nil when ctx ends, or an error that a retry cannot solve.
+// Run counts the messages of a queue until ctx ends or an error occurs. It returns nil if ctx has ended, or an error that a
+// retry cannot solve.
 func Run(ctx context.Context, c *counter.Counter, o Options) error {
 	waits := func(why string, cause error) {
 		o.Log.Warn("counting from the queue is waiting", "why", why, "error", cause)
@@ -111,13 +113,13 @@ func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
 	return r.counter.AuthorizeOperator(ctx, r.App)
 }
 
-// connect opens the queue. It retries as long as the queue is unavailable.
+// connect opens the queue. It tries again as long as the queue is unavailable.
 func (r *run) connect(ctx context.Context) error {
 	if _, err := r.permit(ctx); err != nil && !isTemporary(err) {
 		return err // report this error before waiting for the queue
 	}
 	err := r.retry.Do(ctx, func() (err error) {
-		if r.source, err = r.Connect(ctx, r); r.name != "" { // the queue was already open once
+		if r.source, err = r.Connect(ctx, r); r.name != "" { // the queue has been open before
 			err = makeTemporary(err)
 		}
 		return err

@@ -14,18 +14,18 @@ const (
 	redacted         = "…"
 )
 
-// mayBeIP matches text that may be a visitor's IP address. Such text is removed from refused messages before they are
-// stored.
+// mayBeIP matches text that may be a visitor's IP address. redactReason and pageOf remove such text before a refused
+// message is stored.
 var mayBeIP = regexp.MustCompile(`(?i)\b\d{1,3}(\.\d{1,3}){3}\b|[0-9a-f]*:[0-9a-f]*:[0-9a-f:.]*`)
 
-// quotedValue matches the text of an error that quotes the value of a field with personal data.
+// quotedValue matches error texts that quote the value of a field, for the fields with personal data.
 var quotedValue = regexp.MustCompile(`^(ip|visitor|id|agent|at): .*"`)
 
-// Some error texts end with an example of the right syntax. The example starts with this text.
+// example starts the last part of some error texts. This part shows the right syntax.
 const example = ": write one like "
 
-// redactReason removes personal data from reason, the error text for a message that cannot be counted. It does not change
-// the example of the right syntax at the end, because the example does not come from the message.
+// redactReason removes personal data from reason, the error text for a message that cannot be counted. If the text ends
+// with an example of the right syntax, the example stays unchanged, because it does not come from the message.
 func redactReason(reason string) string {
 	told, ours := oneLine(reason), ""
 	if at := strings.LastIndex(told, example); at > strings.LastIndexByte(told, '"') {
@@ -86,7 +86,7 @@ func beginningOf(text []byte) string {
 var date = regexp.MustCompile(`^\d{4}-\d\d?-\d\d?([Tt ]\d\d?:\d\d(:\d\d([.,]\d{1,9})?)?( ?([Zz]|[+-]\d\d(:?\d\d)?))?)?$`)
 
 // pageOf removes the query of a URI, and texts that may be IP addresses. uri may contain JSON escapes. If the URI may
-// contain a login, pageOf removes everything.
+// contain a login, pageOf removes the whole URI.
 func pageOf(uri string) string {
 	page, rest := strings.ReplaceAll(uri, `\/`, "/"), ""
 	if end := strings.IndexAny(page, `?#@\`); end >= 0 {

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// queryTimeout is the time limit for queries about a queue, such as for its parts.
+	// queryTimeout is the time limit for a query about a queue, such as a query for its parts.
 	queryTimeout = 15 * time.Second
-	// fetchedAtOnce is the maximum number of bytes that are fetched at once. A server may exceed it, because it does not
+	// fetchedAtOnce is the maximum number of bytes that are fetched at once. A server may return more, because it does not
 	// split a message or a Kafka batch.
 	fetchedAtOnce = 4 << 20
 )
 
-// meaning is the text to show for some permanent errors of a queue's client library.
+// meaning is a text (means) that is shown for some permanent errors (errs) of a queue's client library.
 type meaning struct {
 	means string
 	errs  []error
 }
 
-// problem translates an error of a queue's client library, with the texts in all. Any error that is not in all becomes a
-// temporary error with the text otherwise.
+// problem translates err, an error of a queue's client library. TLS errors, and errors in all, become permanent errors. For
+// an error in all, the text is the one in all. Any other error becomes a temporary error with the text otherwise.
 func problem(err error, otherwise string, all []meaning) error {
 	if err == nil {
 		return nil
@@ -48,8 +48,8 @@ func problem(err error, otherwise string, all []meaning) error {
 	return visit.Errorf(visit.Unavailable, "", "%s", otherwise).Because(err)
 }
 
-// makeTemporary turns a permanent error of a queue into a temporary one. It is used once the queue has been open: the
-// operator may just be changing passwords or rights, so a retry may succeed.
+// makeTemporary turns a permanent error of a queue into a temporary one. It is used after the queue has been open. Then a
+// retry may succeed, because the operator may just be changing passwords or rights.
 func makeTemporary(err error) error {
 	if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Invalid && verr.Field == "queue" {
 		passing := *verr
@@ -59,7 +59,7 @@ func makeTemporary(err error) error {
 	return err
 }
 
-// ErrReopen is returned by a Source if the queue must be opened again, for example because the queue was deleted and then
+// ErrReopen is the error of a Source if the queue must be opened again, for example because the queue was deleted and then
 // created again.
 var ErrReopen = errors.New("the queue must be opened again")
 
@@ -71,8 +71,8 @@ func reopen(why error) error {
 	return fmt.Errorf("%w: %w", ErrReopen, why)
 }
 
-// lostMessages returns the error for a part that ends before its stored position. Reading must stop, because it is unknown
-// whether new messages at these positions were already counted.
+// lostMessages returns the error for a part that ends before its stored position. Reading must stop: new messages will get
+// positions before the stored one, but messages at such positions are taken for counted ones.
 func lostMessages(queue, part, ends string, counted int64) error {
 	return visit.Errorf(visit.Mismatch, "queue",
 		"%s, but was counted up to %d: its servers have lost messages, or it is another queue of that name. "+

@@ -11,11 +11,11 @@ DECLARE
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_dist_shard AS s WHERE s.logicalrelid = 'cell.batches'::regclass) THEN
         SET LOCAL citus.propagate_set_commands = local;
-        SET LOCAL session_replication_role = replica; -- rows that pg_restore has put here move to a node, without triggers
+        SET LOCAL session_replication_role = replica; -- no trigger runs while rows from a pg_restore move to a node
         PERFORM citus_schema_distribute('cell');
         SET LOCAL session_replication_role = origin;
         FOR name IN SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p WHERE p.pronamespace = 'cell'::regnamespace LOOP
-            EXECUTE name; -- the function exists here, but on no other node
+            EXECUTE name; -- creates the function on the other nodes, too
         END LOOP;
     END IF;
     FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP -- creates the roles on all nodes, not only on the coordinator
@@ -45,8 +45,8 @@ AS $$
     WHERE s.logicalrelid = to_regclass(format('cell.%I', named))
 $$;
 
--- This function is in PL/pgSQL, which plans a query once per session. An SQL function would be planned at each call. This took
--- longer than everything else that a batch does only in a cell.
+-- Returns whether this node has the tables. The function is in PL/pgSQL, which plans a query once per session. An SQL function
+-- would be planned at each call. This planning took longer than all other work that a batch does only in a cell.
 CREATE OR REPLACE FUNCTION cell.is_here() RETURNS boolean
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -61,11 +61,11 @@ BEGIN
 END
 $$;
 
--- A move of the tables to another node takes the lock of lock_shard_metadata exclusively, on all nodes, once it has copied all
--- but the last changes. The move holds this lock until the tables are on the other node. A transaction that takes the lock
--- before the move makes the move wait until the transaction ends. A transaction that takes the lock later finds the tables
--- gone, and its session ends as if the server had stopped. The client then connects again, and is led to the node with the
--- tables.
+-- Runs before each statement that writes, so that no transaction writes to tables that have moved to another node. Such a move
+-- takes the lock of lock_shard_metadata exclusively, on all nodes, once it has copied all but the last changes. It holds the
+-- lock until the tables are on the other node. If a transaction takes the lock before the move, the move waits until the
+-- transaction ends. If a transaction takes the lock after the move, it finds the tables gone, and its session ends as if the
+-- server had stopped. The client then connects again, and is led to the node with the tables.
 CREATE OR REPLACE FUNCTION cell.must_be_here() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -94,11 +94,11 @@ BEGIN
 END
 $$;
 
--- Only the coordinator creates and drops tables, on all nodes in one transaction. Counting waits from the moment when this
--- transaction has its locks until it has committed everywhere. The transaction gives way to other sessions on all nodes. It
--- waits for a lock for only a tenth of the time after which other sessions check for a deadlock. If it cannot get its locks,
--- the function tries again a little later. After five attempts, the function fails with 55P03, so that the caller can try
--- again. Nodes that do not respond are skipped.
+-- Runs a command that creates or drops tables. Only the coordinator can do this, on all nodes in one transaction. Counting
+-- waits from the moment when this transaction has its locks until it has committed everywhere. On all nodes, the transaction
+-- gives way to other sessions: it waits for a lock for only a tenth of the time after which they check for a deadlock. If it
+-- cannot get its locks, the function tries again a little later. After five attempts, the function fails with 55P03, so that
+-- the caller can try again. Nodes that do not respond are skipped.
 CREATE OR REPLACE FUNCTION cell.on_coordinator(command text) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -164,8 +164,8 @@ BEGIN
 END
 $$;
 
--- Every session calls this function first. It fails with 57P03 if the tables are on another node: the client must connect
--- again. On a worker to which the tables were moved, or whose functions are old, it makes the schemas footfall and report.
+-- Every session calls this function first. It fails with 57P03 if the tables are on another node, so that the client connects
+-- again. On a worker to which the tables were moved, or whose functions are old, it creates the schemas footfall and report.
 -- Before that, it ends the sessions on nodes that had the tables before, so that no session there reads outdated rows.
 CREATE OR REPLACE FUNCTION cell.arrive() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
@@ -220,8 +220,8 @@ BEGIN
                        r.shard, ARRAY[anchor]);
     END LOOP;
 
-    -- Citus gives each worker its own range of a sequence, whose numbers soon are too large. So each worker has its own
-    -- sequences, which continue after the numbers in its tables and after those on the previous worker.
+    -- Citus would give each worker its own range of a sequence, and the numbers in these ranges are soon too large. So each
+    -- worker has its own sequences, which continue after the numbers in its tables and after those on the previous worker.
     FOR r IN
         SELECT c.relname AS of_table, a.attname AS of_column, cell.shard(c.relname) AS shard,
                concat(c.relname, '_', a.attname, '_seq') AS seq

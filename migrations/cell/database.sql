@@ -1,5 +1,5 @@
--- Prepares the database of a cell on every node before the node joins the cluster. The settings let Citus distribute triggers,
--- let a worker empty its own tables, and show its tables in the catalog. This file may be run again.
+-- Prepares the database of a cell on every node before the node joins the cluster. With the settings below, Citus distributes
+-- triggers, a worker may empty its own tables, and the catalog shows a worker's tables. This file may be run again.
 SET citus.enable_ddl_propagation = off;
 CREATE EXTENSION IF NOT EXISTS citus;
 DO $$

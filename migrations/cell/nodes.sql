@@ -1,7 +1,8 @@
--- Makes the coordinator work without machines that do not respond, and include them again once they respond. Citus sends each
--- change of the tables to all nodes, and refuses the change if a node does not respond. A disabled node is left out. When the
--- node rejoins, it gets the changes that it has missed, which takes a second or more. The node with the tables cannot be left
--- out. Commands of `cell` run this function in every database of a cluster, as a temporary function.
+-- Disables nodes that do not respond, so that the coordinator works without them. If rejoin is set, it also enables disabled
+-- nodes that respond again. Citus sends each change of the tables to all nodes, and refuses the change if a node does not
+-- respond. A disabled node is left out. When it rejoins, it gets the changes that it has missed, which takes a second or more.
+-- The node with the tables is never disabled. Commands of `cell` run this function in every database of a cluster, as a
+-- temporary function.
 CREATE OR REPLACE FUNCTION cell.settle_nodes(rejoin boolean) RETURNS void
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

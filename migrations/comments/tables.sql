@@ -1,5 +1,5 @@
 -- Comments of all tables and columns, which psql shows with \dt+ and \d+. Each statement must be on one line, because Footfall
--- reads this file line by line. It runs only the statements whose comment differs from the one in the database.
+-- reads this file line by line. Footfall runs only the statements whose comment differs from the one in the database.
 
 -- Schema
 
@@ -19,7 +19,7 @@ COMMENT ON COLUMN schema_objects.name IS 'Name as in an SQL statement. For a fun
 
 COMMENT ON TABLE  epochs       IS 'Counters by which running instances notice changes, and the state of tasks that one instance performs for all instances. No value ever falls.';
 COMMENT ON COLUMN epochs.name  IS 'Name of the counter. Its value rises in these cases. apps: rows of apps, keys, shares or offsets changed. erasures: visitors or pages were deleted or merged, or an app got its first rows in people. imports: an import wrote visitors. offsets: rows of offsets changed. retention: the daily task ran. people: a new period of the table people began. standby: the requirement of a synchronous standby changed.';
-COMMENT ON COLUMN epochs.value IS 'apps, erasures, imports, offsets: number of changes. retention: the day, like 20190629, on which the daily task last completed, in the time zone where days begin last. people: the current period of 35 days, counted since 1970. standby: odd while a synchronous standby is required, even while it is not, 0 before the first decision.';
+COMMENT ON COLUMN epochs.value IS 'apps, erasures, imports, offsets: number of changes. retention: the day, like 20190629, on which the daily task last completed, in the time zone where days begin last. people: the current period of 35 days, counted since 1970. standby: 0 before the first decision. Then odd while a synchronous standby is required, and even while none is required.';
 
 -- Apps and access
 
@@ -42,7 +42,7 @@ COMMENT ON COLUMN apps.max_new_pages IS 'Maximum number of new pages and sites p
 COMMENT ON COLUMN apps.deleted_at    IS 'Time when the deletion of the app started. Since then nothing is counted for the app. Null: it is not being deleted.';
 COMMENT ON COLUMN apps.retain_days   IS 'Number of days for which rows of visits are kept. 0: for ever. Counted sums are always kept.';
 COMMENT ON COLUMN apps.forget_days   IS 'A site forgets a visitor after this many days without a visit. A later visit counts as a new visitor. 0: never.';
-COMMENT ON COLUMN apps.public_counts IS 'Numbers that callers without a key can read. off: none. answers: those of sites and pages, in responses of the API. read: also badges. count: also badges that count visits. Numbers of events need public_events, too.';
+COMMENT ON COLUMN apps.public_counts IS 'Numbers that callers without a key can read. off: none. answers: numbers of sites and pages, in responses of the API. read: also numbers in badges. count: also numbers in badges that count visits. Numbers of events need public_events, too.';
 COMMENT ON COLUMN apps.tags          IS 'Names of the tags that are counted: built-in ones, which always include hour, and the app''s own.';
 COMMENT ON COLUMN apps.log_key       IS 'Random key for hashing access log lines, if visitors are stored as addresses. Null: no log was imported, or the lines are hashed with a key that is made from the secret of the service.';
 COMMENT ON COLUMN apps.filters       IS 'Whether rows of visits store tags, so that reports can be filtered by tags.';
@@ -166,7 +166,7 @@ COMMENT ON COLUMN page_tallies.own_tags_today IS 'New tags of visits and people 
 COMMENT ON TABLE  titles         IS 'Titles of pages, as several visitors'' browsers or a caller with a key reported them.';
 COMMENT ON COLUMN titles.page_id IS 'The page.';
 COMMENT ON COLUMN titles.title   IS 'The title: one line without control characters.';
-COMMENT ON COLUMN titles.told_at IS 'Time since when the page has this title. A title is replaced after an hour at the earliest.';
+COMMENT ON COLUMN titles.told_at IS 'Time when the page got this title. A title is replaced after an hour at the earliest.';
 
 COMMENT ON TABLE  counters         IS 'Numbers of each page and site over all days. A transaction that counts visits to a page or site locks its row.';
 COMMENT ON COLUMN counters.page_id IS 'The page or site: pages.id.';
@@ -362,7 +362,7 @@ COMMENT ON COLUMN history_days.in_totals IS 'Whether offsets contain the numbers
 
 COMMENT ON TABLE  history              IS 'Numbers of a page or site on a day, as another program counted them. Null: the program does not report the number.';
 COMMENT ON COLUMN history.day          IS 'The day and its site: history_days.id.';
-COMMENT ON COLUMN history.page_views   IS 'Page views. Corresponds to hot.';
+COMMENT ON COLUMN history.page_views   IS 'Page views. This number is called hot in the table days.';
 COMMENT ON COLUMN history.visits       IS 'Sessions. Footfall has no such number.';
 COMMENT ON COLUMN history.visitors     IS 'Visitors of the day, as the other program identifies them. This number is called pv in the table days.';
 COMMENT ON COLUMN history.new_visitors IS 'New visitors, as the other program identifies them.';
@@ -383,8 +383,8 @@ COMMENT ON TABLE  counted_lines        IS 'Counted lines of access logs, in bloc
 COMMENT ON COLUMN counted_lines.app_id IS 'The app.';
 COMMENT ON COLUMN counted_lines.hour   IS 'The hour, as in log_hours.';
 COMMENT ON COLUMN counted_lines.server IS 'Server that wrote the lines. Empty: no name was given.';
-COMMENT ON COLUMN counted_lines.first  IS 'Number in log_hours.versions before the first line of the block was counted.';
-COMMENT ON COLUMN counted_lines.hashes IS 'Keyed hashes of the lines, 8 bytes each, in the order of counting. A line that was counted twice is in it twice.';
+COMMENT ON COLUMN counted_lines.first  IS 'Version of the server''s counted lines (log_hours.versions) before the first line of the block was counted.';
+COMMENT ON COLUMN counted_lines.hashes IS 'Keyed hashes of the lines, 8 bytes each, in the order of counting. If a line was counted twice, its hash is stored twice.';
 
 COMMENT ON TABLE  read_logs         IS 'Log files that imports have read. A file that has not changed since is not read again.';
 COMMENT ON COLUMN read_logs.app_id  IS 'The app.';
@@ -393,7 +393,7 @@ COMMENT ON COLUMN read_logs.inode   IS 'Device and inode of the file.';
 COMMENT ON COLUMN read_logs.run     IS 'Import that reads or last read the file.';
 COMMENT ON COLUMN read_logs.state   IS 'Size and time of the last change (ctime) of the file when all of it was counted. Empty: a part of it was not counted.';
 COMMENT ON COLUMN read_logs.place   IS 'Number of bytes, from the beginning, that were read and counted. 0: unknown, or the file is compressed.';
-COMMENT ON COLUMN read_logs.sum     IS 'Keyed XXH64 of the bytes that place counts.';
+COMMENT ON COLUMN read_logs.sum     IS 'Keyed XXH64 of the bytes before place.';
 COMMENT ON COLUMN read_logs.start   IS 'Byte from which the file is read again if it grows. All lines before this byte are more than ten minutes older than the newest line.';
 COMMENT ON COLUMN read_logs.lines   IS 'Number of lines before start.';
 COMMENT ON COLUMN read_logs.read_at IS 'Time when the import started to read the file.';

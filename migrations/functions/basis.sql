@@ -1,11 +1,11 @@
 -- The basis is the version of the table contents that instances cache. It consists of two words. The first word has the epoch
 -- of erasures and the xmin of this epoch's row, which changes when the row is restored from a dump.
 --
--- The second word changes when visitors may have been written that an instance has not seen. It has the epoch of imports, and
+-- The second word changes when the database may have visitors that an instance has not seen. It has the epoch of imports, and
 -- three numbers that differ in another or a restored database:
 --   - the oid of the database
 --   - the oid of the table visitors, which is new in a database that was restored from a dump
---   - the start time of the server, which must be started to use a copy of the files
+--   - the start time of the server, which is started again when its files are replaced by a copy
 --
 -- This is a view, not a function, so that BatchCheck can compare the basis without a function call.
 CREATE VIEW bases AS

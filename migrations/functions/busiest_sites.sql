@@ -1,5 +1,5 @@
--- If everyone can count for an app, the app can have very many sites. The least visited sites are of
--- no interest.
+-- If any caller can count for an app, the app can have very many sites. Reports leave out the least
+-- visited ones, because they are of no interest.
 CREATE FUNCTION busiest_sites(app integer, n integer) RETURNS TABLE (page_id bigint, uri text, pv bigint)
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp

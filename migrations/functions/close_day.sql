@@ -2,9 +2,9 @@
 -- the lists of top pages of its sites. Returns false if the day was already closed. Once a day is closed, filters and
 -- lists of visitors are the only reports that need its rows of visits.
 --
--- Late visits to the day have to wait only for the last part, after hold_days(). That part adds to the sketches the visits
--- that were written while the sketches were made. These visits are found by the ids of their transactions (xmin), because
--- these had not ended when the sketches were started.
+-- Late visits of the day have to wait only from hold_days() on. After that, the visits that were written while the
+-- sketches were made are added to the sketches. These visits are found by the ids of their transactions (xmin), because
+-- these transactions had not ended when the sketches were started.
 CREATE FUNCTION close_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER

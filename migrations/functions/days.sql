@@ -22,7 +22,7 @@ AS $$
     SELECT to_char(now() AT TIME ZONE 'UTC' + interval '14 hours 1 minute' + ahead * interval '1 day', 'YYYYMMDD')::integer
 $$;
 
-COMMENT ON FUNCTION latest_day(integer) IS 'The latest current day in any time zone, like 20190629, plus some days. No visit has a later day.';
+COMMENT ON FUNCTION latest_day(integer) IS 'The current day, like 20190629, in the time zone where days begin first, plus ahead days. With ahead = 0: no visit has a later day.';
 
 CREATE FUNCTION require_day_near(day integer, ahead integer) RETURNS integer
 LANGUAGE plpgsql STABLE
@@ -37,7 +37,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION require_day_near(integer, integer) IS 'Returns the day. Fails with SQLSTATE FF003 if it is more than this many days after the latest current day in any time zone.';
+COMMENT ON FUNCTION require_day_near(integer, integer) IS 'Returns the day. Fails with SQLSTATE FF003 if it is more than ahead days after the current day in the time zone where days begin first.';
 
 -- Uses the time zone where days begin last, so that no time zone has an earlier day.
 CREATE FUNCTION days_ago(n integer) RETURNS integer

@@ -28,8 +28,8 @@ $$;
 
 COMMENT ON FUNCTION hold_queues(integer) IS 'Locks the positions of an app''s queues: waits for running batches of these queues, and makes later batches wait. Takes the locks in the same order as batches do.';
 
--- A batch also deletes refused messages, part by part of the queue (refuse_messages). Without the locks of hold_queues(),
--- this transaction and a batch could deadlock.
+-- A batch may also delete refused messages of a part of a queue (refuse_messages). Without the locks of hold_queues(), this
+-- transaction and a batch could deadlock.
 CREATE FUNCTION delete_refused(app integer) RETURNS void
 LANGUAGE plpgsql
 AS $$

@@ -1,7 +1,8 @@
 -- A page is deleted in two transactions. The first one (hide_page) hides the page, which is fast, however much was
 -- counted for the page. After that, no batch counts for the page. Later batches do not find the page, and earlier
 -- batches have ended when the lock on its counters is taken. The second one (merge_hidden_pages) moves the page's
--- numbers to the page (deleted) of its site. It needs no lock against visits, because no visit counts for either page.
+-- numbers to the page (deleted) of its site. It needs no lock against visits, because no visit counts for the hidden
+-- page or for the page (deleted).
 
 -- The page (deleted) counts as a new page of the app. It is created even if the app has reached its limit of new pages
 -- for the day.

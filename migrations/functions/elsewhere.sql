@@ -1,5 +1,5 @@
 -- Names of apps that are in cells, which are other databases (docs/cluster.md). Each name refers to one cell. The names
--- are stored in the database on the coordinator with which `serve --cells` starts.
+-- are stored in the database on the coordinator, to which `serve --cells` connects when it starts.
 CREATE FUNCTION claim_app(named text, by_cell text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = footfall, pg_temp

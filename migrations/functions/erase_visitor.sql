@@ -1,7 +1,7 @@
--- Each transaction erases a visitor from some of the sites. Each visit locks the counters of its site. So while a
--- transaction holds the counters of a site, no batch is between looking up a visitor of this site and inserting the visitor.
--- A batch that has waited for the counters then fails because the basis has changed, and its instance removes the erased
--- visitor from memory.
+-- A visitor is erased in several transactions, each for some of the sites. Each visit locks the counters of its site. So
+-- while a transaction holds the counters of a site, no batch is between looking up a visitor of this site and inserting the
+-- visitor. A batch that has waited for the counters then fails because the basis has changed, and its instance removes the
+-- erased visitor from memory.
 
 CREATE FUNCTION oldest_unseen() RETURNS bigint
 LANGUAGE sql
@@ -13,8 +13,8 @@ $$;
 
 COMMENT ON FUNCTION oldest_unseen() IS 'Id of the oldest transaction whose rows may be visible to a later statement, but not to any statement so far: the oldest running transaction or, if none runs, the next one.';
 
--- Every batch writes the row in the table days of each of its pages. The xmin of this row is the last transaction that wrote
--- it, and age() is how many transactions ago that was.
+-- For each of its pages, a batch writes the row of the day in the table days. The xmin of this row is the last transaction
+-- that wrote it, and age() is how many transactions ago that was.
 CREATE FUNCTION visitor_pages_since(sites bigint[], from_days integer[], unseen bigint, addresses inet[]) RETURNS bigint[]
 LANGUAGE plpgsql
 AS $$
@@ -37,7 +37,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION visitor_pages_since(bigint[], integer[], bigint, inet[]) IS 'The pages of some sites that the visitor has visited, and that were counted by the transaction unseen or a later one. Only days of a site from from_day on are searched. The values at one index of the first two arrays are a site and this day.';
+COMMENT ON FUNCTION visitor_pages_since(bigint[], integer[], bigint, inet[]) IS 'The pages of some sites that the visitor has visited, and for which the transaction unseen, or a later one, has counted visits. Only days of a site from from_day on are searched. The values at one index of the first two arrays are a site and this day.';
 
 -- Deletes the visits of only one day, so that each row is found by the whole key.
 CREATE FUNCTION erase_visits(of_day integer, pages bigint[], addresses inet[]) RETURNS void

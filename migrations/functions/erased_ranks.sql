@@ -20,8 +20,8 @@ COMMENT ON VIEW   erased_ranks         IS 'Ranks of erased or forgotten visitors
 COMMENT ON COLUMN erased_ranks.page_id IS 'The target.';
 COMMENT ON COLUMN erased_ranks.rank    IS 'Rank of the erased visitor.';
 
--- If a rank to add is already erased, place and places both become null. The table refuses a row with both null, so the
--- caller fails and no rank is lost.
+-- If a rank to add is already erased, place and places both become null. The table refuses such a row, so this function
+-- fails, and no rank is lost.
 CREATE FUNCTION erase_ranks(pages bigint[], ranks bigint[]) RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

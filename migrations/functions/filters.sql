@@ -217,10 +217,13 @@ $$;
 
 COMMENT ON FUNCTION filter_kept(text, integer) IS 'Fails with an error that shows the first day from which rows are kept.';
 
--- asks is the SQL text of the condition on a row v of a site, including a negation. If the condition is about pages or events,
--- pages is set instead. Then the visitor must have visited one of these on the day of the row (none of them if negated). tags
--- is not null if the whole condition is that a row has one of these tags. tagged is true if the condition reads the tags of
--- rows.
+-- Results:
+--   negated  the condition begins with !
+--   asks     SQL text of the condition on a row v of a site, including the negation; null if pages is set
+--   pages    set if the condition is about pages or events: the visitor must have visited one of these on the day of the
+--            row, or none of them if the condition is negated
+--   tags     tags of which a row must have one, if this is the whole condition; otherwise null
+--   tagged   the condition reads the tags of rows
 CREATE FUNCTION filter_condition(of_app integer, app text, site text, condition text,
                                  OUT negated boolean, OUT asks text, OUT pages bigint[], OUT tags integer[], OUT tagged boolean)
 LANGUAGE plpgsql STABLE
@@ -310,10 +313,11 @@ COMMENT ON FUNCTION filter_few(bigint, bigint[], integer, integer) IS 'Rows of a
 -- A query without tags, and without conditions on tags, covers every day whose rows are kept. Site '' means all sites of the
 -- app as one. A site that has not been counted has no visitors, and a filter with conditions fails for it.
 --
--- needs_rows is true if the caller cannot use sums instead of rows. If g.unknown is not null, f fails if needs_rows is true,
--- and otherwise is empty. If rows were deleted, filter_query() fails if needs_rows is true. Otherwise gone is the last day
--- without rows, and query is null. by_tags has the tags of a filter whose only condition is on tags. The numbers of this filter
--- can be read from tag_days.
+-- needs_rows is true if the caller needs rows and cannot use sums instead. There are two cases in which rows cannot be used:
+--   - Tags are not recorded (g.unknown is not null). Then f fails if needs_rows is true, and otherwise is empty.
+--   - Rows were deleted. Then filter_query() fails if needs_rows is true. Otherwise query is null, and gone is the last day
+--     without rows.
+-- If the only condition is that a row has one of some tags, by_tags has these tags: the numbers can be read from tag_days.
 --
 -- Rows of the site are read once, into s, and joined by hash (see filter_rows()). If all conditions concern only rows of the
 -- site, rows of pages are joined with rows of the site day by day. Then the rows of the site are read again. But the hash of
@@ -449,9 +453,9 @@ COMMENT ON FUNCTION filter_rows(text) IS 'Runs a query that begins with the text
 -- numbers and days for a single tag come from tag_days.
 --
 -- Rows of pages are joined with u, which has each visitor once with their days. u is smaller than f, and so stays in the
--- processor's cache. A visitor is unbroken if they were at the site on no other day between the first and the last selected
--- day. Then a row of a page is the visitor's first one if its previous day is before the first selected day. So these visitors
--- are counted without comparing the visitors of rows.
+-- processor's cache. A visitor is unbroken if f has all days of the visitor from the first selected day to the last one. Then a
+-- row of a page is the first one of the visitor if its previous day is before the first selected day. So such visitors are
+-- counted without comparing rows.
 --
 -- Parts that are not requested are left out of the query, because PostgreSQL compiles the whole query first. This takes half a
 -- second for a query that runs for a second.

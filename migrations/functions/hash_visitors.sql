@@ -94,8 +94,8 @@ BEGIN
     WHERE p.app_id = app
       AND s.page_id = p.id
       AND s.day_id >= kept_from;
-    -- Makes the sketches like make_sketches(), but in the pass that writes the hashes. note_hashes() has computed the entry
-    -- of each hash once for all rows of a visitor.
+    -- Makes the sketches like make_sketches(), but in the same pass as the hashes are written. note_hashes() has computed the
+    -- entry of each hash once for all rows of a visitor.
     WITH hashed AS (
         UPDATE visits AS v
         SET ip = h.hash

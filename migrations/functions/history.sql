@@ -23,11 +23,12 @@ COMMENT ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], 
 
 REVOKE ALL ON FUNCTION read_history(text[], text[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) FROM PUBLIC;
 
--- Page views of lines with the same target and day are added up. Visits and visitors are the numbers of different hashes if
--- the lines have hashes. Otherwise, they are added up only if the lines are parts of the day (are_parts). For other lines, as
--- with two spellings of a page, the visits and visitors of the sum are unknown. If the file has no page views for a site, the
--- site gets the sum of the page views of its pages. A site without a line has unknown visits and visitors, unless the lines
--- of its pages have hashes.
+-- Several lines with the same target and day become one row:
+--   - page views: the sum
+--   - visits and visitors: if the lines have hashes, the number of different hashes; if the lines are parts of the day
+--     (are_parts), the sum; otherwise unknown, as for two spellings of a page
+-- If the file has no page views for a site, the site gets the sum of the page views of its pages. A site without a line has
+-- unknown visits and visitors, unless the lines of its pages have hashes.
 --
 -- Days of other sources are checked under the lock, so that the second of two concurrent imports sees the days of the first.
 -- If a replaced day was part of the totals, the new day is, too.

@@ -70,10 +70,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION take_from_inbox(bigint[], integer[], integer[]) IS 'Takes visits out of the inbox, in the transaction that counts them. The values at one index of the arrays belong to one row, in order of number: its visits from one place to another are taken. The second place is the end of the row, except for the last row. Fails with SQLSTATE FF004 unless all of the visits are there.';
+COMMENT ON FUNCTION take_from_inbox(bigint[], integer[], integer[]) IS 'Takes visits out of the inbox, in the transaction that counts them. The values at one index of the arrays belong to one row, in order of number. froms: how many visits of the row were taken before; untils: how many are taken after this call, which are all visits of the row, except perhaps for the last row. Fails with SQLSTATE FF004 unless all of these visits are there.';
 
--- The parameter after is a row number up to which all rows are counted and deleted. So this query need not skip the deleted
--- rows. While an old snapshot exists, skipping them takes as long as reading as many waiting rows.
+-- All rows up to the row number after are counted and deleted. So this query need not skip the deleted rows. While an old
+-- snapshot exists, skipping deleted rows takes as long as reading the same number of waiting rows.
 CREATE FUNCTION inbox_behind(app integer, after bigint DEFAULT 0) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp

@@ -2,10 +2,10 @@
 -- visit before it and the one after it, as if it had arrived in time. The caller has locked the counters of the targets, and
 -- keeps their days unchanged (require_past_days).
 
--- For each visitor, the first day of a visit on or after a given day, and the day of the visit before that. Starts at the last
--- day of each visitor and follows their previous days backwards. All visitors of a day are followed together, the latest day
--- first. So each partition is opened once, and only if it has a row. Each day is a separate statement, because one statement
--- for all days would lock all partitions.
+-- For each visitor, finds the first day of a visit on or after a given day, and the day of the visit before that one. Starts
+-- at the last day of each visitor and follows their previous days backwards. All visitors of a day are followed together, the
+-- latest day first. So each partition is opened once, and only if it has a row. Each day is a separate statement, because one
+-- statement for all days would lock all partitions.
 CREATE FUNCTION days_after(
     places integer[], pages bigint[], ips inet[], asked_days integer[], last_days integer[],
     OUT found_places integer[], OUT next_days integer[], OUT previous_days integer[]

@@ -1,9 +1,9 @@
 -- Lines of access logs that were counted. Each line counts only once, even if its file is imported again.
 
 -- Records the lines that a batch counts, if the lines' hours still have the versions that the import has read. Each
--- server has a version in each hour: the number of its lines that were ever counted. expected is the sum of the versions
--- of the compared servers. These are the named server and the unnamed server, or all servers if no server is named. The
--- values at one index of the arrays belong to one hour, sorted by hour.
+-- server has a version in each hour: it rises by 1 for each counted line, and when lines are forgotten. expected is the
+-- sum of the versions of the compared servers. These are the named server and the unnamed server, or all servers if no
+-- server is named. The values at one index of the arrays belong to one hour, sorted by hour.
 CREATE FUNCTION count_lines(app integer, server text, hours integer[], expected bigint[], latest timestamptz[], hashes bytea[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -36,8 +36,8 @@ BEGIN
             USING ERRCODE = 'FF004', HINT = 'Decide again which lines count.';
     END IF;
     -- The new hashes continue the last block of their hour and server, unless it is full. held is the number of bytes in
-    -- this block, and start is where a block starts, counted from the first new hash. ON CONFLICT finds the last block by
-    -- the key: an UPDATE would read all of the app's blocks, by a plan that was made when there were few.
+    -- this block. start is the first byte of each block, relative to the first new hash. ON CONFLICT finds the last
+    -- block by the key: an UPDATE would read all of the app's blocks, by a plan that was made when there were few.
     INSERT INTO counted_lines AS l (app_id, hour, server, first, hashes)
     SELECT app, n.hour, count_lines.server, n.version + start / 8, substr(n.hashes, start + 1, most)
     FROM (
@@ -157,11 +157,10 @@ COMMENT ON FUNCTION make_log_key(integer, bytea) IS 'Returns the random key of a
 
 REVOKE ALL ON FUNCTION make_log_key(integer, bytea) FROM PUBLIC;
 
--- Forgets lines of days that an app no longer keeps, because no batch can contain such lines. The time zones of
--- logs and apps differ by up to 26 hours, so the lines of two earlier days are kept, too. Lines of apps with
--- daily visitors are also forgotten when the key of their day is deleted, because lines cannot be recognized
--- without the key. Also deletes positions of killed imports, and read_logs rows of files that were not read for
--- 90 days.
+-- Forgets lines of days that an app no longer keeps, because visits of these days can no longer be counted. The time
+-- zones of logs and apps differ by up to 26 hours, so the lines of two earlier days are kept, too. Lines of apps with
+-- daily visitors are also forgotten when the key of their day is deleted, because lines cannot be recognized without the
+-- key. Also deletes positions of killed imports, and read_logs rows of files that were not read for 90 days.
 CREATE FUNCTION forget_log_lines() RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -1,6 +1,6 @@
 -- A caller may specify the time of a visit, which may then be of any past day that the app keeps. Two advisory locks separate
--- a batch of visits of past days from transactions that close, drop or erase past days. The batch takes both locks shared,
--- before it locks counters. The other transactions take one of the locks exclusively, usually only for a moment.
+-- a batch of such visits from transactions that close or drop past days, or erase their visits. The batch takes both locks
+-- shared, before it locks counters. The other transactions take one of the locks exclusively, usually only for a moment.
 --
 -- One lock is for all days, because a batch may have hundreds of days. The transactions that take this lock exclusively (to
 -- close or drop a day) run once a night. The other lock is for each app. It protects the kept days, the lists of top pages,

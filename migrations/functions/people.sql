@@ -6,8 +6,8 @@ RETURN interval '35 days';
 
 COMMENT ON FUNCTION people_period_length() IS 'Minimum time for which an id of a person is kept after each use.';
 
--- The current period by the clock. Instances write ids in use to the table of the open period. turn_people() makes the current
--- period the open one.
+-- The current period by the clock. After its start, turn_people() makes it the open period. Instances write ids in use to the
+-- table of the open period.
 CREATE FUNCTION people_clock() RETURNS bigint
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
@@ -71,7 +71,8 @@ REVOKE ALL ON FUNCTION turn_people() FROM PUBLIC;
 -- the lock. A transaction that has locked the row of this epoch must not call this function. It could deadlock with a
 -- transaction that holds the lock and raises the epoch.
 --
--- The first people also wait for a transaction that changes the app: once an app has people, its visitors must remain ids.
+-- Before an app gets its first people, this function also waits for transactions that change the app: once an app has people,
+-- it must identify visitors by id.
 CREATE FUNCTION lock_people(app integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -21,7 +21,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION move_position(integer, text, text, bigint, bigint, text) IS 'Moves a position from one place to another. For a call: with a bit for each item between them, as in positions.uncounted. Fails with SQLSTATE FF004 if the position is elsewhere.';
+COMMENT ON FUNCTION move_position(integer, text, text, bigint, bigint, text) IS 'Moves a position from from_next to to_next. For a call, uncounted has a bit for each item between them, as in positions.uncounted. Fails with SQLSTATE FF004 if the position is elsewhere.';
 
 -- Deletes positions of some calls that were last sent more than this many days ago. Calls of the last day always stay. Skips a
 -- call that is being processed.

@@ -1,7 +1,7 @@
--- Keeps messages of a part of a queue that could not be counted. This transaction has moved the part's position past them, so
--- no other session writes refused messages of this part. Only the last 1,000 refused messages of a part stay, so a producer
--- that sends only garbage does not fill the disk. If an operator has set the position back, a message may already be stored,
--- and is not changed.
+-- Stores messages from a part of a queue that could not be counted. This transaction has moved the part's position past them,
+-- so no other session writes refused messages of this part. Only the last 1,000 refused messages of a part stay, so a
+-- producer that sends only garbage does not fill the disk. If an operator has set the position back, a message may already be
+-- stored, and is not changed.
 CREATE FUNCTION refuse_messages(app integer, source text, part text, positions bigint[], reasons text[], beginnings text[]) RETURNS void
 LANGUAGE sql
 SECURITY DEFINER
@@ -29,7 +29,7 @@ AS $$
       );
 $$;
 
-COMMENT ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) IS 'Keeps messages of a part of a queue that could not be counted, and deletes older ones of the part, so that at most 1,000 stay.';
+COMMENT ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) IS 'Stores messages from a part of a queue that could not be counted, and deletes older ones of the part, so that at most 1,000 stay.';
 
 REVOKE ALL ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) FROM PUBLIC;
 

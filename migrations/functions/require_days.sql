@@ -3,8 +3,9 @@
 -- that visit again for today. The table days has a row for each counted day of a site. Batches write these rows under the
 -- site's lock, which this batch holds.
 --
--- A day that has not begun in any time zone is refused, because it would block the site until that day. The day is accepted
--- if the site was already counted on it. Then this server's clock was wrong, and the site must be able to continue.
+-- A day that has not begun in any time zone is refused, because it would block the site until that day. Such a day is
+-- accepted only if the site was already counted on it. Then this server's clock was wrong, and the site must be able to
+-- continue.
 CREATE FUNCTION require_days(sites bigint[], on_days integer[]) RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp

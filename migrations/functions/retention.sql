@@ -70,7 +70,7 @@ CREATE FUNCTION forget_visitors(app integer, before integer, page_ids bigint[], 
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
-SET enable_seqscan = off -- looks up each visitor by the key, even if reading a small table looks cheaper, because visits wait
+SET enable_seqscan = off -- so that each visitor is looked up by the key, even in a small table, because visits wait for this
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$

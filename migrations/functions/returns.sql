@@ -15,9 +15,10 @@ COMMENT ON COLUMN returns.day_id       IS 'The day, like 20190629.';
 COMMENT ON COLUMN returns.previous_day IS 'The last earlier day on which these visitors visited the target.';
 COMMENT ON COLUMN returns.visitors     IS 'Number of visitors.';
 
--- numbers contains one number for each 1 bit of bits. The 1 bits among the first days_before bits belong to the numbers before
--- the requested one. If there is no such number, the result is 0. The function is a single expression, so that the planner
--- inlines it.
+-- bits and numbers are the columns previous_days and visitors of packed_returns. Bit k of bits is 1 if the previous visit of
+-- some visitors was k days before. numbers has a number for each of these bits: the visitors whose previous visit was k days
+-- before, or more. So the requested number is the one of the first 1 bit after the first days_before bits. Without such a bit,
+-- the result is 0. The function is a single expression, so that the planner inlines it.
 CREATE FUNCTION returned_from_before(bits bit varying, numbers bit varying, days_before integer) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$

@@ -10,7 +10,7 @@ COMMENT ON FUNCTION round_numbers() IS 'Round numbers of visitors, for which web
 
 -- Adds a call to a webhook for each visitor with a round number who was counted since the last check. The number is the
 -- displayed one, which includes the offset. The update compares webhooks.seen again, so that only one of two sessions adds
--- the calls. Without also_others, nothing is written if there was no round number, because this function runs every second.
+-- the calls. Without also_others, nothing is written unless a number was round, because this function runs every second.
 CREATE FUNCTION see_round_numbers(also_others boolean DEFAULT false) RETURNS void
 LANGUAGE sql
 SET search_path = footfall, pg_temp

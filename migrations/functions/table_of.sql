@@ -9,7 +9,7 @@ AS $$
                      JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
                      JOIN pg_class AS c  ON c.oid = d.refobjid AND c.relnamespace = to_regnamespace('cell')
                      WHERE r.ev_class = named::regclass
-                     LIMIT 1), -- a view has one row here for each column of its table
+                     LIMIT 1), -- the query finds the table once for each of its columns
                     named::regclass)::regclass
 $$;
 

@@ -7,10 +7,10 @@
 -- statement has its own snapshot.) If the transaction has one snapshot for all statements, however, a day may have been
 -- dropped since that snapshot was taken. The snapshot still has this partition in the catalog (see last_dropped_day()).
 --
--- The argument most limits the number of rows that are read for several targets, so that this takes only some seconds. Larger
--- requests are refused. A single target has no such limit, because a list of pages may include a page (deleted). Uniques
--- cannot be computed if addresses were hashed in the range and rows are missing. Then they are null if or_null is true, and
--- otherwise the request is refused.
+-- For several targets, most is the maximum number of rows that are read, so that this takes only some seconds. Larger requests
+-- are refused. A single target has no such limit, because a list of pages may include a page (deleted). Uniques cannot be
+-- computed if addresses were hashed in the range and rows are missing. Then they are null if or_null is true, and otherwise
+-- the request is refused.
 CREATE FUNCTION group_uniques(app integer, pages bigint[], from_day integer, to_day integer, most integer DEFAULT 1000000, or_null boolean DEFAULT false)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
 LANGUAGE plpgsql VOLATILE

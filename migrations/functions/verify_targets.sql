@@ -2,13 +2,17 @@
 -- with all their rows, or some sites with their pages. A snapshot lasts only about a second, because an old snapshot
 -- would keep PostgreSQL from removing the row versions that every visit creates.
 --
--- Each check returns a row for each measure. held is how many numbers were compared, behind is how many rows they were
--- computed from, and broken is how many numbers are wrong. offenders are the first wrong numbers, with six columns:
--- target, day, previous day, the stored number, and the least and the greatest right number. A range includes both ends.
--- If whole is true, all targets of the range are checked, and otherwise only the listed ones.
+-- Each check returns a row for each measure:
+--   held       how many numbers were compared
+--   behind     from how many rows they were computed
+--   broken     how many numbers are wrong
+--   offenders  the first wrong numbers, with six columns: target, day, previous day, the stored number, and the least and
+--              the greatest right number
+-- The parameters low and high are the first and the last target of a range. If whole is true, all targets of the range are
+-- checked, and otherwise only the listed ones.
 --
--- Nearly all rows of the largest tables satisfy the strictest condition of all measures. These rows are only counted,
--- together. Only the other rows are compared for each measure separately.
+-- Rows of the largest tables are first compared with a strict condition (strictly): a row that meets it is right in all
+-- measures. Nearly all rows meet it, and are only counted. The other rows are compared for each measure separately.
 --
 -- The functions are in PL/pgSQL, where plan_cache_mode makes PostgreSQL plan the queries again for each range.
 -- PostgreSQL before 18 ignores this setting in SQL functions.
@@ -192,8 +196,8 @@ COMMENT ON FUNCTION verify_days(bigint, bigint, boolean, bigint[]) IS 'Compares 
 
 -- Sums by tag may be smaller than the sums of their day: some visits have no tags, and tags are added about a second after
 -- the other numbers. Newcomers are visitors whose first visit ever had the tag. A day has at most as many newcomers as new
--- visitors. The exception is a late visit, which moves the new visitor, but not the newcomer, to an earlier day. Only
--- targets with such a day are compared by the sums up to each day.
+-- visitors. The exception is a late visit, which moves the new visitor, but not the newcomer, to an earlier day. For
+-- targets with such a day, the sums over all days up to each day are compared instead.
 --
 -- Each visit to a site has the tag hour. Days whose hours have fewer visitors than the day are listed under "hours". Sites
 -- whose hours have fewer newcomers than uv are listed under "hours newcomers". The caller adds the sums that are not
@@ -695,8 +699,8 @@ $$;
 
 COMMENT ON FUNCTION verify_visitors(bigint[], integer) IS 'Compares each visitor of some targets with their visits on kept days.';
 
--- An erased visitor may have left at most one register in a sketch. Missing sketches are found by verify_rows. held
--- counts sketches, and behind counts visits.
+-- The registers of erased visitors stay in a sketch. So for each erased visitor, one register may be too high. Missing
+-- sketches are found by verify_rows. held counts sketches, and behind counts visits.
 CREATE FUNCTION verify_sketches(low bigint, high bigint, whole boolean, listed bigint[], kept_from integer, seed bigint, sampled integer)
 RETURNS TABLE (measure text, held bigint, behind bigint, broken bigint, offenders bigint[])
 LANGUAGE plpgsql STABLE

@@ -17,7 +17,7 @@ COMMENT ON COLUMN report.history.site         IS 'Site of the target.';
 COMMENT ON COLUMN report.history.target       IS 'The page or site.';
 COMMENT ON COLUMN report.history.day_id       IS 'The day as a number, like 20190629.';
 COMMENT ON COLUMN report.history.day          IS 'The day as a date.';
-COMMENT ON COLUMN report.history.page_views   IS 'Page views. Corresponds to hot in report.days. Null, as for all numbers: not reported.';
+COMMENT ON COLUMN report.history.page_views   IS 'Page views, which report.days calls hot. Null: the other program did not report this number. The same holds for the other numbers.';
 COMMENT ON COLUMN report.history.visits       IS 'Visits (sessions) of the other program.';
 COMMENT ON COLUMN report.history.visitors     IS 'Number of visitors of the day, which report.days calls pv.';
 COMMENT ON COLUMN report.history.new_visitors IS 'New visitors, as the other program identifies them.';

@@ -1,5 +1,5 @@
--- Looks up the next step to the persons for all visitors together, so that the planner knows the number of rows to join. A
--- row of the present period takes precedence over a row of the previous period.
+-- Follows the links of all visitors to their persons together, one step at a time, so that the planner knows the number of
+-- rows to join. A row of the present period takes precedence over a row of the previous period.
 CREATE FUNCTION report.people(app text, target text, name text)
 RETURNS TABLE (value text, visitors bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER

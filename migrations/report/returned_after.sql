@@ -1,5 +1,5 @@
--- The numbers in packed_returns are running sums. So only two of them are read for a span of any
--- length.
+-- Each number in packed_returns counts visitors whose previous visit was at least some number of
+-- days before. So a span of any length is the difference of two of them.
 CREATE FUNCTION report.returned_after(app text, target text, from_day integer, to_day integer)
 RETURNS TABLE (from_days integer, to_days integer, visitors bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER -- an SQL function would be planned again for every page

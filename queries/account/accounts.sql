@@ -64,8 +64,8 @@ SELECT 'account ' || a.name, 'account', '', a.name || ': nothing'
 FROM added AS a;
 
 -- name: AccountSetPassword :execrows
--- Sets the hash of an account's password. Also sets the account's name if the account has none. No
--- row if the account does not exist, or if @was is not null and is not the account's current hash.
+-- Sets the hash of an account's password. Also sets the account's name if the account has none. Changes
+-- nothing if the account does not exist, or if @was is neither null nor the account's current hash.
 UPDATE accounts
 SET password = @password,
     name     = coalesce(name, @name),

@@ -13,7 +13,7 @@ INSERT INTO keys (app_id, name, hash, scopes)
 VALUES (@app_id, @name, @hash, @scopes);
 
 -- name: KeyRevoke :execrows
--- Revokes a key of an app by its name. No row if it does not exist or is already revoked.
+-- Revokes a key of an app by its name. No row is changed if the key does not exist or is already revoked.
 UPDATE keys
 SET revoked_at = now()
 WHERE app_id = @app_id
@@ -33,7 +33,7 @@ INSERT INTO shares (app_id, name, hash, site, last_day)
 VALUES (@app_id, @name, @hash, @site, @last_day);
 
 -- name: ShareRevoke :execrows
--- Revokes a link of an app by its name. No row if it does not exist or is already revoked.
+-- Revokes a link of an app by its name. No row is changed if the link does not exist or is already revoked.
 UPDATE shares
 SET revoked_at = now()
 WHERE app_id = @app_id
@@ -52,15 +52,15 @@ INSERT INTO admin_keys (name, hash)
 VALUES (@name, @hash);
 
 -- name: AdminKeyRevoke :execrows
--- Revokes a key for all apps by its name. No row if it does not exist or is already revoked.
+-- Revokes a key for all apps by its name. No row is changed if the key does not exist or is already revoked.
 UPDATE admin_keys
 SET revoked_at = now()
 WHERE name = @name
   AND revoked_at IS NULL;
 
 -- name: AdminKeyUse :one
--- The name of a key for all apps. No row if the key does not exist or is revoked. Updates the time of last use at
--- most once a minute.
+-- The name of a key for all apps. No row if the key does not exist or is revoked. Also stores when the key was last
+-- used, at most once a minute.
 WITH used AS (
     UPDATE admin_keys AS u
     SET used_at = now()

@@ -2,7 +2,7 @@
 
 -- name: LinesList :many
 -- Returns for each server and day how many lines of an app's access logs were counted, and the time of the last
--- one. Day and time are those in the lines.
+-- counted line. The day and the time are from the lines themselves.
 SELECT s.server::text AS server, s.day::text AS day, sum(s.lines)::bigint AS lines, max(s.latest)::timestamptz AS latest
 FROM (
     SELECT unnest(h.servers) AS server, to_char(date '1970-01-01' + h.hour / 24, 'YYYY-MM-DD') AS day,

@@ -43,11 +43,13 @@ SELECT nextval('logs_id_seq')::bigint AS id
 FROM generate_series(1, @logs::integer);
 
 -- name: MoveTables :many
--- The tables in @names, which an export leaves out, and for each a COPY statement that reads the rows of an app.
--- numbered is true if the rows get new ids when they are written. Webhooks keep their ids, because their calls are
--- signed with these ids. Logs get new ids from LogNumbers, because other rows refer to the ids of logs. The table
--- positions stores the id of a key for calls that send visits. The COPY statement replaces this id by the key's name,
--- and MoveCalls then replaces the name by the new id.
+-- The tables in @names, which an export leaves out.
+--   columns   the columns to copy
+--   numbered  true if the rows get new ids when they are written
+--   reading   a COPY statement that reads the rows of an app
+-- Webhooks keep their ids, because their calls are signed with these ids. Logs get new ids from LogNumbers, because
+-- other rows refer to the ids of logs. The table positions stores the id of a key for calls that send visits. The COPY
+-- statement replaces this id by the key's name, and MoveCalls then replaces the name by the new id.
 SELECT t.name::text AS name, t.columns::text[] AS columns, (t.number IS NOT NULL)::boolean AS numbered,
        format('COPY (SELECT %s FROM %I AS t WHERE app_id = %s %s) TO STDOUT (FORMAT csv, HEADER)',
               (SELECT string_agg(CASE
@@ -138,8 +140,8 @@ WHERE a.name = @name
   AND p.part = @part::text;
 
 -- name: MovedUpTo :execrows
--- Records the number of the last copied row of the app's inbox in the other database. No row is changed if another
--- command has recorded a later row in the meantime.
+-- Records @next, the number of the last copied row of the app's inbox in the other database. @was is the number that
+-- the caller has read. No row is changed if another command has recorded a later row in the meantime.
 UPDATE positions
 SET next = @next
 WHERE app_id = @app_id

@@ -10,10 +10,10 @@ WHERE app_id = @app_id
 ORDER BY uri USING ~<~;
 
 -- name: OffsetsPut :many
--- Sets the part of the given offsets that is set by hand, or removes this part if by_hand is false. With of_history,
--- also sets the part from imported history for all pages and sites. Returns how many offsets are new, changed and
--- unchanged, and lists at most 20 of them. New and changed offsets are first, then sites before pages, then the
--- largest changes. The arrays are the columns of one table, with a row for each offset.
+-- Sets the part of each given offset that is set by hand, or removes this part if by_hand is false. With of_history,
+-- also sets the part from imported history for all pages and sites. The arrays are the columns of one table, with a
+-- row for each offset. Returns at most 20 of these offsets. New and changed offsets are first, then sites before
+-- pages, then the largest changes. Each row also has the numbers of all new, changed and unchanged offsets.
 SELECT p.uri::text AS uri, p.was_hot::bigint AS was_hot, p.was_pv::bigint AS was_pv, p.was_uv::bigint AS was_uv,
        p.hot::bigint AS hot, p.pv::bigint AS pv, p.uv::bigint AS uv, p.is_new::boolean AS is_new,
        (p.is_new OR (p.was_hot, p.was_pv, p.was_uv) <> (p.hot, p.pv, p.uv))::boolean AS differs,
@@ -32,8 +32,8 @@ WHERE app_id = @app_id
   AND key = page_key(@uri);
 
 -- name: OffsetGet :one
--- The offset of a page or site. The row of a removed offset is kept if visitors have already been shown ranks that
--- include the offset. No row if there never was an offset.
+-- The offset of a page or site; no row: it has none. removed is true for a removed offset. Its row is kept if visitors
+-- have already been shown ranks that include the offset.
 SELECT uri, hot, pv, uv, history_hot, history_pv, history_uv, (hot = 0 AND told <> '{}')::boolean AS removed
 FROM offsets
 WHERE app_id = @app_id

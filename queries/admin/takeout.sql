@@ -89,8 +89,10 @@ FROM (
 SELECT number_load();
 
 -- name: LoadedNumbers :many
--- The ids of pages and sites, or of tags, in the files of an export, in order, and their new ids in this database.
--- For a page, site is the new id of its site (0: the row is a site).
+-- The ids of pages and sites (or of tags, if @tags is true) in the files of an export, in order, after the id @after.
+--   old   the id in the files
+--   new   the id in this database
+--   site  for a page, the new id of its site; 0: the row is a site
 SELECT old::bigint AS old, new::bigint AS new, site::bigint AS site
 FROM loaded_numbers(@tags, @after, @portion);
 

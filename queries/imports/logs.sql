@@ -10,10 +10,11 @@ SELECT day_id, key
 FROM day_keys;
 
 -- name: CountedLinesGet :many
--- Returns counted lines for each hour in all_hours and each compared server. The compared servers are @compared and the
--- unnamed server, or all servers if @compared is ''. The version of an hour and server is the number of the last line that
--- was counted. hours, servers and versions are the columns of one table: the lines up to these versions are left out,
--- because the caller has them. Returns at most @most blocks of lines for each hour and server, or one row without lines.
+-- Returns the counted lines of each hour in @all_hours and each compared server, except lines that the caller already has.
+-- The compared servers are @compared and the server without a name. If @compared is '', all servers are compared. @hours,
+-- @servers and @versions are the columns of one table: the caller has the lines of this hour and server up to this version.
+-- The version of an hour and server is the number of the last line that was counted. For each hour and server, returns at
+-- most @most blocks of lines, or one row without lines if the caller has them all.
 SELECT h.hour, s.server, s.version, s.gone, coalesce(b.first, 0)::bigint AS first, coalesce(b.hashes, '')::bytea AS hashes
 FROM log_hours AS h
 CROSS JOIN LATERAL (
@@ -39,7 +40,7 @@ WHERE h.app_id = @app_id
 ORDER BY h.hour, s.server, b.first;
 
 -- name: ServersNamed :one
--- Returns whether an app has counted lines of any named server except @server.
+-- Returns whether an app has counted lines of a named server other than @server.
 SELECT EXISTS (
     SELECT
     FROM log_hours AS h
@@ -48,7 +49,7 @@ SELECT EXISTS (
 )::boolean AS named;
 
 -- name: ReadLogsGet :many
--- Returns how far files were read and counted. state is not empty if the file was counted to its end.
+-- Returns for each file how far it was read and counted. state is '' if the file must be read again.
 SELECT inode, state, place, sum, start, lines
 FROM read_logs
 WHERE app_id = @app_id
@@ -68,8 +69,8 @@ ON CONFLICT (app_id, options, inode) DO UPDATE
         read_at = now();
 
 -- name: ReadLogsEnd :exec
--- Records how far an import has read and counted files. The arrays are the columns of one table. A state is '' if the file
--- must be read again.
+-- Records how far an import has read and counted each file. The arrays are the columns of one table, with a row for each
+-- file. A state is '' if the file must be read again.
 UPDATE read_logs AS r
 SET state = f.state,
     place = f.place,

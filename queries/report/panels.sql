@@ -1,10 +1,10 @@
 -- The dashboard's queries, with a statement for each panel. Users can see each statement with its values, and run it
 -- themselves. Days are numbers like 20190629. A range includes both ends. The compared days are the first days of a
--- range, up to compared_to. They are compared with the previous period.
+-- range, up to compared_to. The previous period has the days that are days_before days before the compared days.
 
 -- name: PanelApps :many
 -- The overview of apps: the number of sites, the page views of today and of each of the last 30 days, and the first
--- counted day.
+-- counted day. Page views and days are those of the app's 200 busiest sites.
 SELECT t.app::text              AS app,
        t.tz::text               AS tz,
        t.sites::bigint          AS sites,
@@ -29,9 +29,11 @@ SELECT s.site::text               AS site,
 FROM report.sites_between(@app::text, @from_day::integer, @to_day::integer, @days_before::integer, @n::integer, nullif(@compared_to::integer, 0)) AS s;
 
 -- name: PanelNumbers :many
--- The first row has the numbers of a page or site in a date range. If a previous period is requested,
--- the last row has the numbers of that period. If the compared days are not the whole range, a row
--- between them has the numbers of the compared days.
+-- The numbers of a page or site in up to three rows:
+--   1. the date range
+--   2. the compared days, unless they are the whole date range
+--   3. the previous period
+-- If days_before is 0, there is only the first row.
 SELECT n.first_day::integer   AS first_day,
        n.last_day::integer    AS last_day,
        coalesce(n.uniques, -1)::bigint AS uniques,
@@ -138,8 +140,8 @@ SELECT w.day_id::integer       AS day,
 FROM report.who_came(@app::text, @target::text, @from_day::integer, @to_day::integer, @n::integer, nullif(@after_day::integer, 0), nullif(@after::text, '')::inet) AS w;
 
 -- name: PanelTags :many
--- The values of a tag for the visitors of a page or site: in a date range, in the compared days of the
--- range, and in the previous period. The last row has the visitors without a value.
+-- The values of a tag, each with the number of visitors of a page or site: in a date range (pv), in the
+-- compared days of the range, and in the previous period. The last row has the visitors without a value.
 SELECT t.value::text         AS value,
        t.pv::bigint          AS pv,
        t.newcomers::bigint   AS newcomers,
@@ -149,7 +151,7 @@ SELECT t.value::text         AS value,
 FROM report.tags(@app::text, @target::text, @name::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer, nullif(@compared_to::integer, 0)) AS t;
 
 -- name: PanelTagPages :many
--- The pages of a site visited with a tag value in a date range.
+-- The pages of a site, each with the number of its visitors in a date range who had a value of a tag.
 SELECT t.uri::text         AS uri,
        t.pv::bigint        AS pv,
        t.newcomers::bigint AS newcomers,
@@ -187,8 +189,8 @@ SELECT o.visits::bigint   AS visits,
 FROM report.one_page_where(@app::text, @target::text, @from_day::integer, @to_day::integer, @conditions::text[]) AS o;
 
 -- name: PanelGoals :many
--- The number of visitors of a site who reached each goal, and the number of all visitors. The numbers
--- are totals, or by day, or by the values of a tag.
+-- The number of visitors of a site who reached each goal, and the number of all visitors. split is ''
+-- for totals, day for numbers by day, or the name of a tag for numbers by its values.
 SELECT g.goal::text          AS goal,
        g.value::text         AS value,
        g.visitors::bigint    AS visitors,

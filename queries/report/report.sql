@@ -16,12 +16,12 @@ LIMIT @n;
 -- The pages of an app, or of one site, in order of uri, after the uri @after, with their numbers in a date range.
 -- Pages without visits in the range are included. A page is listed if its path contains @part, in lower case, or its
 -- title contains @find.
---
--- For the comparison, each page has its unique visitors (uniques) in the range from before_from to before_to
--- (before_to 0: no comparison). It also has its uniques in the days of the date range up to compared_to (0: in the
--- whole range). The index only contains the first 200 characters of each uri, so the query also compares and sorts by
--- these characters. targets_sums returns no uniques if the previous visits of some visitors are unknown. Then
--- report.numbers computes the uniques, because the service has no right to read the tables that are needed for this.
+--   uniques           unique visitors in the date range
+--   uniques_before    unique visitors from before_from to before_to; before_to 0: no comparison
+--   uniques_compared  unique visitors from from_day to compared_to; compared_to 0: in the whole date range
+-- The index only contains the first 200 characters of each uri, so the query also compares and sorts by these
+-- characters. targets_sums returns no uniques if the previous visits of some visitors are unknown. Then report.numbers
+-- computes the uniques, because the service has no right to read the tables that are needed for this.
 WITH listed AS MATERIALIZED (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -57,8 +57,8 @@ LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @compared_to::in
 ORDER BY p.uri USING ~<~;
 
 -- name: PagesVisited :one
--- How many pages report.top_pages would return for a site and a date range, at most n. The query looks for only one
--- day with visits to each page, so that its time does not depend on the number of days.
+-- How many pages report.top_pages would return for a site and a date range, at most @n. The query looks for only one
+-- day with visits to each page, so that its run time does not depend on the number of days.
 SELECT count(*) AS pages
 FROM (
     SELECT p.id
@@ -133,9 +133,9 @@ SELECT NOT EXISTS (
 ) AS kept;
 
 -- name: VisitorOf :one
--- The visitor with the rank @rank at a page or site. If @stored is not null, rank is ignored: the visitor there who
--- is stored under the first matching address of @stored. erased is true if the visitor with the rank was erased. No
--- row if no visitor had the rank, or if no address matches.
+-- A visitor of a page or site. If @stored is null, it is the visitor with the rank @rank. erased is true if this
+-- visitor was erased. If @stored is not null, @rank is ignored, and it is the visitor who is stored under the first
+-- matching address of @stored. No row if no visitor had the rank, or if no address matches.
 SELECT r.rank::bigint                    AS rank,
        coalesce(r.visitor, '::')::inet   AS visitor,
        coalesce(r.first_day, 0)::integer AS first_day,
@@ -156,8 +156,9 @@ UNION ALL
 
 -- name: UniquesOf :one
 -- The number of distinct visitors in a date range, and the accuracy of this number. Counts the visitors of one page
--- or site, of several pages and sites, or of all pages whose uri starts with a prefix. Of several pages and sites,
--- some may not exist. No row if a single one does not exist. Fails if the app does not exist.
+-- or site, of several pages and sites, or of all pages whose uri starts with a prefix. If @targets has one page or
+-- site that does not exist, there is no row. If it has several, those that do not exist are ignored. Fails if the app
+-- does not exist.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques(@app::text, (@targets::text[])[1], @from_day::integer, @to_day::integer) AS u
 WHERE cardinality(@targets::text[]) = 1
@@ -171,8 +172,9 @@ FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day
 WHERE @prefix::text <> '';
 
 -- name: FilterPanels :many
--- The requested parts of a filtered report on a site's visitors, in one pass over their rows. The part "since", if
--- requested, is the last row. If its day is not 0, it is the only row. -1 means unknown.
+-- The requested parts of a filtered report on a site's visitors, in one pass over their rows. If the part since is
+-- requested, it is the last row. If the day in this row is not 0, the other parts are left out, because some data of
+-- the visitors is missing before this day. -1 means unknown.
 SELECT p.part::text                        AS part,
        coalesce(p.day_id, 0)::integer      AS day,
        coalesce(p.name, '')::text          AS name,
@@ -184,8 +186,8 @@ FROM filter_panels(@app::text, @target::text, @from_day::integer, @to_day::integ
                    @names::text[], @period::text, @n::integer, @n::integer) AS p;
 
 -- name: PageFirst :many
--- The page of an app that was counted first, and the time when it was created. No row if the app has no pages. For
--- an app with more than 1,000 pages, it is the first of any 1,000 of them.
+-- The page of an app that was counted first, and the time when it was created. No row if the app has no pages. If the
+-- app has more than 1,000 pages, the query only looks at any 1,000 of them.
 SELECT s.uri, s.created_at AS at
 FROM (
     SELECT p.id, p.uri, p.created_at

@@ -8,8 +8,8 @@ FROM epochs
 WHERE name = 'retention';
 
 -- name: RetentionNote :exec
--- Records that the daily task has completed on a day. Fails if the day is more than one day after the present day in
--- the time zone where days begin last.
+-- Records that the daily task has completed on @day. Fails if @day is more than one day after the present day in the
+-- time zone where days begin last.
 SELECT note_retention(@day);
 
 -- name: RetentionApps :many
@@ -41,7 +41,7 @@ SELECT EXISTS (
 SELECT close_day(@day)::boolean AS closed;
 
 -- name: ReturnsPack :one
--- Packs some rows of open_returns, which have the numbers of returning visitors on closed days. Starts with the page
+-- Packs some rows of open_returns about closed days. These rows have numbers of returning visitors. Starts with the page
 -- or site @from_page, in order of id. Returns the number of packed rows (0: none are left) and the last page or site.
 SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
 FROM pack_returns(@from_page::bigint, @n::integer) AS p;
@@ -68,8 +68,8 @@ SELECT make_tops(@only_app::integer, @only_day::integer);
 SELECT keep_visits_from(@app, @day);
 
 -- name: DayIsKept :one
--- Whether any app still keeps its visits of a day. The arrays are the columns of one table: apps,
--- and the first day that each app keeps.
+-- Whether any app still keeps its visits of a day. The arrays are the columns of one table: the app, and
+-- the first day whose visits this app keeps.
 SELECT EXISTS (
     SELECT
     FROM (SELECT unnest(@apps::integer[]) AS app_id, unnest(@from_days::integer[]) AS from_day) AS k
@@ -122,7 +122,7 @@ WHERE app_id = @app_id
 
 -- name: VisitorsUnseen :many
 -- Rows of visitors who have not visited a site since the day @before. Each visitor has one row for
--- the site, and one for each visited page. Visitors with low ranks at the site are first. A row of
+-- the site, and one for each visited page. The rows are in order of rank at the site. A row of
 -- erased_visitors covers 256 consecutive ranks, so in this order it is written once for many
 -- visitors.
 SELECT coalesce(p.site_id, p.id)::bigint AS site_id, v.page_id, v.ip
@@ -145,11 +145,11 @@ WHERE p.app_id = @app_id
   AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= @before);
 
 -- name: VisitorsForget :one
--- Deletes the listed visitors, except those who have visited again in the meantime. The arrays are the columns of one
--- table, with a row for each page or site and visitor.
+-- Deletes the listed visitors, except those who have visited again since they were listed. The arrays are the columns
+-- of one table: a page or site, and a visitor there.
 SELECT forget_visitors(@app, @before, @pages::bigint[], @ips::inet[])::bigint AS forgotten;
 
 -- name: LogLinesForget :one
--- Forgets that log lines of days were counted if their apps no longer keep these days. Returns the number of hours
--- with such lines.
+-- Deletes the records of counted log lines on days that their apps no longer keep. Returns the number of hours with
+-- such lines.
 SELECT forget_log_lines()::bigint AS forgotten;

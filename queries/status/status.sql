@@ -1,11 +1,13 @@
 -- The state of the service, for operators only. No query here reads a table of visits or visitors.
 
 -- name: StatusApps :many
--- Each app that is in this database and not being deleted. hot is the number of page views of all its sites. last_day
--- is the last day with visits (0: none), and last_day_hot the number of page views on this day. No time of day is
--- returned, because it is not stored for visits. retain_days is the number of days for which the app keeps visit rows
--- (0: for ever). from_day is the first day whose rows still exist (0: all days). paused is true if deletion by
--- retention is paused because an import runs or was killed recently.
+-- Each app that is in this database and not being deleted.
+--   hot           the number of page views of all its sites
+--   last_day      the last day with visits; 0: none. No time of day is stored for visits.
+--   last_day_hot  the number of page views on this day
+--   retain_days   for how many days the app keeps visit rows; 0: for ever
+--   from_day      the first day whose rows still exist; 0: those of all days exist
+--   paused        true if retention deletes nothing of the app, because an import is running or was killed recently
 WITH sites AS (
     SELECT s.app_id, c.hot, d.day_id, d.hot AS day_hot, max(d.day_id) OVER (PARTITION BY s.app_id) AS last_day
     FROM pages AS s
@@ -54,7 +56,7 @@ GROUP BY 1
 ORDER BY sum(pg_total_relation_size(c.oid)) DESC;
 
 -- name: WebhooksFailing :many
--- Webhooks with a call that has waited for more than this number of seconds.
+-- Webhooks with a call that has waited for more than @seconds seconds.
 SELECT w.id, a.name AS app, w.since, cardinality(w.waiting) AS waiting
 FROM webhooks AS w
 JOIN apps AS a ON a.id = w.app_id

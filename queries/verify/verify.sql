@@ -2,7 +2,7 @@
 -- (functions/verify_targets.sql).
 
 -- name: Prove :many
--- The results of the checks named in checks. Each check ignores the arguments of the others.
+-- The results of the checks whose names are in @checks. Each check ignores the arguments of the other checks.
 SELECT t.measure::text AS measure, t.held::bigint AS held, t.behind::bigint AS behind, t.broken::bigint AS broken, t.offenders::bigint[] AS offenders
 FROM verify_targets(@low::bigint, @high::bigint, @whole::boolean, @listed::bigint[], @from_day::integer, @seed::bigint, @sampled::integer) AS t
 WHERE 'targets' = ANY (@checks::text[])
@@ -48,11 +48,14 @@ LEFT JOIN counters AS c ON c.page_id = p.id
 WHERE @app::text IN ('', a.name);
 
 -- name: VerifyNext :one
--- Chooses the next targets (pages and sites) to check, from the id @from_id on. They have up to @size rows in total,
--- but there is at least one target and at most @many. Returns how many targets these are, and the id of the last one
--- (0: none is left). Also returns the ids of the targets that are selected for the check. They are in the sample, and
--- belong to the app with this name (empty: any app). Targets of an app that is being deleted are not selected,
--- because the app's rows are deleted step by step.
+-- Chooses the next targets (pages and sites), in order of id from @from_id on: at most @many, and not more than have
+-- @size rows together, but at least one. Selects those to check: targets in the sample that belong to the app @app
+-- (empty: any app). Targets of an app that is being deleted are not selected, because its rows are deleted in steps.
+--   high     the id of the last chosen target; 0: none is left
+--   met      the number of chosen targets
+--   weight   the approximate number of rows about the selected targets
+--   targets  the ids of the selected targets
+--   sites    the ids of the selected sites
 WITH following AS MATERIALIZED (
     SELECT p.id, p.site_id, p.app_id
     FROM pages AS p
@@ -105,7 +108,7 @@ FROM apps AS a
 WHERE -a.id = ANY (@targets);
 
 -- name: VerifyApps :many
--- The apps whose sites are all selected: all apps, or the one with this name.
+-- The ids of all apps or, if @app is not empty, of the app with this name, except apps that are being deleted.
 SELECT a.id
 FROM apps AS a
 WHERE @app::text IN ('', a.name)
@@ -136,8 +139,8 @@ SELECT n.verdicts, n.tags
 FROM tag_news AS n;
 
 -- name: VerifyHoursWaiting :many
--- The numbers of visitors and new visitors that will be added to the hours of some days. The arrays are the columns
--- of one table, which has the sums by tag that are not in tag_days yet.
+-- Adds up those sums by tag that belong to hours (which are also tags), for each page or site and day. The arrays are
+-- the columns of one table, which has the sums by tag that are not in tag_days yet.
 SELECT w.page_id::bigint AS page_id, w.day_id::integer AS day_id, sum(w.pv)::bigint AS pv, sum(w.newcomers)::bigint AS newcomers
 FROM (
     SELECT unnest(@pages::bigint[])     AS page_id,

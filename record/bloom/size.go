@@ -4,16 +4,17 @@ import "math"
 
 const wordBytes = 8
 
-// shape is the number of words in which a key sets bits, and the number of bits in each.
+// shape is the number of words in which each key sets bits, and the number of bits that it sets in each of these
+// words.
 type shape struct{ words, bits int }
 
-// wordPasses returns the probability that a new key finds all its bits set in a given word. load is
-// the average number of keys that have been written to a word.
+// wordPasses returns the probability that a new key finds all its bits set in a given word. load is the average
+// number of keys that have set bits in a word.
 //
-// The number of keys that were written to a word has a Poisson distribution. A written key leaves i
-// given bits unset with probability C(64-i,bits)/C(64,bits). From this, the distribution's
-// generating function gives the probability that all written keys left the i bits unset. Inclusion
-// and exclusion over the new key's bits then give the probability that all of these bits are set.
+// The number of keys that have set bits in a word has a Poisson distribution. Each of these keys leaves i given bits
+// unset with probability C(64-i,bits)/C(64,bits). So the generating function of the distribution gives the
+// probability that none of them has set any of the i bits. Inclusion and exclusion over the bits of the new key then
+// give the probability that all of its bits are set.
 func (s shape) wordPasses(load float64) float64 {
 	passes := 0.0
 	for i := 0; i <= s.bits; i++ {
@@ -26,14 +27,14 @@ func (s shape) wordPasses(load float64) float64 {
 	return max(passes, 0) // for tiny loads, rounding errors may make the sum negative
 }
 
-// errorAt returns the probability that the filter reports a new key as "maybe seen" if it has this many bits of
-// memory per key.
+// errorAt returns the probability that a filter with this many bits of memory per key returns "maybe seen" for a new
+// key.
 func (s shape) errorAt(bitsPerKey float64) float64 {
 	load := float64(s.words) * 64 / bitsPerKey
 	return math.Pow(s.wordPasses(load), float64(s.words))
 }
 
-// bitsPerKey returns the bits of memory that each key needs if the filter has this error.
+// bitsPerKey is the inverse of errorAt: it returns how many bits of memory per key a filter needs to have this error.
 func (s shape) bitsPerKey(errorRate float64) float64 {
 	low, high := 1.0, 1024.0
 	for range 50 {
@@ -47,16 +48,16 @@ func (s shape) bitsPerKey(errorRate float64) float64 {
 	return high
 }
 
-// fewWords and manyWords are the possible values of shape.words. Slices have separate code for each (see slice.add).
-// maxBits is the maximum of shape.bits.
+// fewWords and manyWords are the two possible values of shape.words. Slices have separate code for each value (see
+// slice.add). maxBits is the maximum of shape.bits.
 const (
 	fewWords  = 4
 	manyWords = 7
 	maxBits   = 6
 )
 
-// densest returns the shape with this number of words that needs the least memory for this error,
-// and its bits of memory per key.
+// densest returns the shape that needs the least memory for this error, among the shapes with this number of words.
+// bitsPerKey is the number of bits of memory that this shape needs per key.
 func densest(words int, errorRate float64) (best shape, bitsPerKey float64) {
 	bitsPerKey = math.Inf(1)
 	for n := 1; n <= maxBits; n++ {
@@ -77,8 +78,9 @@ type plan struct {
 
 func (p plan) bytes() int64 { return int64(p.words) * wordBytes }
 
-// headroom is the part of the allowed error for which a slice is planned. It is less than 1, because a slice may get
-// a few thousandths more keys than planned before the filter notices that it is full.
+// headroom is the factor by which the allowed error is reduced when a slice is planned. A slice may get a few
+// thousandths more keys than planned before the filter notices that the slice is full. With headroom, the error then
+// is still within the limit.
 const headroom = 0.97
 
 // planSlice plans a slice for this number of keys, or for fewer if maxBytes cannot hold them all.

@@ -29,8 +29,8 @@ func newSlice(p plan) (*slice, error) {
 	return s, nil
 }
 
-// Multipliers to derive the places of a key's words from its Sum. They are odd and have about as many one bits as
-// zero bits.
+// Multipliers with which the places of a key's words are derived from its Sum. The multipliers are odd, and have
+// about as many one bits as zero bits.
 const (
 	mix0 = 0xa0761d6478bd642f
 	mix1 = 0xe7037ed1a0b428db
@@ -44,15 +44,16 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// place converts a random number to a place i below n. The rest is random enough to compute another place from it.
+// place converts a random number to a place i with 0 <= i < n. The other result, rest, is random enough to compute
+// another place from it.
 func place(random, n uint64) (i, rest uint64) { return bits.Mul64(random, n) }
 
 // add sets the key's bits and reports whether any was missing.
 //
 // The code of add and has is written out for each word of the key. With a loop, places and patterns would be in
-// memory rather than in registers, and a key would take 50 % more time. All words are loaded before the first word is
-// checked, so that the cache misses overlap. If any bit is missing, all words are written: finding out which words
-// need it would cost more.
+// memory instead of in registers, and each call would take 50 % more time. All words are loaded before the first word
+// is checked, so that the cache misses overlap. If any bit is missing, add writes all words, because finding out
+// which words lack a bit would take longer.
 func (s *slice) add(key Sum) bool {
 	if s.many {
 		return s.addMany(uint64(key))
@@ -107,8 +108,8 @@ func (s *slice) addMany(key uint64) bool {
 	return true
 }
 
-// has checks the first four words, which are enough to recognise most new keys. Only if they have
-// all bits does it check the other three words. It uses the same places and patterns as add.
+// has first checks four words, which are enough to recognise most new keys. If all bits are set in these words, and a
+// key has more words, it also checks the other three. It uses the same places and patterns as add.
 func (s *slice) has(key Sum) bool {
 	return s.hasFirst(uint64(key)) && (!s.many || s.hasRest(uint64(key)))
 }
@@ -135,18 +136,18 @@ func (s *slice) hasRest(key uint64) bool {
 	return t.of(more)&^w4|t.of(more>>16)&^w5|t.of(more>>32)&^w6 == 0
 }
 
-// sample estimates two values: the share of bits that are set (fill), and the probability that has returns true for a
-// new key (wrong).
+// sample examines some of the words, and estimates two values. fill is the share of the bits that are set. wrong is
+// the probability that has returns true for a new key.
 func (s *slice) sample() (fill, wrong float64) {
 	const most = 8192
 	n := min(len(s.words), most)
-	var chance [65]float64 // by number of set bits in a word: the probability that a new key finds all its bits set
+	var chance [65]float64 // by the number of set bits in a word: the probability that all bits of a new key are set in this word
 	for ones := range chance {
 		chance[ones] = choose(ones, s.plan.shape.bits) / choose(64, s.plan.shape.bits)
 	}
 	passes := 0.0
 	for i := range n {
-		place, _ := bits.Mul64(uint64(i)<<51, uint64(len(s.words))) // n words, evenly spread
+		place, _ := bits.Mul64(uint64(i)<<51, uint64(len(s.words))) // spread evenly over all words
 		if n < most {
 			place = uint64(i)
 		}
@@ -157,16 +158,17 @@ func (s *slice) sample() (fill, wrong float64) {
 	return fill / float64(n), math.Pow(passes/float64(n), float64(s.plan.shape.words))
 }
 
-// patterns are words with the same number of set bits. 16 bits of a key's Sum choose a word and one of its 64
-// rotations, so there are 65,536 patterns. Choosing a pattern takes one load and one rotation.
+// patterns are words in which the same number of bits are set. To choose a pattern, 16 bits of a key's Sum select one
+// of the 1,024 words and one of its 64 rotations. So there are 65,536 patterns, and a choice takes only one load and
+// one rotation.
 type patterns [1024]uint64
 
 func (p *patterns) of(random uint64) uint64 {
 	return bits.RotateLeft64(p[random&1023], int(random>>10&63))
 }
 
-// patternsOf has a function for each number of bits up to maxBits. The function makes the patterns
-// on its first call. The patterns need not be secret, because the sums are secret.
+// patternsOf[n] is a function that returns the patterns with n set bits. It makes them on its first call. The
+// patterns need not be secret, because the sums depend on a secret.
 var patternsOf = func() (of [maxBits + 1]func() *patterns) {
 	for n := range of {
 		of[n] = sync.OnceValue(func() *patterns { return makePatterns(n) })

@@ -6,14 +6,14 @@ import (
 	"net/netip"
 )
 
-// Sum is the 64-bit hash that represents a key. A key has the same sum in all filters of a process,
-// and a different sum in another process.
+// Sum is the 64-bit hash of a key. In one process, a key has the same sum in all filters. In another process, it has
+// a different sum.
 type Sum uint64
 
 var secret = maphash.MakeSeed()
 
-// Visitor returns the sum of a (target, visitor) pair. An IPv4 address and its IPv4-mapped IPv6
-// address are the same visitor.
+// Visitor returns the sum of a (target, visitor) pair. An IPv4 address and the same address mapped to IPv6 are one
+// visitor.
 func Visitor(target int64, visitor netip.Addr) Sum {
 	var key [24]byte
 	binary.LittleEndian.PutUint64(key[:8], uint64(target))

@@ -1,4 +1,4 @@
-// Package cache is a map that is bounded in bytes.
+// Package cache provides a map whose size in bytes is limited.
 package cache
 
 import (
@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// Cache is a map that is bounded in bytes. It is safe for concurrent use. It has several parts, and
-// the hash of a key selects its part, so that callers seldom wait for each other.
+// Cache is a map whose size in bytes is limited. It is safe for concurrent use. It has several parts, and the hash of
+// a key selects its part, so that callers seldom wait for each other.
 //
-// Each part has a young and an old half. When a key of the old half is looked up, it is copied to the young half.
-// When the young half is full, the old half is dropped, and the young half becomes the old half. So recently used
-// keys stay in the cache, and nothing has to be sorted by time.
+// Each part has a young and an old half. New keys are added to the young half, and a key of the old half is copied to
+// the young half when it is looked up. When the young half is full, it replaces the old half. So recently used keys
+// stay in the cache, although no list of keys is sorted by time.
 type Cache[K comparable, V any] struct {
-	size  func(K) int // the size of a key and its value in bytes
+	size  func(K) int // returns the size of a key and its value in bytes
 	seed  maphash.Seed
-	limit int // bytes of one half of one part
+	limit int // maximum size of a half of a part, in bytes
 	parts [parts]part[K, V]
 }
 
@@ -24,7 +24,7 @@ const parts = 16
 type part[K comparable, V any] struct {
 	mu         sync.Mutex // guards the following fields
 	young, old map[K]V
-	bytes      int // size of young
+	bytes      int // size of young, in bytes
 }
 
 // New makes a Cache of at most the given size. size returns the size of a key and its value in
@@ -60,8 +60,8 @@ func (c *Cache[K, V]) Put(key K, v V) {
 	p.put(key, v, c.size(key), c.limit)
 }
 
-// Update sets the value of a key to the result of change. change gets the present value, or the
-// zero value if there is none. No other call changes the value while change runs.
+// Update replaces the value of a key by the result of change. The function change gets the present value, or the zero
+// value if the key has no value. No other call changes the value while change runs.
 func (c *Cache[K, V]) Update(key K, change func(V) V) {
 	p := c.part(key)
 	p.mu.Lock()

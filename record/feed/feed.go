@@ -1,9 +1,9 @@
 // Package feed counts the visits in a source, such as a queue or access logs. It counts each entry of the source
 // exactly once, even if the database fails, processes are killed, or other instances read the same source.
 //
-// The database stores a position for each part of a source: how far the part was counted. The transaction that counts
-// entries also moves the position. If the connection is lost during a commit, the feed reads the position again:
-// entries before the position were counted.
+// For each part of a source, the database stores a position, which shows how far the part has been counted. The
+// transaction that counts entries also moves the position. If the connection is lost during a commit, the feed reads
+// the position again, because all entries before the position were counted.
 package feed
 
 import (
@@ -20,54 +20,54 @@ import (
 // Entry is one item of a source, such as a line of a log.
 type Entry[T any] struct {
 	Data     T                // the source's own data about the item
-	Position *record.Position // the position in the part of the source that contains the entry
+	Position *record.Position // how far the part of the source that contains the entry has been counted
 	Next     int64            // the position after the entry
-	Line     db.LogLine       // for access logs: the line that is recorded as counted
+	Line     db.LogLine       // for access logs: the line to record as counted
 	Fate     Fate
 	Visit    record.Visit  // set if Fate is Counts
 	Refusal  *visit.Error  // the reason if Fate is Refused
 	Why      visit.Skipped // the reason if Fate is Skipped
-	ByOthers bool          // another reader of the same source has moved the position past the entry
+	ByOthers bool          // another reader of the same source has moved the position past this entry
 
 	settled bool
 }
 
-// Fate is what happens to an entry: first the plan, and after counting the result.
+// Fate is how an entry is handled. Before the entry is counted, Fate is the plan. Afterwards it is the result.
 type Fate int
 
-// The possible fates. The source sets the fate of each entry. Feed.Choose changes Counts to Before, or back. The feed
-// changes Counts to the final result.
+// The values of Fate. The source sets the fate of each entry. Feed.Choose may change Counts to Before, or Before to
+// Counts. After counting, the feed changes Counts to the result.
 const (
 	Counts   Fate = iota // the entry is to be counted
-	Passes               // the entry has no visit, and only moves the position
+	Passes               // the entry has no visit to count, and only moves the position
 	Before               // an earlier import has counted the entry
-	Counted              // counted; in a dry run: would be counted
+	Counted              // the entry was counted or, in a dry run, would be counted
 	Repeated             // a visit with the same id was counted before
-	Skipped              // not counted, on purpose
+	Skipped              // deliberately not counted: see Why
 	Refused              // not counted, because the entry is invalid
 )
 
 // Source provides entries. One goroutine calls Read, and another one calls Keep, Unaccepted and Settled.
 // Both goroutines call Decide.
 type Source[T any] interface {
-	// Read waits until there are entries, and returns up to most of them, in order within each part. Some entries may
-	// already be before the position of their part. If Read returns io.EOF, there are no further entries.
+	// Read waits until there are entries, and returns at most "most" of them. The entries of each part are in order.
+	// Some of them may be before the position of their part. If Read returns io.EOF, there are no further entries.
 	Read(ctx context.Context, most int) ([]Entry[T], error)
-	// Decide returns a function that decides an entry's fate with the present settings of its app.
-	// The function may be called repeatedly for an entry.
+	// Decide returns a function that decides the fate of an entry with the present settings of its app. The function
+	// may be called repeatedly for the same entry.
 	Decide(ctx context.Context) (func(ctx context.Context, e *Entry[T]) error, error)
 	// Unaccepted is called if an entry's visit can never be stored in the tables. If Unaccepted returns an error, the
 	// feed stops with this error. If it returns nil, the entry is refused.
 	Unaccepted(e *Entry[T], err error) error
-	// Keep returns the refused messages to store when the position moves past an entry. first means that the entry is
-	// the first one of its part in a chunk.
+	// Keep returns the refused messages that are stored in the database when the position moves past an entry. If
+	// first is true, the entry is the first one of its part in a chunk.
 	Keep(e *Entry[T], first bool) []record.Refusal
 	// Settled is called with entries whose results are final, in order.
 	Settled(entries []*Entry[T])
 }
 
-// manyEntries limits the entries of a chunk, as a multiple of the chunk's visits. A source may have long sequences of
-// entries without a visit to count.
+// A chunk has at most manyEntries times as many entries as it may have visits. The limit is needed because a source
+// may have long sequences of entries without a visit to count.
 const manyEntries = 8
 
 // Feed counts the entries of a source.
@@ -75,10 +75,10 @@ type Feed[T any] struct {
 	Source   Source[T]
 	Recorder *record.Recorder
 	Retry    *Retry // nil if nothing is retried
-	Fill     bool   // fill each chunk up to the best size for counting; only for sources whose Read never waits
+	Fill     bool   // read until each chunk has the best size for counting; only for sources whose Read never waits
 	DryRun   bool
-	// Choose is called before each attempt to send entries. It decides which entries still count: it sets
-	// their Fate to Counts or Before, and their Line. If Choose is nil, the fates stay unchanged.
+	// Choose is called before each attempt to send entries to the database. It decides again which entries count, and
+	// sets their Fate (to Counts or Before) and their Line. If Choose is nil, the fates stay unchanged.
 	Choose func(ctx context.Context, entries []Entry[T]) error
 	// OnResult is called with the result of each sent visit, before Settled. It may be nil.
 	OnResult func(e *Entry[T], got record.Result)
@@ -127,8 +127,8 @@ func (f *Feed[T]) readAll(ctx context.Context, chunks chan<- []Entry[T]) error {
 	}
 }
 
-// read reads the next chunk. If the source fails with a temporary error, read returns the entries before
-// the error, and the next call continues.
+// read reads the next chunk. If the source fails with a temporary error after some entries, read returns these
+// entries without the error, and the next call continues.
 func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
 	for visits, most := 0, f.Recorder.ChunkVisits(); visits < most && len(chunk) < manyEntries*most && err == nil; {
 		var some []Entry[T]
@@ -174,7 +174,8 @@ func (f *Feed[T]) decide(ctx context.Context, entries []Entry[T]) error {
 	return err
 }
 
-// Refuse refuses an entry if err is about the entry itself. It returns all other errors.
+// Refuse sets the fate of e to Refused if err is about the entry itself, and then returns nil. It returns all other
+// errors.
 func (e *Entry[T]) Refuse(err error) error {
 	verr, ok := errors.AsType[*visit.Error](err)
 	if !ok || verr.Kind != visit.Invalid && verr.Kind != visit.Forbidden {
@@ -184,8 +185,8 @@ func (e *Entry[T]) Refuse(err error) error {
 	return nil
 }
 
-// record counts entries, and moves the positions past entries that do not count. It retries if the
-// database fails.
+// record counts entries, and moves the positions past entries that do not count. It retries while the database is
+// unavailable.
 func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 	if f.DryRun {
 		return f.Retry.Do(ctx, func() error { return f.choose(ctx, entries) })
@@ -212,7 +213,7 @@ func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 			if err := w.wait(ctx, err); err != nil {
 				return err
 			}
-			// The app may have been changed in the meantime.
+			// The app may have been changed in the meantime, so decide the fates again.
 			if err := f.decide(ctx, entries); err != nil && !f.Retry.isTemporary(err) {
 				return err
 			}
@@ -220,9 +221,9 @@ func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 	}
 }
 
-// choose calls Feed.Choose, if set, to decide which entries still count. If then no entry counts and no
-// line is to be recorded, choose settles all entries without a transaction. In a dry run, it always
-// settles them.
+// choose calls Feed.Choose, if it is set, to decide which entries still count. If no entry counts after this call,
+// and no line must be recorded, choose settles all entries, because no transaction is needed. In a dry run, choose
+// always settles all entries.
 func (f *Feed[T]) choose(ctx context.Context, entries []Entry[T]) error {
 	if f.Choose != nil {
 		if err := f.Choose(ctx, entries); err != nil {
@@ -235,8 +236,9 @@ func (f *Feed[T]) choose(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// settle passes entries to Source.Settled once their positions have moved past them. byOthers means that another
-// reader has moved the positions, and has counted these entries if they were to be counted.
+// settle finds the entries that are before the positions of their parts. It marks these as settled (final) and passes
+// them to Source.Settled. If byOthers is true, another reader has moved the positions and counted the entries that
+// count.
 func (f *Feed[T]) settle(entries []Entry[T], byOthers bool) {
 	f.settleIf(entries, byOthers, func(e *Entry[T]) bool { return e.Next <= e.Position.Next })
 }
@@ -260,8 +262,8 @@ func (f *Feed[T]) settleIf(entries []Entry[T], byOthers bool, passed func(e *Ent
 	}
 }
 
-// recordOnce tries once to count entries. If it returns nil, some entries may not be settled yet. The caller must
-// immediately call recordOnce again with these.
+// recordOnce tries once to count entries. Even if it returns nil, some entries may not be settled yet. The caller
+// must then call recordOnce again with these entries, without waiting.
 func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	steps, seen := make([]record.Step, len(entries)), map[*record.Position]bool{}
 	for i := range entries {
@@ -278,7 +280,7 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 		return nil
 	}
 	failed := f.findPositions(ctx, seen)
-	// If a position has moved past further entries, another reader has counted them, unless the
+	// If a position has moved past further entries, another reader has counted them. The exception is that the
 	// response to a commit of this feed was lost.
 	verr, ok := errors.AsType[*visit.Error](err)
 	f.settle(entries, !ok || verr.Kind != visit.Lost)
@@ -287,12 +289,12 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 		return failed
 	case errors.Is(err, record.ErrMoved), e.settled:
 		return nil
-	case ok && verr.Kind == visit.Invalid: // the visit's day has just been deleted
+	case ok && verr.Kind == visit.Invalid: // the visits of e's day have just been deleted
 		e.Fate, e.Refusal = Refused, verr
 		return nil
 	case ok:
 		return err
-	case e.Fate != Counts: // the tables do not accept the entry's refusals
+	case e.Fate != Counts: // the tables do not accept the refused messages that Keep returned for e
 		return visit.Unanswered(err)
 	}
 	if err := f.Source.Unaccepted(e, err); err != nil {
@@ -302,8 +304,8 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// processResults processes the results of entries. It returns the first entry that failed, and its error. An entry
-// that was counted before, or that has no visit, has not failed.
+// processResults applies the results to the entries. It returns the first entry that failed, and the error of this
+// entry. An entry that has no visit, or whose visit was counted before, has not failed.
 func (f *Feed[T]) processResults(entries []Entry[T], results []record.Result) (failed *Entry[T], err error) {
 	for i, got := range results {
 		e := &entries[i]

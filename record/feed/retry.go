@@ -13,9 +13,9 @@ import (
 const (
 	shortestWait = 50 * time.Millisecond
 	longestWait  = 2 * time.Second
-	// silentFor is how long an operation is retried without a message.
+	// silentFor is for how long an operation is retried before the first message about it.
 	silentFor = 500 * time.Millisecond
-	// sameEvery is the minimum interval between equal messages.
+	// sameEvery is the minimum interval between two messages with the same text.
 	sameEvery = 10 * time.Second
 )
 
@@ -29,13 +29,13 @@ type Retry struct {
 	notices pause.Seldom[string]
 }
 
-// NewRetry returns a Retry that retries for at most patience, or for ever if patience is 0. notice receives the
-// reasons for waiting. again reports whether an error is retried (see IsAway).
+// NewRetry returns a Retry that retries for at most patience, or for ever if patience is 0. The function notice gets
+// the reasons for waiting. The function again reports whether an operation is repeated after an error: see IsAway.
 func NewRetry(notice func(text string, cause error), patience time.Duration, again func(error) bool) *Retry {
 	return &Retry{notice, patience, again, pause.Seldom[string]{Every: sameEvery}}
 }
 
-// Do repeats do until do succeeds or fails permanently. A nil Retry never repeats.
+// Do calls the function do until it succeeds or fails permanently. A nil Retry calls it only once.
 func (r *Retry) Do(ctx context.Context, do func() error) error {
 	for w := r.begin(); ; {
 		err := do()
@@ -50,7 +50,7 @@ func (r *Retry) Do(ctx context.Context, do func() error) error {
 
 func (r *Retry) isTemporary(err error) bool { return r != nil && r.again(err) }
 
-// IsAway reports whether an error means that the database or another server is unavailable.
+// IsAway reports whether err means that the database or another server is unavailable at present.
 func IsAway(err error) bool {
 	verr, ok := errors.AsType[*visit.Error](err)
 	return ok && (verr.Kind == visit.Unavailable || verr.Kind == visit.Lost)
@@ -80,7 +80,7 @@ func (w *waiting) wait(ctx context.Context, why error) error {
 	return pause.For(ctx, w.next)
 }
 
-// Say passes the reason for waiting to notice, unless Say passed the same reason recently.
+// Say calls notice with the reason for waiting, unless it did so recently for the same reason.
 func (r *Retry) Say(why error) {
 	verr, _ := errors.AsType[*visit.Error](why)
 	if _, speak := r.notices.Next(verr.Message(), time.Now()); speak {

@@ -32,7 +32,7 @@ var (
 	levelsASCII = []rune("_.:-=+*#")
 )
 
-// bar draws n as a bar. If n equals most, the bar has the full width of columns. If n is greater than 0, the bar is visible.
+// bar draws n as a bar. If n equals most, the bar fills all columns. If n is greater than 0, the bar is visible.
 func (s Style) bar(n, most int64, columns int) string {
 	if n <= 0 || most <= 0 {
 		return ""

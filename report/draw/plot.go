@@ -7,8 +7,8 @@ import (
 )
 
 // The functions in this file draw for the pages of the dashboard. They only use classes and attributes, because the pages'
-// content security policy allows no inline styles. Widths are percentages of the available space: a drawing fits any screen,
-// and its text keeps its size.
+// content security policy allows no inline styles. Widths are percentages of the available space, so that a drawing fits any
+// screen, and its text keeps its size.
 
 // Plot is a chart with a bar for each hour, day, week or month, and a line for the numbers of an earlier period.
 type Plot struct {

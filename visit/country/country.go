@@ -1,10 +1,10 @@
-// Package country finds the country of an address in a file provided by the operator. The file is a
-// list of ranges in the format of Debian's package tor-geoipdb, or a database in MaxMind's format,
-// which several vendors offer. Footfall includes no file of countries, because every file is soon
-// outdated and has its own licence.
+// Package country finds the country of an IP address. It looks up the address in a file that the operator provides.
+// The file is a list of ranges in the format of Debian's package tor-geoipdb, or a database in MaxMind's format,
+// which several vendors offer. Footfall includes no such file, because every file is soon outdated and has its own
+// licence.
 //
-// The whole file is read into a sorted list. After that, the file is not used, so the operator may
-// replace or overwrite it at any time.
+// The whole file is read into a sorted list in memory. After that, the file is not used, so the operator may replace
+// or overwrite it at any time.
 package country
 
 import (
@@ -28,11 +28,11 @@ type Countries struct {
 	path  string
 	log   *slog.Logger
 	table atomic.Pointer[table]
-	seen  stamps // the stamps of the files when they were last read, even if reading failed
+	seen  stamps // the state of the files when they were last read, even if reading failed
 }
 
-// Open reads the file at path. If a file exists whose name is path with a 6 added, Open reads this file too: tor-geoipdb
-// stores IPv6 networks in it.
+// Open reads the file at path. If there is also a file with the same path and a 6 at the end, Open reads this file,
+// too: tor-geoipdb stores IPv6 networks in it.
 func Open(path string, log *slog.Logger) (*Countries, error) {
 	c := &Countries{path: path, log: log}
 	err := c.read()
@@ -58,10 +58,10 @@ func (c *Countries) Of(address netip.Addr) string {
 	return c.table.Load().of(address)
 }
 
-// shared are the addresses for carrier-grade NAT. They belong to no country.
+// shared is the range of addresses for carrier-grade NAT. These addresses belong to no country.
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
-// About returns the file's description of itself: its vendor and licence, as far as it contains them.
+// About returns the vendor and the licence of the file, or any other description that the file contains of itself.
 func (c *Countries) About() string {
 	if c == nil {
 		return ""
@@ -69,8 +69,8 @@ func (c *Countries) About() string {
 	return c.table.Load().about
 }
 
-// Follow checks regularly whether the file has changed, and then reads it again, until ctx ends. If a
-// new file cannot be read, the previous content stays in use. Only one goroutine may call Follow.
+// Follow checks regularly whether the file has changed. If it has, Follow reads it again. Follow returns when ctx
+// ends. If a new file cannot be read, the previous content stays in use. Only one goroutine may call Follow.
 func (c *Countries) Follow(ctx context.Context, every time.Duration) {
 	for {
 		select {
@@ -90,7 +90,8 @@ func (c *Countries) Follow(ctx context.Context, every time.Duration) {
 	}
 }
 
-// stamps identifies the versions of the file of countries and of its IPv6 file, by size and time of change.
+// stamps contains the time of the last change and the size of two files: the file of countries and its IPv6 file. If
+// these are unchanged, Follow assumes that the files are unchanged.
 type stamps [2]struct{ changed, size int64 }
 
 func stampsOf(path string) (s stamps) {
@@ -102,20 +103,21 @@ func stampsOf(path string) (s stamps) {
 	return s
 }
 
-// table is the content of a file: a sorted list of ranges of keys. Each range starts directly after the end of the
-// previous range. A key is an IPv4 address, or the first half of an IPv6 address. The second half is not needed,
-// because a visitor has at least a /64 network. The keys of IPv6 addresses follow those of IPv4 addresses.
+// table is the content of a file of countries: a sorted list of ranges of keys. Each range starts directly after the
+// end of the previous range. The key of an IPv4 address is the address itself. The key of an IPv6 address is the
+// first half of the address, because a visitor has at least a /64 network. The keys of IPv6 addresses are greater
+// than those of IPv4 addresses.
 type table struct {
 	from  []uint64  // the first key of each range
-	codes [][2]byte // the country of each range; zero if unknown
+	codes [][2]byte // the country code of each range; zero if unknown
 	last  uint64    // the last key of the last range
 	about string
 }
 
 func newTable() *table { return &table{from: []uint64{0}, codes: make([][2]byte, 1)} }
 
-// keyOf returns the key of an address. It returns 0 for an IPv6 address whose key would also be the key of an IPv4
-// address. No visitor has such an address, because no network before 2000:: is assigned.
+// keyOf returns the key of an address. It returns 0 for an IPv6 address whose key would be in the range of the keys
+// of IPv4 addresses. No visitor has such an address, because no network before 2000:: is assigned.
 func keyOf(address netip.Addr) uint64 {
 	if address.Is4() {
 		bytes := address.As4()
@@ -128,7 +130,7 @@ func keyOf(address netip.Addr) uint64 {
 	return 0
 }
 
-// add adds a range after all earlier ranges.
+// add adds a range to the table. The range must be after all ranges that were added before.
 func (t *table) add(first, last netip.Addr, code string) error {
 	from, to := keyOf(first), keyOf(last)
 	if first.Is4() != last.Is4() || last.Less(first) {
@@ -140,7 +142,7 @@ func (t *table) add(first, last netip.Addr, code string) error {
 		return nil
 	case from == 0:
 		from = math.MaxUint32 + 1
-	case from == t.last: // the previous range already has a part of this /64 network, and gets all of it
+	case from == t.last: // the previous range has a part of this /64 network, so it gets the whole network
 		if from == to {
 			return nil
 		}
@@ -175,7 +177,7 @@ func (t *table) of(address netip.Addr) string {
 	}
 	at, found := slices.BinarySearch(t.from, key)
 	if !found {
-		at-- // the first range starts with 0
+		at-- // the range before key contains it; there is one, because the first range starts with 0
 	}
 	code := t.codes[at]
 	return strings.TrimRight(string(code[:]), "\x00")

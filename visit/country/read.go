@@ -45,7 +45,8 @@ func read(path string) (*table, error) {
 	return t, nil
 }
 
-// A file of countries has some 10 MB and half a million ranges, a file of cities ten times as much.
+// Limits for the size of a file and the number of its ranges. A file of countries has about 10 MB and half a million
+// ranges. A file of cities has about ten times as much.
 const (
 	mostBytes  = 256 << 20
 	mostRanges = 10_000_000
@@ -53,7 +54,8 @@ const (
 
 var errTooLarge = fmt.Errorf("it has more than %d MiB or %d ranges: use a file that has only countries", mostBytes>>20, mostRanges)
 
-// readFile reads a file. It returns an error after mostBytes, even if the file is a device or grows.
+// readFile reads a file. It reads at most mostBytes, even if the file is a device or grows. If the file is larger, it
+// returns an error.
 func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -71,8 +73,8 @@ func readFile(path string) ([]byte, error) {
 	return content, err
 }
 
-// readLines reads lines like 16777216,16777471,AU or 2001:200::,2001:200:ffff:…,JP, in order of
-// address, and the comments about the vendor and the licence.
+// readLines reads lines like 16777216,16777471,AU or 2001:200::,2001:200:ffff:…,JP, in order of address. It also
+// reads the comments about the vendor and the licence.
 func (t *table) readLines(content string) error {
 	number := 0
 	for line := range strings.Lines(content) {
@@ -104,7 +106,7 @@ func (t *table) readComment(line string) {
 	}
 }
 
-// readAddress parses an address. An IPv4 address may be a decimal number.
+// readAddress parses an address. An IPv4 address may be written as a decimal number.
 func readAddress(text string) (netip.Addr, error) {
 	if strings.ContainsAny(text, ".:") {
 		return netip.ParseAddr(text)
@@ -125,7 +127,7 @@ func (t *table) readDatabase(content []byte) error {
 	if t.about == "" {
 		t.about = database.Metadata.DatabaseType
 	}
-	codes := map[uintptr]string{} // by the offset of a record: many networks share a record
+	codes := map[uintptr]string{} // by the offset of a record: a cache, because many networks share a record
 	for network := range database.Networks() {
 		if err := network.Err(); err != nil {
 			return err
@@ -143,7 +145,7 @@ func (t *table) readDatabase(content []byte) error {
 	return nil
 }
 
-// codeIn returns the country code in a record, whose field has a different name for each vendor.
+// codeIn returns the country code in a record. The name of the field that contains the code depends on the vendor.
 func codeIn(record maxminddb.Result) string {
 	for _, path := range [][]any{{"country", "iso_code"}, {"country_code"}, {"country"}} {
 		var code string

@@ -2,8 +2,8 @@ package tag
 
 import "strings"
 
-// Agent describes a browser. ReadAgent reads only the User-Agent, so that its result can be cached by User-Agent.
-// Agent.With adds other headers.
+// Agent describes a browser. ReadAgent makes an Agent from the header User-Agent only, so that callers can cache the
+// Agent of each User-Agent. Agent.With then adds information from other headers.
 type Agent struct{ Browser, System, Device string }
 
 // The kinds of devices. Televisions, consoles, watches and cars are Other.
@@ -13,12 +13,13 @@ const (
 	tablet  = "tablet"
 )
 
-// rule gives a name to a User-Agent that contains one of the words. The first matching rule of a list applies.
+// rule gives a name to all User-Agents that contain at least one of the words. In a list of rules, the first rule
+// that matches is used.
 type rule struct{ name, words string }
 
-// browsers is searched in order. Many User-Agents also contain Safari, or the name of the browser whose engine is
-// used, so these rules come last. Apps that show pages themselves are included: for many visits, the app is the only
-// clue to the source of the visit.
+// browsers is searched from the first to the last rule. Many User-Agents also contain Safari, or the name of the
+// browser whose engine they use, so these rules come last. The list includes apps that show pages themselves, because
+// for many visits the app is the only information about the source of the visit.
 var browsers = []rule{
 	{Other, "electron qtwebengine oculusbrowser tesla playstation nintendo nintendobrowser kaios tv smarttv hbbtv web0s vivobrowser " +
 		"heytapbrowser" +
@@ -81,19 +82,20 @@ var devices = []rule{
 	{desktop, "nt cros"},
 	{tablet, "ipad tablet kindle playbook silk touchpad"},
 	{phone, "mobile mobi phone iphone ipod mini midp j2me iemobile blackberry bb10 symbian symbianos symbos"},
-	{tablet, "android"}, // Android phones match the rule above, because they also have the word Mobile
+	{tablet, "android"}, // Android phones match the rule above, because they also contain the word Mobile
 	{desktop, "macintosh mac x11 linux windows win98 win95"},
 }
 
-// safari is the last name in most browsers' User-Agents. It is also the last name in the User-Agent of
-// androidBrowser, which was the browser of Android before Chrome.
+// Most browsers' User-Agents contain the name safari at the end. This is also true for androidBrowser, the browser of
+// Android before Chrome.
 const (
 	safari         = "Safari"
 	androidBrowser = "Android Browser"
 )
 
-// clue shows which rules contain a word. It has one number for each of the lists browsers, systems and devices. A
-// larger number means an earlier rule in the list. 0 means that no rule has the word.
+// clue shows which rules contain a word. It has one number for each of the lists browsers, systems and devices. If
+// the number is greater, the rule is nearer to the start of the list. 0 means that no rule of the list contains the
+// word.
 type clue [3]uint8
 
 var lists = [len(clue{})][]rule{browsers, systems, devices}
@@ -114,8 +116,8 @@ func readClues() map[string]clue {
 	return clues
 }
 
-// ReadAgent parses a User-Agent and looks up each of its words once. Unknown names are Other. An
-// empty User-Agent returns empty names.
+// ReadAgent parses a User-Agent and looks up each of its words once. If it recognizes no name, the name is Other. If
+// the User-Agent is empty, all names are empty.
 func ReadAgent(agent string) Agent {
 	if agent == "" {
 		return Agent{}
@@ -144,7 +146,7 @@ func ReadAgent(agent string) Agent {
 	case a.Browser == safari && a.System == "Android":
 		a.Browser = androidBrowser
 	case a.Browser == safari && a.System != "iOS" && a.System != "macOS" && a.System != "Windows":
-		a.Browser = Other // another browser with Safari's engine
+		a.Browser = Other // some other browser that uses Safari's engine
 	case a.Browser == Other && a.System == "iOS" && first[0] == 0:
 		a.Browser = "WebView"
 	}
@@ -155,7 +157,7 @@ func ReadAgent(agent string) Agent {
 // Sec-CH-UA-Mobile and Sec-CH-UA-Platform.
 type Hints struct{ Brands, Mobile, Platform string }
 
-// brands lists the browsers whose User-Agent may be the same as Chrome's, with their names in Sec-CH-UA.
+// brands lists browsers whose User-Agent may be the same as that of Chrome, with their names in the header Sec-CH-UA.
 var brands = [...]struct{ brand, name string }{
 	{`"Brave"`, "Brave"},
 	{`"Microsoft Edge"`, "Edge"},
@@ -167,7 +169,8 @@ var brands = [...]struct{ brand, name string }{
 	{`"Android WebView"`, "WebView"},
 }
 
-// Named returns an agent for each combination of a browser and a system in this package's lists, and the empty agent.
+// Named returns the empty agent, and an agent for each combination of a browser and a system in the lists of this
+// package.
 func Named() []Agent {
 	agents := []Agent{{}}
 	for _, browser := range append([]rule{{name: androidBrowser}}, browsers...) {
@@ -178,7 +181,7 @@ func Named() []Agent {
 	return agents
 }
 
-// With adds the information of hints to an agent.
+// With returns the agent with the information from the hints added.
 func (a Agent) With(h Hints) Agent {
 	if a.Browser == "Chrome" && h.Brands != "" {
 		for i := range brands {

@@ -2,8 +2,8 @@ package tag
 
 import "strings"
 
-// services maps other names of a service to the service. These names are hosts, Android apps, and common values of
-// utm_source. A host has a leading dot if its subdomains belong to the service, too.
+// services maps names to the service to which they belong. The names are hosts, Android apps, and common values of
+// utm_source. If a host starts with a dot, its subdomains also belong to the service.
 var services = readServices(`
 google: images.google.com m.google.com com.google.android.googlequicksearchbox com.google.android.apps.searchlite
 google news: news.google.com com.google.android.apps.magazines googlenews

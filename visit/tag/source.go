@@ -8,19 +8,19 @@ import (
 	"footfall/visit"
 )
 
-// markNames are the query parameters in a page's address that describe where a visit came from. The last parameter
-// contains the campaign. The other parameters contain the source, and the first usable value counts.
+// markNames are the query parameters in a page's address that state where a visit comes from. The last parameter
+// contains the campaign. The others contain the source: the first of them with a usable value is used.
 var markNames = [...]string{"utm_source", "source", "ref", "utm_campaign"}
 
-// marks has the value of each query parameter in markNames, or "".
+// marks contains the values of the query parameters in markNames. A missing parameter has the value "".
 type marks [len(markNames)]string
 
 func (m *marks) sources() []string { return m[:len(m)-1] }
 
 func (m *marks) campaign() string { return m[len(m)-1] }
 
-// readMarks reads the parameters in markNames from the query of a page's address. If a parameter is repeated, its
-// first value counts.
+// readMarks reads the parameters in markNames from the query of a page's address. If a parameter occurs several
+// times, its first nonempty value is used.
 func readMarks(uri string) (m marks) {
 	uri, _, _ = strings.Cut(uri, "#")
 	_, query, _ := strings.Cut(uri, "?")
@@ -28,7 +28,7 @@ func readMarks(uri string) (m marks) {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		name, value, _ := strings.Cut(pair, "=")
-		name = strings.TrimPrefix(name, "amp;") // an & that was escaped as HTML once too often
+		name = strings.TrimPrefix(name, "amp;") // remains of &amp;, if the address was escaped twice as HTML
 		for i := range m {
 			if m[i] == "" && strings.EqualFold(name, markNames[i]) {
 				m[i], _ = url.QueryUnescape(value) // invalid values are ignored
@@ -38,8 +38,8 @@ func readMarks(uri string) (m marks) {
 	return m
 }
 
-// sourceOf returns the source of a visit. This is the source that a query parameter of the page's address contains,
-// or else the host of the referrer. A page of the same site is not a source.
+// sourceOf returns the source of a visit. This is the source in a query parameter of the page's address. If there is
+// none, it is the host of the referrer. The visit's own site is never a source.
 func sourceOf(m *marks, referrer, site string) string {
 	for _, text := range m.sources() {
 		source := ""
@@ -53,7 +53,7 @@ func sourceOf(m *marks, referrer, site string) string {
 		}
 	}
 	if _, rest, _ := strings.Cut(referrer, "://"); strings.HasPrefix(rest, site+"/") {
-		return "" // most visits in logs end here; the code below would return the same, but takes ten times as long
+		return "" // a shortcut for most visits in logs: the code below has the same result, but takes ten times as long
 	}
 	if host := HostOf(referrer); host != "" && host != bare(site) {
 		return Value(serviceOf(host))
@@ -61,7 +61,8 @@ func sourceOf(m *marks, referrer, site string) string {
 	return ""
 }
 
-// MarkedHost returns the host in the query parameters that contain the source of a visit (markNames), or "".
+// MarkedHost returns the source of a visit, as stated by the query parameters in markNames, if this source is a host.
+// Otherwise it returns "".
 func MarkedHost(uri string) string {
 	marks := readMarks(uri)
 	for _, text := range marks.sources() {
@@ -75,8 +76,9 @@ func MarkedHost(uri string) string {
 	return ""
 }
 
-// HostOf returns the host of a page's address, without port and www, or the name of an Android app. It returns ""
-// for IP addresses, and for names of machines without a domain, because these have no meaning for readers.
+// HostOf returns the host of a page's address without port and www. If the address is that of an Android app, it
+// returns the name of the app. It returns "" for IP addresses, and for names of machines without a domain, because
+// these names mean nothing to the readers of reports.
 func HostOf(address string) string {
 	scheme, rest, found := strings.Cut(address, "://")
 	if !found {
@@ -86,7 +88,7 @@ func HostOf(address string) string {
 		rest = rest[:end]
 	}
 	if strings.EqualFold(scheme, "android-app") {
-		scheme = "http" // names of apps are reversed hosts
+		scheme = "http" // so that Normalize accepts it: the name of an app has the form of a host
 	}
 	target, err := visit.Normalize(scheme+"://"+rest, nil)
 	if err != nil {
@@ -107,8 +109,8 @@ func bare(site string) string {
 	return strings.TrimPrefix(strings.TrimSuffix(site, "."), "www.")
 }
 
-// serviceOf returns the name of the service that a source belongs to. If there is none, it returns the source
-// unchanged. A host belongs to the service with the longest matching domain.
+// serviceOf returns the name of the service to which a source belongs. If the domains of several services match, it
+// returns the service with the longest domain. If there is no service, it returns the source unchanged.
 func serviceOf(source string) string {
 	if service := services[source]; service != "" {
 		return service
@@ -128,7 +130,8 @@ func serviceOf(source string) string {
 	}
 }
 
-// isEnding reports whether a host looks like the end of a service's domain for a country: com, de, co.uk, com.tr.
+// isEnding reports whether a domain is one that services use after their name in a country, like com, de, co.uk or
+// com.tr.
 func isEnding(host string) bool {
 	first, second, both := strings.Cut(host, ".")
 	if both {

@@ -1,13 +1,13 @@
-// Package tag reads the properties of a visit other than its page and visitor: the source, the campaign, the
+// Package tag reads further properties of a visit, apart from its page and visitor: the source, the campaign, the
 // country, the browser and so on. A tag is a name and a value, such as source and duckduckgo.
 //
-// Many visitors share each value, because tags are coarse: the host of the referrer, the names of the browser and
-// the system, the language without its region, the hour without minutes. An unknown property has the value "". The
-// values of browser, system, device, language and hour are from closed lists, and the values of country are two
-// letters. The values of source and campaign are open: clients can make them up, so callers that store values must
-// limit their number.
+// Tags are coarse, so that many visitors share each value. They have only the host of the referrer, the names of the
+// browser and the system, the language without its region, and the hour without minutes. An unknown property has the
+// value "". The values of browser, system, device, language and hour are from closed lists, and the values of country
+// are two letters. The values of source and campaign are open: clients can make up any number of them. So callers
+// that store values must limit their number.
 //
-// Clients can claim any value, as they can claim to have seen a page.
+// Values are not verified: a client can send any value, just as it can send a visit to a page that nobody has seen.
 package tag
 
 import (
@@ -26,60 +26,60 @@ type Tag struct{ Name, Value string }
 // The built-in names, which every app has.
 const (
 	Source   = "source"   // the host or the service that the visitor comes from
-	Campaign = "campaign" // utm_campaign
-	Country  = "country"  // DE
-	Language = "language" // de
+	Campaign = "campaign" // the value of utm_campaign
+	Country  = "country"  // a code, like DE
+	Language = "language" // a code, like de
 	Device   = "device"   // desktop, phone or tablet
-	System   = "system"   // Windows
-	Browser  = "browser"  // Firefox
+	System   = "system"   // like Windows
+	Browser  = "browser"  // like Firefox
 	Hour     = "hour"     // 00 to 23
 )
 
-// Names lists the built-in names. The first OfPages names also apply to pages.
+// Names lists the built-in names. All of them apply to sites. The first OfPages names also apply to pages.
 var Names = []string{Source, Campaign, Country, Language, Device, System, Browser, Hour}
 
-// OfPages is the number of names that apply to pages. All names apply to sites. If all names applied to pages, too,
-// the rows of page tags would outnumber all other rows.
+// OfPages is the number of names that also apply to pages. If all names applied to pages, the database would have
+// more rows for the tags of pages than for everything else.
 const OfPages = 2
 
 // IsOfPages reports whether the name also applies to pages.
 func IsOfPages(name string) bool { return slices.Contains(Names[:OfPages], name) }
 
-// IsOpen reports whether callers can make up values for the name. Any client can make up sources and campaigns.
-// Callers that are allowed to send tags can make up values of the app's own tags.
+// IsOpen reports whether the name can have made-up values. Clients can make up sources and campaigns. Callers that
+// are allowed to send tags can make up values of the app's own tags.
 func IsOpen(name string) bool { return !slices.Contains(Names[OfPages:], name) }
 
-// IsOwn reports whether the name is one of an app's own names.
+// IsOwn reports whether an app has defined the name itself, so that it is not built in.
 func IsOwn(name string) bool { return !slices.Contains(Names, name) }
 
-// Other is the value that replaces values that are not stored.
+// Other is stored instead of values that may not be stored, for example because there are too many.
 const Other = "(other)"
 
-// none is shown in reports for visits without a value. It is not a value itself.
+// none is shown in reports for visits without a value. It is not stored as a value.
 const none = "(none)"
 
 // Limits of tags.
 const (
-	MostBytes     = 100 // of a value
-	MostNames     = 20  // of the app's own names
-	MostNameBytes = 40  // of one of the app's own names
-	MostNewADay   = 500 // new values per day of the built-in open names, and as many of the app's own names; others count as Other
+	MostBytes     = 100 // maximum length of a value, in bytes
+	MostNames     = 20  // maximum number of names that an app defines
+	MostNameBytes = 40  // maximum length of such a name, in bytes
+	MostNewADay   = 500 // new values per day for open built-in names, and as many for an app's own names; others count as Other
 )
 
 // Request has the properties of a visit as the caller sends them.
 type Request struct {
-	URI       string         // of the page
-	Site      string         // the page's site in canonical form, which is never a source
+	URI       string         // the page's URI
+	Site      string         // the page's site in canonical form; it is never the source
 	Referrer  string         // the page that the visitor comes from
-	Languages string         // Accept-Language
+	Languages string         // the header Accept-Language
 	Country   string         // the country's code, derived from the address or sent by the caller
-	Agent     Agent          // from ReadAgent, completed by Agent.With if there are hints
+	Agent     Agent          // from ReadAgent, or from Agent.With if the browser has sent hints
 	At        time.Time      // the time of the visit
-	Zone      *time.Location // of the app
+	Zone      *time.Location // the app's time zone
 	Own       Set            // tags sent by the caller, with names that the app defines
 }
 
-// Set is the tags of a visit. Tags that apply to pages are first.
+// Set contains the tags of a visit. The tags that apply to pages come first.
 type Set []Tag
 
 // Read reads the tags of a visit.
@@ -100,8 +100,8 @@ func Read(r Request) Set {
 	return s
 }
 
-// Give adds a tag sent by a caller. It returns an error for a repeated name, or for more names than
-// an app may list.
+// Give adds a tag that a caller has sent. It returns an error if the name is already in the set, or if the set has as
+// many names as an app may define.
 func (s *Set) Give(name, value string) error {
 	switch {
 	case slices.ContainsFunc(*s, func(t Tag) bool { return t.Name == name }):
@@ -119,7 +119,8 @@ func (s *Set) add(name, value string) {
 	}
 }
 
-// Text formats a set for ParseSet. It separates names and values by control characters, because they contain none.
+// Text formats a set for ParseSet. It separates names and values with control characters, because names and values
+// never contain these.
 func (s Set) Text() string {
 	var text strings.Builder
 	for _, t := range s {
@@ -139,9 +140,9 @@ func ParseSet(text string) (s Set) {
 	return s
 }
 
-// Value returns the stored value for a text: in lower case, without surrounding space. If the text has control or
-// invisible characters, or is not UTF-8, the result is "". If the text is too long or may be an e-mail address, the
-// result is Other.
+// Value converts a text to the value that is stored: in lower case, without space at the start and the end. If the
+// text has control or invisible characters, or is not UTF-8, the result is "". If the text is too long or may be an
+// e-mail address, the result is Other.
 func Value(text string) string {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, misleads) {
 		return ""
@@ -155,16 +156,16 @@ func Value(text string) string {
 	return text
 }
 
-// joiners are invisible characters without which some scripts cannot be written.
+// joiners are invisible characters that some scripts need in the middle of words.
 const joiners = "\u200c\u200d"
 
-// misleads reports whether a character is a control, or invisible and not in joiners. Such a
-// character, for example a mark that changes the direction of text, can disguise a value.
+// misleads reports whether a character is a control character, or is invisible and not in joiners. Such a character
+// can disguise a value, for example by changing the direction of the text.
 func misleads(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && !strings.ContainsRune(joiners, r)
 }
 
-// CheckName returns an error unless an app may have its own tag with this name.
+// CheckName returns an error unless an app may define a tag with this name.
 func CheckName(name string) error {
 	if slices.Contains(Names, name) {
 		return visit.Errorf(visit.Invalid, "", "%s exists for every app: choose another name", name)
@@ -177,16 +178,16 @@ func CheckName(name string) error {
 	return nil
 }
 
-// HourOf returns the hour of a time in a time zone, from 00 to 23. When clocks go back, two hours of
-// a day have the same name. When they go forward, one hour is missing.
+// HourOf returns the hour of a time in a time zone, from 00 to 23. When clocks are set back, two hours of the day
+// have the same name. When they are set forward, the day lacks one hour.
 func HourOf(at time.Time, zone *time.Location) string {
 	const hours = "000102030405060708091011121314151617181920212223"
 	hour := at.In(zone).Hour()
 	return hours[2*hour : 2*hour+2]
 }
 
-// CountryOf returns a country code in two capital letters (ISO 3166). It returns "" for codes that do not mean a
-// country: proxies and lists also use codes for regions, networks and unknown countries.
+// CountryOf returns a country code in two capital letters (ISO 3166). It returns "" for codes that are not codes of
+// countries, because proxies and lists also use codes for regions, networks and unknown countries.
 func CountryOf(code string) string {
 	if len(code) != 2 || !isLetter(code[0]) || !isLetter(code[1]) {
 		return ""
@@ -226,7 +227,7 @@ func LanguageOf(accepted string) string {
 		end = len(first)
 	}
 	if end < 2 || end > 3 {
-		return "" // * or not a language
+		return "" // "*", or not a language
 	}
 	code := strings.ToLower(first[:end])
 	for i := range len(code) {

@@ -8,7 +8,7 @@ import (
 	"footfall/visit"
 )
 
-// Number formats a number, such as 1,234,567.
+// Number formats a number with separators of the language, such as 1,234,567 in English.
 func (l *Language) Number(n int64) string {
 	group := l.group
 	if len(strconv.FormatInt(max(n, -n), 10)) <= l.ungroupedDigits {
@@ -32,8 +32,8 @@ const (
 	shortMonths
 )
 
-// day formats a day, or the first and last day of a range, with the text of a key. The placeholders {day}, {month} and so on are
-// for the first day. The placeholders {last-day}, {last-month} and so on are for the last day.
+// day formats the days first and last with the text of a key. The placeholders {day}, {month} and so on are for the first day.
+// The placeholders {last-day}, {last-month} and so on are for the last day.
 func (l *Language) day(key string, first, last int32) string {
 	var places []any
 	for i, day := range []int32{first, last} {
@@ -53,7 +53,7 @@ func (l *Language) day(key string, first, last int32) string {
 // Day formats a day with its weekday, for titles.
 func (l *Language) Day(d int32) string { return l.day("days.full", d, d) }
 
-// LongDay formats a day for a sentence.
+// LongDay formats a day for use in a sentence.
 func (l *Language) LongDay(d int32) string { return l.day("days.long", d, d) }
 
 // ShortDay formats a day without its year, for labels below bars.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// parse parses the subset of TOML that the files use: sections, and keys with single-line strings. The keys of the result
-// have the form section.key.
+// parse parses the subset of TOML that the files use: sections, and keys with single-line strings. The keys of the result have
+// the form section.key.
 func parse(file string) (map[string]string, error) {
 	texts, section, n := map[string]string{}, "", 0
 	for line := range strings.Lines(file) {

@@ -1,7 +1,7 @@
 package words
 
-// plurals has a function for each language, which returns the plural category of a number in CLDR 48: one, many or other. whole
-// is false for numbers with a fraction.
+// plurals contains a function for each language. It returns the plural category of a number according to CLDR 48: one, many or
+// other. whole is false for numbers with a fraction.
 var plurals = map[string]func(n int64, whole bool) string{
 	"en": oneOrOther, "de": oneOrOther, "fr": french, "es": spanish, "zh": other, "ja": other, "ko": other,
 }
@@ -29,7 +29,7 @@ func spanish(n int64, whole bool) string {
 	return manyOrOther(n, whole)
 }
 
-// manyOrOther returns "many" for whole millions, which French and Spanish connect to a noun with “de”.
+// manyOrOther returns "many" for multiples of a million, because French and Spanish put “de” between such a number and its noun.
 func manyOrOther(n int64, whole bool) string {
 	if n != 0 && n%1_000_000 == 0 && whole {
 		return "many"

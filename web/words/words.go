@@ -1,6 +1,6 @@
-// Package words has the texts of the pages in each language, and formats numbers, days, and names of countries and languages.
-// Each language has a file of texts. Other packages write texts of the command line and the API in English, and this package
-// finds their translation by the English text.
+// Package words contains the texts of the pages in each language. It also formats numbers, days, and names of countries and
+// languages. Each language has a file of texts. Other packages write texts in English for the command line and the API, and this
+// package finds their translations by the English text.
 package words
 
 import (
@@ -25,12 +25,12 @@ var files embed.FS
 // Language is a language of the pages.
 type Language struct {
 	Tag  string // BCP 47 tag, such as zh-CN
-	Name string // name of the language in itself, such as Deutsch
+	Name string // name of the language in the language itself, such as Deutsch
 
 	texts           map[string]string
 	plural          func(n int64, whole bool) string
 	names           [3][]string // names of weekdays, months, and short months
-	group           string      // separator of thousands
+	group           string      // separator between groups of three digits
 	ungroupedDigits int         // numbers with at most this many digits have no separator
 }
 
@@ -69,7 +69,7 @@ func All() []*Language { return all() }
 // English returns the default language.
 func English() *Language { return all()[0] }
 
-// FindLanguage returns the language of a tag, or nil.
+// FindLanguage returns the language with a tag, or nil if there is none.
 func FindLanguage(tag string) *Language {
 	for _, l := range all() {
 		if strings.EqualFold(l.Tag, tag) {
@@ -87,7 +87,7 @@ var matcher = sync.OnceValue(func() language.Matcher {
 	return language.NewMatcher(offered)
 })
 
-// MatchLanguage returns the best language for an Accept-Language header.
+// MatchLanguage returns the available language that matches an Accept-Language header best.
 func MatchLanguage(accepted string) *Language {
 	asked, _, err := language.ParseAcceptLanguage(accepted[:min(len(accepted), longest)])
 	if err != nil || len(asked) == 0 {
@@ -97,16 +97,16 @@ func MatchLanguage(accepted string) *Language {
 	return all()[i]
 }
 
-const longest = 500 // bytes of the header Accept-Language that MatchLanguage reads
+const longest = 500 // maximum number of bytes that MatchLanguage reads of an Accept-Language header
 
-// Say returns the text of a key. places has the name of each placeholder, followed by its value. Numbers are formatted for the
-// language. The first number selects the plural form.
+// Say returns the text with a key. places contains the name of each placeholder in the text, followed by its value. Numbers are
+// formatted for the language. The first number selects the plural form of the text.
 func (l *Language) Say(key string, places ...any) string {
 	return l.fill(l.text(key, places), places, func(s string) string { return s }, func(v any) string { return l.value(v) })
 }
 
-// HTML returns a text as HTML. Texts can contain `code`, *strong*, _emphasis_ and [link](place), where place is the placeholder
-// for the address.
+// HTML returns the text with a key as HTML. Texts can contain `code`, *strong*, _emphasis_ and [link](place), where place is the
+// placeholder for the address.
 func (l *Language) HTML(key string, places ...any) template.HTML {
 	return template.HTML(l.fill(l.text(key, places), places, marked, func(v any) string { //nolint:gosec // both are escaped
 		switch v := v.(type) {
@@ -126,7 +126,7 @@ var (
 	link     = regexp.MustCompile(`\[([^\]]+)\]\((\w+)\)`)
 )
 
-var asHTML sync.Map // results of marked, by text; it has only texts from the files, so its size is limited
+var asHTML sync.Map // results of marked, by text; all texts are from the files, so their number is limited
 
 func marked(text string) string {
 	if has, is := asHTML.Load(text); is {
@@ -163,8 +163,8 @@ func (l *Language) value(v any) string {
 	return fmt.Sprint(v)
 }
 
-// text returns the text of a key. places contains pairs of a placeholder and its value. If the text has plural forms, the first
-// number among the values selects the form.
+// text returns the text with a key. places contains pairs of a placeholder's name and its value. If the text has plural forms,
+// the first number among the values selects the form.
 func (l *Language) text(key string, places []any) string {
 	for i := 1; i < len(places); i += 2 {
 		form := ""
@@ -208,7 +208,7 @@ func (l *Language) fill(text string, places []any, mark func(string) string, wri
 		if !open || !closed {
 			return out.String()
 		}
-		if strings.Contains(name, " ") { // the name of a placeholder has no spaces
+		if strings.Contains(name, " ") { // not a placeholder, because their names have no spaces
 			out.WriteString("{" + name + "}")
 		}
 		for i := 0; i+1 < len(places); i += 2 {
@@ -220,7 +220,7 @@ func (l *Language) fill(text string, places []any, mark func(string) string, wri
 	}
 }
 
-// Country returns the name of the country with this code, or "" if it is unknown.
+// Country returns the name of the country with this code, or "" if the code is unknown.
 func (l *Language) Country(code string) string {
 	if region, err := language.ParseRegion(code); err == nil {
 		return display.Regions(language.Make(l.Tag)).Name(region)
@@ -228,7 +228,7 @@ func (l *Language) Country(code string) string {
 	return ""
 }
 
-// LanguageName returns the name of the language with this code, or "" if it is unknown.
+// LanguageName returns the name of the language with this code, or "" if the code is unknown.
 func (l *Language) LanguageName(code string) string {
 	if base, err := language.ParseBase(code); err == nil {
 		return display.Languages(language.Make(l.Tag)).Name(base)
@@ -236,10 +236,10 @@ func (l *Language) LanguageName(code string) string {
 	return ""
 }
 
-// elsewhere is the section of the files for texts that other packages write. Their placeholders are {1}, {2} and so on.
+// elsewhere is the prefix of the keys of texts that other packages write. Placeholders in these texts are {1}, {2} and so on.
 const elsewhere = "elsewhere."
 
-// keys maps the English texts of the section elsewhere to their keys.
+// keys maps the English texts whose keys start with elsewhere to these keys.
 var keys = sync.OnceValue(func() map[string]string {
 	keys := map[string]string{}
 	for key, text := range English().texts {
@@ -250,7 +250,8 @@ var keys = sync.OnceValue(func() map[string]string {
 	return keys
 })
 
-// Translate translates a text. If there are no values, the text is not a format, so it may contain a %.
+// Translate translates an English text. With values, the text is a format of fmt.Sprintf. Without values, it is not a format, so
+// it may contain a %.
 func (l *Language) Translate(text string, values ...any) string {
 	if len(values) > 0 {
 		return l.Text(visit.Text{Format: text, Values: values})
@@ -263,8 +264,8 @@ func (l *Language) Translate(text string, values ...any) string {
 
 var verb = regexp.MustCompile(`%(?:\[(\d)\])?([-+# 0-9.]*[a-z%])`)
 
-// convertFormat converts a format of fmt.Sprintf to the form in the files, with {1} for its first value. It calls found, unless this is
-// nil, for each verb of the format, with the verb and the number of its value.
+// convertFormat converts a format of fmt.Sprintf to the form in the files, in which {1} is the place of the first value. If found
+// is not nil, convertFormat calls it for each verb of the format, with the verb and the number of its value.
 func convertFormat(format string, found func(verb string, value int)) string {
 	value := 0
 	return verb.ReplaceAllStringFunc(format, func(written string) string {
@@ -282,7 +283,7 @@ func convertFormat(format string, found func(verb string, value int)) string {
 	})
 }
 
-// Text translates a text with its values, including errors among the values. If the files do not have the text, it stays
+// Text translates a text with its values. It also translates errors among the values. If the files do not have the text, it stays
 // English.
 func (l *Language) Text(t visit.Text) string {
 	var places []any
@@ -297,7 +298,8 @@ func (l *Language) Text(t visit.Text) string {
 	return l.Say(key, places...)
 }
 
-// formatValue formats a value with a verb of fmt.Sprintf. If the verb adds quotation marks, formatValue replaces them with the language's.
+// formatValue formats a value with a verb of fmt.Sprintf. If the verb adds quotation marks, formatValue replaces them with those
+// of the language.
 func (l *Language) formatValue(format string, value any) string {
 	if e, is := value.(*visit.Error); is {
 		return l.Text(e.Text)
@@ -309,8 +311,8 @@ func (l *Language) formatValue(format string, value any) string {
 	return text
 }
 
-// Error translates an error, with each of its parts on its own line. Parts that the files do not have stay English, and begin
-// with the name of the field.
+// Error translates an error. Each of its parts is on its own line. A part without a translation stays English, and begins with
+// the name of the field.
 func (l *Language) Error(e *visit.Error) string {
 	var lines []string
 	for _, part := range e.All() {

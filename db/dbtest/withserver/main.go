@@ -49,7 +49,7 @@ func run(container bool, command []string) (err error) {
 	if len(command) == 0 {
 		return errors.New("say which command to run")
 	}
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM) // the command gets the signals, too, and exits first
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM) // ignored: the command gets them, too, and exits first
 	if os.Getenv(dbtest.EnvDatabaseURL) == "" {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

@@ -28,8 +28,8 @@ func MakeNamed(name string) (string, error) {
 	return enterable(dir, os.MkdirAll(dir, 0o755))
 }
 
-// parent returns the parent folder for Make. It does not use os.TempDir, which may be private, or whose
-// path may be too long for a socket.
+// parent returns the parent folder for Make. It does not use os.TempDir, because that folder may be private, or its path
+// too long for a socket.
 func parent() string {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(memory, &stat) == nil && stat.Bavail*uint64(stat.Bsize) > room { //nolint:gosec // a size of blocks

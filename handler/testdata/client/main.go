@@ -1,4 +1,4 @@
-// Counts a visit and reads the pages of its app, with a client that oapi-codegen makes of /openapi.json.
+// Command client counts a visit and reads its app's pages, with the client code that oapi-codegen generates from /openapi.json.
 package main
 
 import (
