@@ -239,7 +239,7 @@ func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []
 	return ips, wrap("find a visitor of app "+row.Name, err)
 }
 
-// storedAs implements StoredAs for an address, or for an id without the prefix id:.
+// storedAs is StoredAs for an address, or for an id from which the caller has removed the prefix "id:".
 func (a *Admin) storedAs(ctx context.Context, q queries, row *db.App, visitor string) (ips []netip.Addr, err error) {
 	of, err := app.New(*row, a.secret)
 	if err != nil {

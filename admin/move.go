@@ -12,8 +12,8 @@ import (
 	"footfall/visit"
 )
 
-// AppMove moves an app from the database of From to the database of To. A cell is a database with all data of some apps. Cell
-// is the name of the cell to which the database of To belongs.
+// AppMove moves an app from the database of From to the database of To. Cell is the name of the second database, which is a cell:
+// a database that stores all data of some apps.
 type AppMove struct {
 	Name, Cell string
 	From, To   *Admin

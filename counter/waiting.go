@@ -10,8 +10,8 @@ import (
 	"footfall/visit"
 )
 
-// RefusedVisit is the last visit of an app that this instance did not count. The page for setting up an app shows it while
-// the app waits for its first visit.
+// RefusedVisit is the last visit for an app that this instance refused to count. The app's setup page shows it until the first
+// visit of the app is counted.
 type RefusedVisit struct {
 	Site string // the page's site; "": not sent
 	Why  string // "unlisted" or "origin" if the app does not count the site, or why the visit was skipped

@@ -31,8 +31,8 @@ const (
 type Options struct {
 	// Name is the sessions' application_name unless the URL sets it. Default footfall.
 	Name string
-	// Readers bounds the connections of the pool readers, which is for everything except batches, reports and long
-	// transactions. Default 8.
+	// Readers is the maximum number of connections for everything except batches, reports and long transactions. Default
+	// 8.
 	Readers int
 	// Writers bounds the connections for batches. record.Connections returns the number that a service needs, so that
 	// its concurrent batches never wait for each other's connections. Default 5.

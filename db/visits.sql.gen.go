@@ -17,8 +17,8 @@ SELECT b.basis::text AS basis
 FROM bases AS b
 `
 
-// The basis: the version of the table contents that instances may cache. An instance reads the basis before the
-// contents.
+// The basis is the version of those contents of tables that instances may cache. An instance reads the basis first, so that
+// the contents that it then reads are at least as new as this version.
 func (q *Queries) BasisGet(ctx context.Context) (string, error) {
 	row := q.db.QueryRow(ctx, BasisGet)
 	var basis string

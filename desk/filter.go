@@ -226,11 +226,12 @@ func (d *Desk) WhereOf(t testing.TB, site string, from, to int32, names []string
 
 // Reached returns the expected results for goals and funnel steps. As in Where, a visitor is included only on days on
 // which this visitor meets all conditions. The result contains these lines:
-//   - "one visits onepage": visits is the number of all included days of visitors, and onepage the number of those
-//     with only one page
-//   - "goal G value visitors of": one line in total (value is empty), one for each day, and one for each value of the
-//     tag. visitors reached the goal G. "of" is the number of all included visitors with this value
-//   - "step N visitors sameday": for each step
+//   - one <visits> <onepage>: <visits> counts each included visitor once a day, and <onepage> those who saw only one page
+//     on this day
+//   - goal <goal> <value> <visitors> <all>: how many of all included visitors reached the goal. There is a line for the
+//     total (<value> is empty), for each day (<value> is the day), and for each value of the tag
+//   - step <number> <visitors> <sameday>: how many visitors did this step and all steps before it, and how many of them
+//     on one day
 func (m *Model) Reached(site string, eras map[string]int, from, to int32, tag string, goals, steps, conditions []string) (lines []string) {
 	days := map[string][]*dayAtSite{}
 	of, reached := map[string]map[string]bool{}, map[string]map[string]bool{}

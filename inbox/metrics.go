@@ -49,7 +49,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// outcome adds a visit to the metric accepted. err is nil if the visit was accepted.
+// outcome counts a visit in the metric "accepted", by its outcome: err is nil if the visit was accepted.
 func (m *metrics) outcome(err error) {
 	var verr *visit.Error
 	switch {

@@ -77,8 +77,8 @@ ON CONFLICT (page_id) DO UPDATE
 RETURNING page_id, hot, pv, uv;
 
 -- name: BasisGet :one
--- The basis: the version of the table contents that instances may cache. An instance reads the basis before the
--- contents.
+-- The basis is the version of those contents of tables that instances may cache. An instance reads the basis first, so that
+-- the contents that it then reads are at least as new as this version.
 SELECT b.basis::text AS basis
 FROM bases AS b;
 

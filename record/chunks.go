@@ -86,7 +86,7 @@ type chunks struct {
 	mu            sync.Mutex // guards the following fields; held while a chunk is written
 	writer        *writer
 	pace          pace
-	lastHot       map[int64]int64 // by site id: the site's number hot after its last visit in a chunk
+	lastHot       map[int64]int64 // by site id: the site's page views (hot) after its last visit in a chunk
 	otherWriterAt time.Time       // when chunks last noticed that another writer had counted for a chunk's sites
 	closed        bool
 }

@@ -64,10 +64,11 @@ func (m *memory) putLate(p pair, last lastCounted) {
 	}
 }
 
-// covers reports whether e needs no look-up in the tables. l is the memory's entry for e's visitor at a target.
-// covers returns true if l has the day of e, because the visitor was then already counted on this day. If e is not
-// Past, covers also returns true if l has a later day. In this case the database refuses e, because its site was
-// already counted on the later day. turnDays then changes the day of e or makes e Past, and e is looked up again.
+// covers reports whether e needs no look-up in the tables now. l is the memory's entry for e's visitor at a target. There
+// are two cases:
+//   - l has the day of e: the visitor was already counted on this day.
+//   - e is not Past, and l has a later day, on which e's site was already counted. Then the database refuses e, and
+//     turnDays changes the day of e or makes it Past. Only after that is e looked up.
 func (l lastCounted) covers(e *entry) bool {
 	return l.day == e.Day || l.day > e.Day && e.When != Past
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // HistoryDay holds the numbers of a page or site on a day. Source is the other tool that counted the day, such as matomo, or
-// "" if the day was counted here. Numbers may be Unknown. Only imported days have Visits.
+// "" if the day was counted here. A number may be Unknown. Visits (sessions)
+// are recorded only for days that another tool counted.
 type HistoryDay = HistoryDaysRow
 
 // ImportedDays reads the numbers of a page or site that another tool has counted: the first l.N days in a range. It omits days on

@@ -106,7 +106,7 @@ func (v view) neighbor(step int) (next view, found bool) {
 // compared with Sundays.
 func (v view) daysBefore() int {
 	week := 7
-	if len(v.where) > 0 { // no comparison, because the tags of visitors on the earlier days are mostly not recorded
+	if len(v.where) > 0 { // no comparison: for days so long ago, most visitors' tags are not recorded
 		return 0
 	}
 	switch v.compare {

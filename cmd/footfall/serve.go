@@ -38,7 +38,7 @@ const (
 	adminOff      = "off"
 	connectWithin = 30 * time.Second      // how long to wait at the start until the database server responds
 	drainWithin   = 40 * time.Second      // time limit for open requests at shutdown; a batch of visits takes less time
-	longestWait   = 10 * time.Second      // maximum of --max-wait; a response must be sent before its connection is closed
+	longestWait   = 10 * time.Second      // maximum of --max-wait, less than the server's write timeout
 	laterWait     = 20 * time.Millisecond // with --overload later: how long a visit may wait before it is written to the inbox
 	stopWithin    = 30 * time.Second      // how long the embedded PostgreSQL may take to write its data and stop
 	tryEvery      = time.Second

@@ -131,8 +131,8 @@ func (f *cellFinder) find(ctx context.Context) (names []string, err error) {
 }
 
 // reach returns an error if the cell with this name does not respond. If the database with this name is not a cell, reach
-// returns routing.ErrNoCell. From then on, find leaves out this name, until a later check finds that the database is a
-// cell.
+// returns routing.ErrNoCell. In the second case, the method find no longer returns this name, until a later check shows
+// that the database is a cell.
 func (f *cellFinder) reach(ctx context.Context, name string, o db.Options) error {
 	d, err := db.Open(ctx, f.url(name), o)
 	if err != nil {

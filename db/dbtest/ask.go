@@ -67,14 +67,14 @@ func NeedSuperuser(t testing.TB, a asker) {
 	}
 }
 
-// AwaitWaiting waits until at least this number of the database's sessions wait for a lock, and returns their
-// process ids. A session counts if it waits for one of these:
+// AwaitWaiting waits until at least this number of the database's sessions are blocked by a lock, and returns their
+// process ids. A blocked session is included if one of these sessions holds the lock:
+//   - the test's own session
 //   - an idle session; if it belongs to the service, it must have been idle for 0.3 s, because sessions of the service
 //     are idle for a moment between their statements
-//   - the test's own session
-//   - a session that counts
+//   - another included session
 //
-// A session that waits only for other busy sessions does not count. It may just wait for its turn to commit, because
+// A session that is blocked only by other busy sessions is not included. It may just wait for its turn to commit, because
 // the server commits transactions with notifications one at a time.
 func AwaitWaiting(t testing.TB, a asker, sessions int) (pids []int32) {
 	t.Helper()

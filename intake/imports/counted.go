@@ -36,7 +36,7 @@ type hourLines struct {
 // counted.
 type serverLines struct {
 	gone    int64    // number of the last line that `footfall import forget` deleted from the database
-	version int64    // number of the last line in memory; the first one is gone+1
+	version int64    // number of the last line in memory; the first line in memory has the number gone+1
 	latest  int64    // number of the last line in the database
 	fresh   []uint64 // loaded lines that sort has not moved to before or since yet
 	first   int64    // number of the last line in the database when this import first loaded the hour

@@ -213,8 +213,8 @@ type ReadLogsBeginParams struct {
 	Inodes  []string
 }
 
-// Records that an import (run) has started to read files. If `import forget` deletes these rows during the import,
-// ReadLogsEnd changes nothing.
+// Inserts a row for each file that an import starts to read. run identifies the import. If `import forget` deletes these
+// rows during the import, ReadLogsEnd finds no row and changes nothing.
 func (q *Queries) ReadLogsBegin(ctx context.Context, arg ReadLogsBeginParams) error {
 	_, err := q.db.Exec(ctx, readLogsBegin,
 		arg.AppID,

@@ -60,8 +60,8 @@ func (r *jsonReader) object(where place, depth int) bool {
 	})
 }
 
-// array parses a JSON array. In the headers of a request, each element is treated like a value with the array's name. The
-// elements of other arrays are ignored.
+// array parses a JSON array. If the array is in the request's headers, each element is a value of the header with the array's
+// name. The elements of other arrays are ignored.
 func (r *jsonReader) array(where place, name []byte, depth int) bool {
 	if where != inHeaders {
 		where = elsewhere

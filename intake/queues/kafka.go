@@ -303,7 +303,7 @@ func (k *kafka) fault(ctx context.Context, err error) error {
 	if lost, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
 		return k.truncated(lost.Partition, lost.ConsumedTo, lost.ResetTo)
 	}
-	if _, told := errors.AsType[*visit.Error](err); told { // adjust has returned this error
+	if _, told := errors.AsType[*visit.Error](err); told { // adjust has returned err, so it already has a text for users
 		return makeTemporary(err)
 	}
 	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InconsistentTopicID) {

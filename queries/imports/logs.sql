@@ -57,8 +57,8 @@ WHERE app_id = @app_id
   AND inode = ANY (@inodes::text[]);
 
 -- name: ReadLogsBegin :exec
--- Records that an import (run) has started to read files. If `import forget` deletes these rows during the import,
--- ReadLogsEnd changes nothing.
+-- Inserts a row for each file that an import starts to read. run identifies the import. If `import forget` deletes these
+-- rows during the import, ReadLogsEnd finds no row and changes nothing.
 INSERT INTO read_logs (app_id, options, inode, run)
 SELECT @app_id, @options, i.inode, @run
 FROM (SELECT unnest(@inodes::text[]) AS inode) AS i
