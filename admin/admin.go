@@ -397,7 +397,7 @@ func wrap(doing string, err error) error {
 	case errors.As(err, &verr):
 		return verr
 	case db.IsInvalidText(err):
-		return visit.Errorf(visit.Invalid, "", "this is not text: remove whatever is not UTF-8, and U+0000")
+		return visit.Errorf(visit.Invalid, "", "this is not valid text: remove bytes that are not UTF-8, and the character U+0000")
 	case db.IsDenied(err):
 		return visit.Errorf(visit.Forbidden, "", "this service's database role may only count visits: "+
 			"make this change with a command, as the owner of the tables").Because(err)

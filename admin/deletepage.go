@@ -56,7 +56,7 @@ func typedPage(app *db.App, typed string) (site, page string, err error) {
 	case !isPage:
 		return "", "", visit.Errorf(visit.Invalid, "uri", "%s is a site: name a page of it, like %[1]s/about", page)
 	case "/"+path == visit.OtherPage || "/"+path == visit.DeletedPage:
-		return "", "", visit.Errorf(visit.Invalid, "uri", "%s holds the numbers of other pages, and cannot be deleted", page)
+		return "", "", visit.Errorf(visit.Invalid, "uri", "%s collects the numbers of several other pages, so it cannot be deleted", page)
 	}
 	return site, page, nil
 }

@@ -238,7 +238,7 @@ func (to *HistoryTo) target(host, page string) (target visit.Target, err error) 
 		}
 		target = visit.Target{Site: site, Page: uri}
 	case host == "" && to.site == "":
-		return target, visit.Errorf(visit.Invalid, "", "it names no host: name its site with --site")
+		return target, visit.Errorf(visit.Invalid, "", "the line has no host: specify the site with --site")
 	case page == "":
 		target.Site, err = visit.ParseSite(cmp.Or(host, to.site))
 		target.Page = target.Site

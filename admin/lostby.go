@@ -36,7 +36,7 @@ func (a *Admin) LostBy(ctx context.Context, name string, s app.Settings) (lost [
 	lose(hashes, "All visitors' addresses will be replaced by hashes, which takes about a minute per million; until then visits are "+
 		"answered with 503. It continues if you leave this page, and changes everything or nothing.")
 	lose(row.Visitor != is.Visitor && !hashes,
-		"From now on visitors will be distinguished in another way, and are not recognised by their earlier values.")
+		"From now on, visitors will be distinguished in another way. Earlier visitors will not be recognised when they return.")
 	return lost, nil
 }
 

@@ -163,7 +163,8 @@ func offsetTarget(row *db.App, o *Offset) (string, error) {
 	site, path, isPage := strings.Cut(target, "/")
 	switch {
 	case site == visit.OtherSite || isPage && ("/"+path == visit.OtherPage || "/"+path == visit.DeletedPage):
-		return "", visit.Errorf(visit.Invalid, "uri", "%s holds the numbers of other pages, and cannot have numbers from elsewhere", target)
+		return "", visit.Errorf(visit.Invalid, "uri", "%s collects the numbers of several other pages, so it cannot have numbers "+
+			"from elsewhere", target)
 	case !app.CountsSite(row, site):
 		return "", visit.Errorf(visit.Invalid, "uri", "app %s does not count %s: name a page or site that it counts", row.Name, visit.Shown(site))
 	}

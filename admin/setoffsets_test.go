@@ -25,8 +25,8 @@ func TestOffsetsAreChecked(t *testing.T) {
 		{admin.Offset{URI: "shop.example/a", Hot: 1_000_000_000_000_001}, "hot: 1000000000000001 is more than 1000000000000000"},
 		{admin.Offset{URI: "other.example/a", Hot: 1}, "uri: app shop does not count other.example"},
 		{admin.Offset{URI: "ftp://shop.example/", Hot: 1}, "uri: "},
-		{admin.Offset{URI: "shop.example/(deleted)", Hot: 1}, "uri: shop.example/(deleted) holds the numbers of other pages"},
-		{admin.Offset{URI: "(other)", Hot: 1}, "uri: (other) holds the numbers of other pages"},
+		{admin.Offset{URI: "shop.example/(deleted)", Hot: 1}, "uri: shop.example/(deleted) collects the numbers of several other pages"},
+		{admin.Offset{URI: "(other)", Hot: 1}, "uri: (other) collects the numbers of several other pages"},
 		{admin.Offset{URI: "shop.example", Hot: 1, Fault: "hot: no"}, "hot: no"},
 	}
 	var list []admin.Offset

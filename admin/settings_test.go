@@ -21,9 +21,9 @@ func TestRetentionSettings(t *testing.T) {
 		retain, forget int
 		says           string
 	}{
-		{-1, 0, "retain-days: -1 is not a number of days"},
-		{36501, 0, "retain-days: 36501 is not a number of days"},
-		{1, 36501, "forget-days: 36501 is not a number of days"},
+		{-1, 0, "retain-days: -1 is out of range"},
+		{36501, 0, "retain-days: 36501 is out of range"},
+		{1, 36501, "forget-days: 36501 is out of range"},
 		{10, 9, "forget-days: visits would be kept for longer than their visitors"},
 		{0, 9, "forget-days: visits would be kept for longer than their visitors"},
 	} {

@@ -15,8 +15,8 @@ func (a *Admin) AddSites(ctx context.Context, name string, sites []string) (list
 	return a.changeSites(ctx, name, sites, func(row *db.App, given []string) ([]string, error) {
 		if len(row.Sites) == 0 {
 			return nil, visit.Errorf(visit.Invalid, "site",
-				"app %s counts any site, and would then count only the listed ones: if that is intended, "+
-					"list them with app set %[1]s --site …", name)
+				"app %s counts any site; with a list of sites, it would count only the listed ones: if you want that, "+
+					"list all of them with app set %[1]s --site …", name)
 		}
 		return append(slices.Clone(row.Sites), given...), nil // Apply removes duplicates
 	})

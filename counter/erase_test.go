@@ -190,7 +190,7 @@ func TestDeletePage(t *testing.T) {
 		"http://a.example/never": "uri: app demo has no page a.example/never",
 		"a.example/never":        "uri: app demo has no page a.example/never",
 		"a.example":              "uri: a.example is a site: name a page of it",
-		"a.example/(deleted)":    "uri: a.example/(deleted) holds the numbers of other pages, and cannot be deleted",
+		"a.example/(deleted)":    "uri: a.example/(deleted) collects the numbers of several other pages, so it cannot be deleted",
 	} {
 		require.ErrorContains(t, in.Admin.DeletePage(t.Context(), "demo", uri), says)
 	}

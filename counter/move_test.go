@@ -336,17 +336,17 @@ func TestMovesThatAreRefused(t *testing.T) {
 		from.CountAs(t, mover(app.ByDay, 1, 1))
 	}
 	to.Exec(t, `UPDATE apps SET name = 'demo' WHERE name = 'first'`)
-	refused("the cell there cannot take app demo: there is an app of that name")
+	refused("the cell there cannot take app demo: the cell already has an app with this name")
 	to.Exec(t, `UPDATE apps SET name = 'first', visitor = 'daily', secret_id = $1 WHERE name = 'demo'`, desk.Secret.ID())
-	refused("it has apps of --visitor daily")
+	refused("it has apps with --visitor daily")
 	to.Exec(t, `UPDATE apps SET secret_id = '\x0011223344556677' WHERE name = 'first'`)
-	refused("are hashed with another secret")
+	refused("its apps hash visitors with another secret")
 	to.Exec(t, `DELETE FROM apps WHERE name = 'first'`)
 	for _, in := range []*instance{from, to} {
 		in.Exec(t, `INSERT INTO webhooks (app_id, seen, private, uri, url)
 			SELECT id, 0, false, 'a.example', 'https://hook.example' FROM apps LIMIT 1`)
 	}
-	refused("it has webhooks of the same numbers")
+	refused("it has webhooks with the same numbers")
 	to.Exec(t, `DELETE FROM webhooks`)
 	from.Exec(t, `INSERT INTO retention_pauses (app_id, run, until, from_day) VALUES (1, 1, now() + interval '1 hour', 0)`)
 	refused("an import of logs is running for app demo")

@@ -77,7 +77,7 @@ func checkExtraNumbers(a *app.App, r *Request, w *subject) error {
 	switch {
 	case r.Extra == (ExtraNumbers{}):
 	case r.Event != "":
-		return visit.Errorf(visit.Invalid, "with", "it is not possible for events: leave it out")
+		return visit.Errorf(visit.Invalid, "with", "current numbers are not available for events: leave it out")
 	case r.Extra.Here && w.keyless && !a.AllowsBadges(false):
 		return visit.Errorf(visit.Forbidden, "with",
 			"\"here\" needs a key: send one as Authorization: Bearer …, or have the operator of app %s set --public-counts %s",

@@ -430,7 +430,7 @@ func TestZipsThatAreRefused(t *testing.T) {
 		"days.csv: line 2, column hot: ERROR: invalid":                with("days.csv", replace("\n", "\n1,20200101,x,1,1\n")),
 		"visits.csv: line 2: no target, tag or log has the number 77": with("visits.csv", replace("\n", "\nfd00::1,1,20260701,0,\"{77}\"\n")),
 		"visits.csv: line 2 is too long":                              with("visits.csv", replace("\n", "\n\""+strings.Repeat("{} ", 6<<20))),
-		"is not UTF-8":                                                with("notes.csv", replace("a release", "\xff")),
+		"not valid text":                                              with("notes.csv", replace("a release", "\xff")),
 		`"a.example/\x1b[2J" is not a page or a site`:                 with("targets.csv", replace("a.example/1,", "a.example/\x1b[2J,")),
 		`"<xss>" is not a page or a site`:                             with("notes.csv", replace("a.example", "<xss>")),
 		`offsets.csv: line 2: uri: "A.example/1" is not`:              with("offsets.csv", replace("a.example/1", "A.example/1")),

@@ -57,7 +57,7 @@ func (c *Counter) keepDayKeys(ctx context.Context) {
 	yesterday, tomorrow := today.AddDate(0, 0, -daysBehind), today.AddDate(0, 0, 1)
 	err := c.days.store(within, visit.DayOf(yesterday, time.UTC), visit.DayOf(today, time.UTC), visit.DayOf(tomorrow, time.UTC))
 	if err != nil && ctx.Err() == nil {
-		c.log.Error("cannot create or delete the keys of days; retrying", "in", dayKeysEvery, "error", err)
+		c.log.Error("cannot create or delete the daily keys that hash visitors; retrying", "in", dayKeysEvery, "error", err)
 	}
 }
 

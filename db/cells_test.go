@@ -272,7 +272,7 @@ func stepsGiveWay(t *testing.T, c *dbtest.Cluster, cell cells.Cell, d *db.DB) {
 	exec(t, conn, `UPDATE footfall.schema_files SET hash = '' WHERE name = 'functions'`)
 	long = begin(t, c.URL(0, "footfall_"+cell.Name), `LOCK TABLE cell.layer IN SHARE MODE`)
 	_, err = dbtest.Open(t, cell.URL, db.Options{LockPatience: time.Millisecond}).MigrateUp(t.Context())
-	require.ErrorContains(t, err, "functions and views: it could not get its locks for")
+	require.ErrorContains(t, err, "functions and views: the migration could not get its locks for")
 	require.NoError(t, long.Rollback(t.Context()))
 	applied, err = d.MigrateUp(t.Context())
 	require.NoError(t, err)

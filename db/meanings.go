@@ -28,7 +28,7 @@ var meanings = map[string]meaning{
 	"40":    {"other transactions keep the tables busy", "try again"},
 	"42":    {"the tables do not match this footfall", "type `footfall migrate up`"},
 	"42501": {"the role has no right to do this", "connect as the role that owns the tables"},
-	"42704": {"the server does not know a setting of the connection", "check the URL"},
+	"42704": {"the database URL contains a setting that the server does not support", "check the URL"},
 	"53100": {"the disk of the database is full", "free some space there"},
 	"53200": {"the database is out of memory, or has no room for more locks",
 		"try again later, or raise the server's max_locks_per_transaction"},
@@ -37,7 +37,7 @@ var meanings = map[string]meaning{
 	"57":    {"the database is starting or stopping", "try again later"},
 	"57014": {"the database did not finish in time", "try again later"},
 	"58":    {"the database cannot use its files", "look at the server's log"},
-	"FF009": {"the server waits for no standby, though one is required", "name the standby in its synchronous_standby_names"},
+	"FF009": {"a synchronous standby is required, but the server does not wait for one", "name the standby in its synchronous_standby_names"},
 	"XX001": {"the database's files are damaged", "look at the server's log, and restore a backup"},
 	"XX002": {"the database's files are damaged", "look at the server's log, and restore a backup"},
 }
@@ -62,7 +62,7 @@ func meaningOf(refused *pgconn.PgError) meaning {
 // or to itself.
 func meaningOfNode(message string) meaning {
 	if strings.Contains(message, "password") {
-		return meaning{"a node of the cluster refuses a connection from a node",
+		return meaning{"a node of the cluster refuses a connection from another node or from itself, because the password is missing or wrong",
 			"write the password into ~/.pgpass of the user that runs each node's server (mode 0600), or into pg_dist_authinfo"}
 	}
 	return meaning{"a node of the cluster does not answer", "start it, replace it with its standby, or remove it (`footfall cell node`)"}

@@ -339,8 +339,8 @@ func (d *DB) untilLocked(ctx context.Context, what string, f func() error) error
 		}
 		waited := time.Since(first)
 		if waited > d.options.LockPatience {
-			return fmt.Errorf("%s: it could not get its locks for %v, because long transactions hold them: end these, and try again "+
-				"(SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start): %w", what, waited.Round(time.Second), err)
+			return fmt.Errorf("%s: the migration could not get its locks for %v, because long transactions hold them: end these transactions, "+
+				"and try again (SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start): %w", what, waited.Round(time.Second), err)
 		}
 		if time.Since(lastLogged) > logAfter {
 			lastLogged = time.Now()

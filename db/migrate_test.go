@@ -133,7 +133,7 @@ func TestMigrationGivesUp(t *testing.T) {
 	exec(t, conn, otherFunctions)
 	begin(t, url, `SELECT FROM report.sites`)
 	_, err := d.MigrateUp(t.Context())
-	require.ErrorContains(t, err, "functions and views: it could not get its locks for")
+	require.ErrorContains(t, err, "functions and views: the migration could not get its locks for")
 	require.Equal(t, db.FaultBusy, db.FaultOf(err))
 	begin(t, url, `LOCK TABLE visits IN SHARE UPDATE EXCLUSIVE MODE`)
 	_, err = dbtest.Open(t, url, db.Options{LockPatience: time.Millisecond}).MigrateUp(t.Context())

@@ -21,7 +21,7 @@ import (
 // warning.
 
 // ErrUnreplicated is returned for a commit that may exist only on this server.
-var ErrUnreplicated = errors.New("it was committed, but did not wait for the synchronous standby, which may not have it")
+var ErrUnreplicated = errors.New("the change was committed without waiting for the synchronous standby, which may not have it")
 
 // warning is the key under which the CustomData of a connection contains the server's last warning.
 const warning = "footfall.warning"
@@ -104,7 +104,7 @@ func (d *DB) AwaitsStandby(ctx context.Context) error {
 func (d *DB) UnreplicatedCommits() int64 { return d.commitsAlone.Load() }
 
 // errUnconfirmed is returned if the standby could not be checked after a commit.
-var errUnconfirmed = errors.New("it was committed, but it is unknown whether the synchronous standby has it")
+var errUnconfirmed = errors.New("the change was committed, but it is unknown whether the synchronous standby has it")
 
 // unconfirmedError returns the error for a commit after which the check of the standby failed. If the check failed
 // with FF009, COMMIT did not wait for the standby. After any other error, such as a lost connection or an

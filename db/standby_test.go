@@ -164,7 +164,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 		assert.Error(t, err, name)
 		if strings.HasPrefix(name, "a batch") || name == "the inbox" {
 			assert.Equal(t, db.FaultRefused, db.FaultOf(err), name)
-			assert.Contains(t, db.Reason(err), "the server waits for no standby", name)
+			assert.Contains(t, db.Reason(err), "a synchronous standby is required, but the server does not wait for one", name)
 		}
 	})
 	assert.Equal(t, counted, dbtest.Column[int64](t, dbtest.Connect(t, p.Primary()), `SELECT sum(hot)::bigint FROM counters`))

@@ -144,7 +144,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	call(404, "PATCH", max, `{"owner":true}`)
 	call(400, "PATCH", "/api/accounts/1", `{"owner":false}`, `it is the only owner`)
 	for _, path := range []string{"/api/keys/a%00b", "/api/apps/%00", "/api/apps/blog/keys/%ff", "/api/apps/blog/links/%00"} {
-		call(400, "DELETE", path, "", `this is not text`)
+		call(400, "DELETE", path, "", `this is not valid text`)
 	}
 	call(200, "DELETE", "/api/apps/blog", "")
 	call(404, "GET", "/api/apps/blog", "")

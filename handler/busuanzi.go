@@ -145,7 +145,7 @@ func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	page, isScript := scriptOf(c.Request().Header)
 	if !isScript {
 		return visit.Errorf(visit.Forbidden, parameter,
-			"this call is only for a <script> element of a page: use another call with fetch")
+			"only a <script> element of a page can make this call: for fetch(), call /busuanzi?url=… instead")
 	}
 	if page == "" {
 		return visit.Errorf(visit.Forbidden, "referer",

@@ -196,7 +196,8 @@ func TestBusuanziFindsTheApp(t *testing.T) {
 		assert.Contains(t, e.ask(http.MethodGet, "/busuanzi?url="+url.QueryEscape(uri)).body, said, uri)
 	}
 	says(e, "http://example.com/", `"page_pv":1`)
-	says(e, "http://nobody.example/", "uri: no app lists the site nobody.example: its operator can add it") // although demo counts every site
+	// although demo counts every site
+	says(e, "http://nobody.example/", "uri: no app lists the site nobody.example: the operator of an app can add the site to it")
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		require.NoError(t, a.AddApp(ctx, "second", app.Settings{Sites: []string{"*.wild.example", "a.wild.example", "example.com"},
 			PublicCounts: ptr("answers")}))

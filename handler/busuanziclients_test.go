@@ -123,8 +123,8 @@ func TestBusuanziInChromium(t *testing.T) {
 		for len(b.spoken) == 0 {
 			b.ask(`0`, nil)
 		}
-		assert.Equal(t, "warning: footfall: http://count.example/busuanzi gives no numbers: uri: no app lists the site other.example: its "+
-			"operator can add it", b.spoken[0])
+		assert.Equal(t, "warning: footfall: http://count.example/busuanzi gives no numbers: uri: no app lists the site other.example: the "+
+			"operator of an app can add the site to it", b.spoken[0])
 		assert.Equal(t, before, w.rows())
 		b.spoken, b.console = nil, nil
 	})

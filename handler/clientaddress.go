@@ -42,8 +42,8 @@ func NewProxies(networks []string, header string) (*Proxies, []error) {
 	}
 	if header != "" {
 		if len(networks) == 0 {
-			faults = append(faults, errors.New("--proxy-header: without --trust-proxy it does nothing: name the networks of your proxies there, "+
-				"or leave it out"))
+			faults = append(faults, errors.New("--proxy-header: it has no effect without --trust-proxy: set --trust-proxy to the networks of "+
+				"your proxies, or leave --proxy-header out"))
 		}
 		if err := checkProxyHeader(header); err != nil {
 			faults = append(faults, fmt.Errorf("--proxy-header: %.64q %w", header, err))
@@ -136,7 +136,8 @@ func CheckCountryHeader(header string, networks []string) error {
 	case header == "":
 		return nil
 	case len(networks) == 0:
-		return errors.New("--country-header: without --trust-proxy it does nothing: name the networks of your proxies there, or leave it out")
+		return errors.New("--country-header: it has no effect without --trust-proxy: set --trust-proxy to the networks of your proxies, " +
+			"or leave --country-header out")
 	case !httpguts.ValidHeaderFieldName(header):
 		return fmt.Errorf("--country-header: %.64q cannot be the name of a header: write only the name, like CF-IPCountry", header)
 	}
@@ -158,7 +159,8 @@ func CheckSignInHeader(header string, networks []string) error {
 		return nil
 	}
 	if len(networks) == 0 {
-		return errors.New("--sign-in-header: without --trust-proxy it does nothing: name the networks of your proxies there, or leave it out")
+		return errors.New("--sign-in-header: it has no effect without --trust-proxy: set --trust-proxy to the networks of your proxies, " +
+			"or leave --sign-in-header out")
 	}
 	if checkProxyHeader(header) != nil || http.CanonicalHeaderKey(header) == defaultProxyHeader {
 		return fmt.Errorf("--sign-in-header: %.64q is not a header that names the signed-in user: write the one that your "+
@@ -218,13 +220,13 @@ func (p *Proxies) clientFromHeader(lines []string, peer netip.Addr) (netip.Addr,
 	for _, line := range slices.Backward(lines) {
 		for more := true; more; {
 			if hops++; hops > mostHops {
-				return netip.Addr{}, p.refusal(fmt.Sprintf("names %d proxies and no client", mostHops))
+				return netip.Addr{}, p.refusal(fmt.Sprintf("contains %d addresses of trusted proxies and no address of a client", mostHops))
 			}
 			var element string
 			line, element, more = cutLast(line)
 			var ok bool
 			if found, ok = readHop(trimBlanks(element)); !ok {
-				return netip.Addr{}, p.refusal("has no address where that of the client or of another proxy is expected")
+				return netip.Addr{}, p.refusal("contains a value that is not an IP address")
 			}
 			if !p.trusts(found) {
 				return found, nil

@@ -241,10 +241,10 @@ func requireRefused(t testing.TB, p *Proxies, lines []string, err error) {
 	switch told.Message() {
 	case "ip: the connection has no IP address: connect over TCP":
 		return
-	case fmt.Sprintf("ip: the header %s of the trusted proxy has no address where that of the client or of another proxy is expected: "+
+	case fmt.Sprintf("ip: the header %s of the trusted proxy contains a value that is not an IP address: "+
 		"fix the proxy's configuration", p.header):
-	case fmt.Sprintf("ip: the header %s of the trusted proxy names %d proxies and no client: fix the proxy's configuration", p.header,
-		lookedAt):
+	case fmt.Sprintf("ip: the header %s of the trusted proxy contains %d addresses of trusted proxies and no address of a client: "+
+		"fix the proxy's configuration", p.header, lookedAt):
 	default:
 		require.Fail(t, "an error of another wording", told.Message())
 	}
@@ -313,7 +313,7 @@ func TestNewProxiesRefuses(t *testing.T) {
 		{"one bad among good", []string{"10.0.0.0/8", "x", "192.0.2.1"}, "", []string{`--trust-proxy: "x"`}},
 		{"something long", []string{strings.Repeat("x", 1000)}, "", []string{`--trust-proxy: "` + strings.Repeat("x", 64) + `" is`}},
 
-		{"a header that nobody may set", nil, "X-Real-IP", []string{"--proxy-header: without --trust-proxy it does nothing"}},
+		{"a header that nobody may set", nil, "X-Real-IP", []string{"--proxy-header: it has no effect without --trust-proxy"}},
 		{"Forwarded", on, "Forwarded", []string{`--proxy-header: "Forwarded" is not supported: have the proxy send X-Forwarded-For`}},
 		{"a header with a blank", on, "X Real IP", []string{"cannot be the name of a header: write only the name, like X-Real-IP"}},
 

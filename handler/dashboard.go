@@ -251,8 +251,8 @@ func (d *dashboard) refuse(c echo.Context, reader *account.Account) error {
 	if reader == nil {
 		return d.askToSignIn(c, http.StatusForbidden, c.Request().URL.RequestURI(), "", nil)
 	}
-	return visit.Errorf(visit.Forbidden, "", "%s may not see this, or it does not exist: an owner of this service can change that",
-		reader.Name)
+	return visit.Errorf(visit.Forbidden, "", "the account %s may not see this page, or the page does not exist: ask an owner of this "+
+		"service for access", reader.Name)
 }
 
 func siteNamed(c echo.Context) string { return pathParam(c, "site") }

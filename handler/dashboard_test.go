@@ -451,10 +451,10 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 
 	// The page names the numbers that are not shown yet, and the setting to change.
 	assert.NotContains(t, page, "They show “–”")
-	assert.NotContains(t, shown.body, "get no numbers")
+	assert.NotContains(t, shown.body, "cannot show numbers")
 	assert.Contains(t, shown.body, "They show “–” until Public numbers in the app’s settings is")
 	require.NoError(t, e.Admin.SetApp(t.Context(), "shop", app.Settings{PublicCounts: ptr("off")}))
-	assert.Contains(t, p.get("/embed?app=shop").body, "Pages get no numbers at present")
+	assert.Contains(t, p.get("/embed?app=shop").body, "Your pages cannot show numbers at present.")
 	owner := e.owner()
 	assert.Contains(t, owner.get("/embed?app=shop").body, `until <a href="/settings/shop#public">Public numbers</a> in`)
 	assert.Contains(t, owner.get("/settings/shop").body, `<h2 id="counting">`)

@@ -229,7 +229,7 @@ func TestDashboardFilesAreWhole(t *testing.T) {
 	last := e.get(site + "?all&skip=9900").body
 	assert.Len(t, listedPage.FindAllString(last, -1), 100)
 	assert.NotRegexp(t, nextPages, last)
-	assert.Contains(t, last, "CSV and JSON have them all")
+	assert.Contains(t, last, "The CSV and JSON files have all rows")
 }
 
 // A file that cannot be read to its end is cut off visibly.

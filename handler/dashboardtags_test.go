@@ -95,7 +95,7 @@ func TestDashboardShowsTags(t *testing.T) {
 	brought := e.get(strings.TrimSuffix(html.UnescapeString(to[1]), "#pages")).body
 	assert.Contains(t, brought, "Pages to which <bdi>google</bdi> brought visitors")
 	assert.Equal(t, []string{"hhui.top/home"}, pagesOn(brought))
-	assert.Contains(t, e.get(site+"&value=nowhere.example").body, "It brought no visitors to this site’s pages")
+	assert.Contains(t, e.get(site+"&value=nowhere.example").body, "This source or campaign brought no visitors to the site’s pages")
 	for _, wrong := range []string{"&value=DE&from_by=country", "&value=google&page=/home", "&value=google&find=x", "&value=%00", "&value=%ff",
 		"&value=" + strings.Repeat("v", 300), "&from_by=browser", "&with_by=x", "&page=/home&panel=with&format=csv",
 		"&panel=tag-pages&format=csv"} {

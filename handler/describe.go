@@ -115,12 +115,12 @@ func describe(c echo.Context) error {
 // describeApps describes the calls of /api/apps, including the fields cell and away, which only services with cells use.
 func describeApps(paths, named, one object) {
 	text := object{"type": "string"}
-	away := object{"type": "array", "items": text, "description": "With cells: those that cannot be reached, and whose apps " +
-		"are therefore missing in the list."}
+	away := object{"type": "array", "items": text, "description": "In a service with cells: the names of the cells that " +
+		"cannot be reached. Their apps are missing in the list."}
 	all := object{"type": "object", "properties": object{"apps": object{"type": "array", "items": one}, "away": away}}
 	adding := maps.Clone(named)
-	adding["cell"] = object{"type": "string", "description": "With cells: the cell for the app. Default: the one with the " +
-		"fewest apps."}
+	adding["cell"] = object{"type": "string", "description": "In a service with cells: the cell for the app. Default: the " +
+		"cell with the fewest apps."}
 	paths["/api/apps"] = object{
 		"get": describeChange("apps", "List all apps", nil, all),
 		"post": describeChange("addApp", "Add an app with a name, a tz and other settings",

@@ -205,7 +205,7 @@ func TestEventsOfASite(t *testing.T) {
 	shown = e.shown(site)
 	_, events, _ := strings.Cut(shown, `id="events"`)
 	assert.Equal(t, 1, strings.Count(shown, "<bdi>signup</bdi>"))
-	assert.Contains(t, events, "CSV and JSON have them all.")
+	assert.Contains(t, events, "The CSV and JSON files have all events.")
 	bars := regexp.MustCompile(`<rect width="([0-9]+)[.0-9]*%".*?<bdi>(signup|/home|download)</bdi></a></th>` +
 		`<td class="n">.</td><td class="n">([0-9]+)\.0`)
 	_, did, _ := strings.Cut(shown, `id="goals"`)

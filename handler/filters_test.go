@@ -169,7 +169,7 @@ func TestFiltersNamePossibleConditions(t *testing.T) {
 		WHERE uri = 'hhui.top/blog/(deleted)'`), "it is a page like any other")
 	nine := strings.Join([]string{"", "1", "2", "3", "4", "5", "6", "7", "8", "9"}, "&where=!source:")
 	assert.Equal(t, http.StatusBadRequest, e.get(site+nine).status)
-	assert.Contains(t, e.get(api+"days_before=7&from=today&where=new").body, "days cannot be compared with a filter")
+	assert.Contains(t, e.get(api+"days_before=7&from=today&where=new").body, "with a filter, days cannot be compared in one request")
 
 	under := e.get(site + "&where=" + url.QueryEscape("page:/a%257Cb")).body
 	assert.Contains(t, under, `class="big">1<`, "a page with an escaped bar in its name")

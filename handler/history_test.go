@@ -159,7 +159,7 @@ func TestHistoryIsUploaded(t *testing.T) {
 	assert.Equal(t, []string{"account Max | history | a.csv, 2 days added, 0 days replaced"},
 		e.texts(`SELECT concat_ws(' | ', who, what, is_now) FROM changes WHERE what = 'history'`))
 	asked := max.sends("/settings/shop", "do", "remove history", "one", "2").body
-	assert.Contains(t, asked, "All days that this import brought will be removed.")
+	assert.Contains(t, asked, "All days from this import will be removed.")
 	assert.Contains(t, asked, `<bdi>hot 21, pv 0, uv 0</bdi></td><td data-of="After"><bdi>hot 9, pv 0, uv 0</bdi></td>`)
 	assert.Equal(t, 400, max.sends("/settings/shop", "do", "remove history", "one", "1").status, "the trial has taken number 1")
 	assert.Equal(t, 303, max.sends("/settings/shop", "do", "remove history", "one", "2", "sure", "yes").status)
@@ -238,7 +238,7 @@ func TestHistoryOnTheDashboard(t *testing.T) {
 	// If the import has no visitors, the page states this.
 	e.Exec(t, `UPDATE history SET visitors = NULL`)
 	is = text("/dash/demo/hhui.top?range=30d")
-	assert.Contains(t, is, "It has no visitor numbers: page views.")
+	assert.Contains(t, is, "Some days counted elsewhere have no visitor numbers. Show page views.")
 	assert.Zero(t, drawn())
 	text("/dash/demo/hhui.top?range=30d&chart=views")
 	assert.Equal(t, 28, drawn())

@@ -220,7 +220,7 @@ func (p *themePage) count(title string, keys ...string) error {
 			continue
 		}
 		if page != "" {
-			return invalid("requests", "they are about two pages: a batch is one view of a page")
+			return invalid("requests", "they are about two pages: send only the requests of one page view in a batch")
 		}
 		page = key
 	}

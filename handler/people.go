@@ -22,7 +22,7 @@ func (s *service) people(c echo.Context) error {
 		return s.putPeople(c, &f)
 	}
 	if !f.id.isSet && f.parseErr == nil {
-		f.parseErr = invalid("id", "it is missing: give your own id of the visitor")
+		f.parseErr = invalid("id", "it is missing: send your own id for the visitor")
 	}
 	found, err := s.findPeople(c, &f, []string{f.id.value})
 	if err == nil && found[0].Fault != nil {

@@ -73,7 +73,7 @@ func TestPeople(t *testing.T) {
 		{"id": "device:1", "person": person, "tags": tags}, {"id": "cookie:abc", "person": person, "tags": tags},
 		{"id": "user:42", "person": person, "tags": tags},
 		{"id": "nobody", "tags": map[string]any{}},
-		{"error": "id: it is missing: give your own id of the visitor"},
+		{"error": "id: it is missing: send your own id for the visitor"},
 		{"error": "id: it is longer than 256 bytes: shorten it, or send a hash of it"},
 	}, answer.People)
 

@@ -562,7 +562,7 @@ func TestReportsTakeTurns(t *testing.T) {
 	}
 	assert.Contains(t, refused(t.Context(), slow).Message(), "the report takes too long")
 	r.reportWithin = time.Hour
-	assert.Equal(t, "the database does not answer; try again", refused(t.Context(), func(context.Context) error {
+	assert.Equal(t, "the database does not respond; try again", refused(t.Context(), func(context.Context) error {
 		return errors.New("no such table")
 	}).Message())
 

@@ -87,7 +87,8 @@ func (p *settingsPage) answer(do func() (string, error), show func() error) erro
 		case err == nil && done != "":
 			return d.redirect(c, http.StatusSeeOther, done)
 		case admin.IsBehind(err):
-			p.page.Said, p.form = "Done. One instance has not responded yet: it will follow as soon as it can.", nil
+			p.page.Said, p.form = "The change is saved. One instance of the service has not responded yet: it will apply the change as soon "+
+				"as it can.", nil
 		case err == nil:
 			p.form = nil
 		case !is || !slices.Contains([]visit.Kind{visit.Invalid, visit.Forbidden, visit.NotFound}, fault.Kind), fault == errOwners:

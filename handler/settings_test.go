@@ -272,7 +272,7 @@ func TestSettingsOfAnApp(t *testing.T) {
 // hashesWhereNobodyWaits has a browser, or its proxy, disconnect before addresses are hashed: the hashing continues
 // to its end, and the page shows this in the meantime.
 func (e *edge) hashesWhereNobodyWaits(page string, who *person) {
-	const hashing = "are being hashed; visits are answered with 503"
+	const hashing = "are being hashed. Until that is done, visits get the status 503."
 	release := e.hold(`SELECT FROM footfall.epochs WHERE name = 'erasures' FOR UPDATE`)
 	ctx, leave := context.WithCancel(context.Background())
 	form := url.Values{"do": {"set"}, "of": {"visitors"}, "visitor": {"hashed"}, "was.visitor": {"address"}, "sure": {"yes"}}
@@ -333,8 +333,8 @@ func TestSettingsOfTheService(t *testing.T) {
 	assert.Regexp(t, `(?s)id="people".*account=1#account.*everything.*Max.*change.*settings\?invite=shop#accounts`,
 		olga.get("/settings/shop").body)
 	assert.NotContains(t, max.get("/settings/shop").body, `id="people"`, "owners alone see who has an account")
-	assert.Regexp(t, `(?s)name="app.shop".{0,150}<option selected>look`, olga.get("/settings?invite=shop").body)
-	assert.NotRegexp(t, `(?s)name="app.docs".{0,150}<option selected>look`, olga.get("/settings?invite=shop").body)
+	assert.Regexp(t, `(?s)name="app.shop".{0,150}<option value="look" selected>view`, olga.get("/settings?invite=shop").body)
+	assert.NotRegexp(t, `(?s)name="app.docs".{0,150}<option value="look" selected>view`, olga.get("/settings?invite=shop").body)
 	send(303, "do", "rights", "one", one, "app.docs", "none", "was.app.docs", "look", "app.shop", "look", "was.app.shop", "change")
 	assert.Equal(t, 403, max.get("/settings/shop").status)
 	require.NoError(t, e.Admin.AddApp(t.Context(), "late", app.Settings{Sites: []string{"late.example"}}))

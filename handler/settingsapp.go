@@ -41,7 +41,7 @@ func (p *settingsPage) doInApp() (then string, err error) {
 		return "", p.showVisitor()
 	case do == "erase":
 		if !p.confirmed("Erase the visitor", "", visit.Textf("The address or id of this visitor is removed from everything that is stored."),
-			visit.Textf("Sums, and the ranks of others, stay. An erased visitor who comes back is new.")) {
+			visit.Textf("Sums and the ranks of other visitors stay unchanged. If the erased visitor returns, they count as a new visitor.")) {
 			return "", nil
 		}
 		_, err = p.admin.EraseVisitor(ctx, p.app, strings.TrimSpace(p.form.Get("visitor")))
@@ -62,7 +62,7 @@ func (p *settingsPage) doInApp() (then string, err error) {
 		}
 		return p.root + "/settings?done=deleted", err
 	}
-	return "", visit.Errorf(visit.Invalid, "form", "it names no action that this page has: reload the page, and try again")
+	return "", visit.Errorf(visit.Invalid, "form", "it does not contain an action of this page: reload the page, and try again")
 }
 
 // set changes the settings whose submitted values differ from the values in the form when the page was shown. It leaves other
@@ -115,7 +115,7 @@ func (p *settingsPage) add(thing *admin.ObjectKind) (then string, err error) {
 			p.page.Said = "Added. Anyone with this link sees the numbers, but nobody's address."
 			p.page.Secret = p.origin(p.c.Request()) + "/share/" + secret
 		case "webhooks":
-			p.page.Said = "Added. Its receiver needs this key: each call is signed with it."
+			p.page.Said = "Added. The receiver needs this key to check the signature of each call."
 		default:
 			p.page.Said = "Added. Programs send this key as a header, Authorization: Bearer KEY."
 		}
@@ -159,7 +159,7 @@ func (p *settingsPage) deletePage() (then string, err error) {
 		return "", err
 	}
 	lost := visit.Textf(
-		"The numbers of %s (hot %d, pv %d, uv %d) are moved to the page (deleted) of its site. After that it counts from 1 again.",
+		"The numbers of %s (hot %d, pv %d, uv %d) are moved to the page (deleted) of its site. After that, the page counts from 1 again.",
 		visit.Shown(page.URI), page.Hot, page.PV, page.UV)
 	if !page.Counted {
 		lost = visit.Textf("%s has only numbers from elsewhere, which will be deleted.", visit.Shown(page.URI))
@@ -201,8 +201,9 @@ func (p *settingsPage) showApp() error {
 	}
 	p.page.Title, p.page.When = p.translate("Settings of %s", p.app), "Changes take effect at once, on every instance."
 	if row.HeldUntil != nil && row.HeldUntil.After(time.Now()) {
-		p.page.Said = p.translate("The addresses of its visitors are being hashed; visits are answered with 503 until that is done "+
-			"or, if it was interrupted, until %s, in which case nothing has changed. Reload this page to see.", row.HeldUntil.UTC().Format("15:04 UTC"))
+		p.page.Said = p.translate("The addresses of this app's visitors are being hashed. Until that is done, visits get the status 503. "+
+			"If the hashing was interrupted, this lasts until %s, and nothing has changed. Reload this page to check.",
+			row.HeldUntil.UTC().Format("15:04 UTC"))
 	}
 	p.page.Crumbs = [][2]string{{"Settings", p.root + "/settings"}, {p.app, p.root + "/dash/" + p.app}}
 	hosts := p.groupSection(unlistedHosts, &row)
@@ -312,7 +313,7 @@ func (p *settingsPage) people() (s web.Section, err error) {
 	s = web.Section{ID: "people", Title: "People", Columns: []string{"Name", "Permissions"},
 		Lead: [2]string{p.root + "/settings?invite=" + p.app + "#accounts", p.translate("Invite someone to view %s", p.app)}}
 	for _, e := range list {
-		may := cmp.Or(string(e.Apps[p.app]), "everything")
+		may := cmp.Or(rightText(e.Apps[p.app]), "everything")
 		if e.Owner || e.Apps[p.app] != "" {
 			s.Rows = append(s.Rows, web.Row{Link: fmt.Sprintf("%s/settings?account=%d#account", p.root, e.ID), Cells: []string{orNumber(e), may}})
 		}

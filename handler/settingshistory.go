@@ -105,7 +105,7 @@ func (p *settingsPage) removeHistory(one string) (then string, err error) {
 	if err != nil {
 		return "", visit.Errorf(visit.Invalid, "one", "%.64q is not a number", one)
 	}
-	if !p.confirmed("Remove it", "", visit.Textf("All days that this import brought will be removed. It can be imported again.")) {
+	if !p.confirmed("Remove it", "", visit.Textf("All days from this import will be removed. You can import the same files again.")) {
 		done, err := p.admin.TakeBackHistory(extendDeadline(p.c), p.app, true, []int32{int32(number)})
 		if p.showTotals(done.Totals); err != nil {
 			p.confirmation = nil

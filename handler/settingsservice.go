@@ -71,7 +71,7 @@ func (p *settingsPage) doInService() (then string, err error) {
 		}
 		return p.donePath("removed"), accounts.Remove(ctx, id)
 	}
-	return "", visit.Errorf(visit.Invalid, "form", "it names no action that this page has: reload the page, and try again")
+	return "", visit.Errorf(visit.Invalid, "form", "it does not contain an action of this page: reload the page, and try again")
 }
 
 var errOwners = visit.Errorf(visit.Forbidden, "", "only an owner of this service can do this")
@@ -123,12 +123,20 @@ func (p *settingsPage) rights() account.Rights {
 	return r
 }
 
+// rightText returns the English text for a right on pages.
+func rightText(right account.Right) string {
+	if right == account.Look {
+		return "view" // "look" is only the value in forms, flags and the API
+	}
+	return string(right)
+}
+
 // rightsFields returns the form fields that the method rights reads: owner, and the account's right to each app. offered is the
 // name of an app for which the right to view is preselected.
 func (p *settingsPage) rightsFields(e account.Entry, offered string) []web.Field {
 	owner := strconv.FormatBool(e.Owner)
 	fields := []web.Field{{Name: "owner", Label: "Owner", Kind: "check", Value: owner, Was: &owner,
-		Help: "An owner may do everything, for all apps and accounts. Anyone else may, for each app:"}}
+		Help: "An owner may do everything, for all apps and accounts. For an account that is not an owner, choose a right for each app:"}}
 	for _, name := range p.apps {
 		has := cmp.Or(e.Apps[name], account.None)
 		f := web.Field{Name: ofApp + name, Label: name, Kind: "beside", Was: ptrTo(string(has))}
@@ -136,7 +144,7 @@ func (p *settingsPage) rightsFields(e account.Entry, offered string) []web.Field
 			has = account.Look
 		}
 		for _, right := range []account.Right{account.None, account.Look, account.Change} {
-			f.Choices = append(f.Choices, web.Choice{Value: string(right), Chosen: right == has})
+			f.Choices = append(f.Choices, web.Choice{Value: string(right), Shown: rightText(right), Chosen: right == has})
 		}
 		fields = append(fields, f)
 	}

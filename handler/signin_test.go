@@ -180,7 +180,7 @@ func TestSignedInByAProxy(t *testing.T) {
 
 	a := look(p, "Remote-User", "Ann")
 	assert.Equal(t, http.StatusForbidden, a.status)
-	assert.Contains(t, a.body, "Ann may not see this")
+	assert.Contains(t, a.body, "The account Ann may not see this page")
 	assert.EqualValues(t, 2, e.One(t, `SELECT count(*) FROM accounts`), "one without apps")
 	e.Exec(t, `INSERT INTO account_apps (account_id, app_id) SELECT a.id, p.id FROM accounts AS a, apps AS p
 		WHERE a.name = 'Ann' AND p.name = 'shop'`)

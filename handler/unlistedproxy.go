@@ -51,8 +51,8 @@ func newUnlistedProxy(log *slog.Logger, r prometheus.Registerer) *unlistedProxy 
 		log: log, speak: pause.Seldom[struct{}]{Every: warnEvery},
 		requests: promauto.With(r).NewCounter(prometheus.CounterOpts{
 			Name: "footfall_overlooked_proxy_requests_total",
-			Help: "Requests that most likely came through a proxy that is not trusted, since they name a client: all clients " +
-				"of the proxy count as one visitor.",
+			Help: "Requests that most likely arrived through a proxy that is not trusted, because one of their headers contains a " +
+				"client's address: all clients of such a proxy count as one visitor.",
 		}),
 	}
 }
@@ -62,8 +62,8 @@ func newUnlistedProxy(log *slog.Logger, r prometheus.Registerer) *unlistedProxy 
 func (o *unlistedProxy) warn() {
 	o.requests.Inc()
 	if more, speak := o.speak.Next(struct{}{}, time.Now()); speak {
-		o.log.Warn("a proxy that is not trusted names the clients of this service, so all of its clients count as one visitor: "+
-			"name its address or network with --trust-proxy, like 127.0.0.0/8 for one on this machine, "+
-			"and its header with --proxy-header unless that is "+defaultProxyHeader, "unlogged_before", more)
+		o.log.Warn("a proxy that is not trusted sends the addresses of its clients in a header, so all of its clients count as one "+
+			"visitor: set --trust-proxy to the address or network of the proxy, like 127.0.0.0/8 for a proxy on this machine, "+
+			"and --proxy-header to the name of this header unless it is "+defaultProxyHeader, "unlogged_before", more)
 	}
 }

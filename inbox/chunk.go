@@ -69,7 +69,7 @@ func (d *drainer) chunkOf(of int32, rows []row) (chunk []entry) {
 			}
 			e := entry{row: r, visits: 1}
 			if !r.CountsSo {
-				e.visits, e.dropped = all-r.next, "their app was deleted, or now distinguishes days or visitors in another way"
+				e.visits, e.dropped = all-r.next, "their app was deleted, or its settings for days or visitors have changed"
 			} else {
 				v := visitOf(&r.InboxReadRow, int(r.next))
 				e.step.Visit = &v

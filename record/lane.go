@@ -39,7 +39,7 @@ const (
 )
 
 // ErrOverloaded is the cause of the error for a visit that is refused because it would wait too long.
-var ErrOverloaded = errors.New("it would wait for too long to be written")
+var ErrOverloaded = errors.New("the visit would wait too long to be written")
 
 // Record counts a visit, and returns when the visit has committed or failed. It has no context parameter, because an
 // accepted visit is counted with its batch even if its caller leaves. A batch that waits too long is refused, so

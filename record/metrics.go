@@ -54,7 +54,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		other: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_visits_other_total",
-			Help: "Visits counted for the page (other) of their site, because their app has reached its limit of new pages per day.",
+			Help: "Visits to new pages that were counted for the page (other) of their site, because their app has reached its limit of new " +
+				"pages per day.",
 		}),
 		lookUps: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_existence_queries_total",
@@ -72,7 +73,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"result"}),
 		wrongHints: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_filter_wrong_hints_total",
-			Help: "Batches written a second time because the filter took a visitor for new that another instance had counted.",
+			Help: "Batches written a second time because another instance had already counted a visitor that the filter reported as new.",
 		}),
 		dropped: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_caches_dropped_total",
@@ -147,10 +148,11 @@ func (m *metrics) describe(c *caches) {
 			return 0
 		})
 	}
-	gauge("footfall_filter_ready", "1 when the filter has read every visitor of the tables and gives hints; 0 before, and if there is "+
-		"no filter.",
+	gauge("footfall_filter_ready", "1 when the filter has read every visitor of the tables and reports new visitors; 0 before, and if there "+
+		"is no filter.",
 		func(now *generation) float64 { return flag(now.filter != nil && now.filter.ready.Load()) })
-	gauge("footfall_filter_saturated", "1 when the filter's memory is used up, so that it gives no hints.",
+	gauge("footfall_filter_saturated", "1 when the filter's memory is used up, so that it no longer reports new visitors, and "+
+		"every visitor is looked up.",
 		func(now *generation) float64 { return flag(now.filter.stats().Saturated) })
 	gauge("footfall_filter_keys", "(target, visitor) pairs in the filter.",
 		func(now *generation) float64 { return float64(now.filter.stats().Keys) })

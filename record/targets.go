@@ -121,7 +121,7 @@ func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning,
 		e.other = targets[i]
 	}
 	if err == nil && len(lost) > 0 {
-		err = fmt.Errorf("a page or site (other) of app %d was created, but has no row", in.App)
+		err = fmt.Errorf("the page or site (other) of app %d was created, but its row was not found", in.App)
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func newUpkeep(d *db.DB, o Options, h *presence, t *titles, m *metrics) *upkeep 
 	}, func() float64 { return d.ClockOffset().Seconds() })
 	m.register.NewCounterFunc(prometheus.CounterOpts{
 		Name: "footfall_commits_alone_total",
-		Help: "Commits that returned before the synchronous standby had them, because their wait was cancelled, " +
+		Help: "Commits that returned before the synchronous standby had stored them, because waiting for the standby was cancelled, " +
 			"or synchronous_standby_names was emptied while a standby was required.",
 	}, func() float64 { return float64(d.UnreplicatedCommits()) })
 	ctx, cancel := context.WithCancel(context.Background())
@@ -92,8 +92,8 @@ func (u *upkeep) start() {
 		u.makeDeleteTask("refused messages", u.db.ForgetRefused))
 	u.repeat(clockEvery,
 		task{"measuring this machine's clock", slog.LevelError, u.measureClock},
-		task{"measuring the database", slog.LevelDebug, u.measureServer},
-		task{"starting a new period of people", slog.LevelError, u.db.TurnPeople},
+		task{"measuring the size and state of the database", slog.LevelDebug, u.measureServer},
+		task{"starting a new period of the table people", slog.LevelError, u.db.TurnPeople},
 		task{"looking for old snapshots", slog.LevelError, func(ctx context.Context) error { return u.oldest.look(ctx, u.db, u.clock(), u.log) }})
 	u.repeat(batchesEvery,
 		task{"deleting the ids of old batches", slog.LevelError, func(ctx context.Context) error {
@@ -172,10 +172,10 @@ func newServerMetrics(m *metrics) serverMetrics {
 	return serverMetrics{
 		size: gauge("footfall_database_bytes", "Size of the database with all its tables and indexes."),
 		standbyAway: gauge("footfall_standby_away",
-			"1 while nothing can be counted because a standby is missing: COMMIT waits for one, and none follows or answers, or COMMIT waits "+
-				"for none, though one is required. NaN: this could not be measured."),
+			"1 while no visit can be counted because a synchronous standby is missing: COMMIT waits for a standby that does not follow or "+
+				"respond, or COMMIT waits for no standby although one is required. NaN: this could not be measured."),
 		dailyTask: gauge("footfall_daily_task_timestamp_seconds",
-			"Start of the last day on which the daily task was completed, in the time zone where days start last; 0: never."),
+			"Last day on which the daily task was completed, as the time when this day started in the time zone UTC-12; 0: never."),
 	}
 }
 

@@ -253,7 +253,7 @@ func (a dayByDay) plot() (p draw.Plot) {
 			put(name, name, d.Pv, d.NewVisitors, d.Hot)
 		}
 	}
-	p.Summary = fmt.Sprintf("Visitors of each %s: new ones, and returning ones hatched.", a.period)
+	p.Summary = fmt.Sprintf("Visitors of each %s: new visitors, and returning visitors (hatched).", a.period)
 	return p
 }
 

@@ -181,7 +181,8 @@ func (l Look) CheckWhere() error {
 	case site == "" || strings.Contains(site, "/") || l.Prefix != "":
 		return visit.Errorf(visit.Invalid, "where", "a filter needs one site: give it as site, and its page as a condition, where=page:/home")
 	case l.Before > 0:
-		return visit.Errorf(visit.Invalid, "days_before", "days cannot be compared with a filter: request the other days separately")
+		return visit.Errorf(visit.Invalid, "days_before", "with a filter, days cannot be compared in one request: request the other days "+
+			"separately")
 	case l.Find != "" || l.After != (Cursor{}) && l.After.Day == 0:
 		return visit.Errorf(visit.Invalid, "where", "with a filter, all pages are in one list: leave find and after out")
 	case l.By != "" && l.By != "pv":

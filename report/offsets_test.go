@@ -82,7 +82,7 @@ func TestOffsetsInReports(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, report.Print(&out, a, report.Text, draw.Style{}))
 	printed := out.String()
-	assert.Contains(t, printed, "in all: pv 54, uv 51, hot 105\nof these, from elsewhere: pv 50, uv 48, hot 100\n")
+	assert.Contains(t, printed, "in all: pv 54, uv 51, hot 105\ncounted by another tool and included above: pv 50, uv 48, hot 100\n")
 	assert.Contains(t, printed, "49 to 51")
 
 	rank := int64(rand.IntN(3)) + 1

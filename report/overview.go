@@ -118,7 +118,8 @@ func (a overview) text(s draw.Style) string {
 	text := escapedf("%s: %s\n\nin all: pv %s, uv %s, hot %s\n",
 		a.App, visit.Shown(a.Target), draw.Number(a.PV), draw.Number(a.UV), draw.Number(a.Hot))
 	if o := a.Offset; o != nil {
-		text += escapedf("of these, from elsewhere: pv %s, uv %s, hot %s\n", draw.Number(o.PV), draw.Number(o.UV), draw.Number(o.Hot))
+		text += escapedf("counted by another tool and included above: pv %s, uv %s, hot %s\n",
+			draw.Number(o.PV), draw.Number(o.UV), draw.Number(o.Hot))
 	}
 	if len(a.FirstDays) > 0 {
 		text += "\n" + draw.Table{

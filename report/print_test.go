@@ -63,7 +63,7 @@ func TestDaysNoLongerKeptAreReported(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "demo: 1,234 visitors came to a/ on 2019-06-29; the list of visitors is no longer kept\n",
 		printed(t, &Rows{Look: Look{App: "demo", Target: "a/"}, List: []DayVisitor{}, Of: VisitorCount{20190629, 1234, false}}, Text))
-	assert.Equal(t, "demo: visitor 7 of a/ was erased or forgotten: only the number is kept\n",
+	assert.Equal(t, "demo: visitor 7 of a/ was erased or forgotten: only the rank is still stored\n",
 		printed(t, &Rows{Look: Look{App: "demo", Target: "a/"}, List: []Ranked{{Rank: 7, Erased: true}}}, Text))
 }
 

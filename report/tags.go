@@ -66,7 +66,7 @@ func (a *Rows) tagsText(s draw.Style, list []Tag) string {
 	case since == 0:
 		text += "\nno visit has had tags yet\n"
 	case a.Look.In.From < since:
-		text += escapedf("\ntags are counted from %s on: earlier days are %s\n", visit.DayText(since), WithoutTag)
+		text += escapedf("\ntags are recorded from %s on: visitors of earlier days are listed as %s\n", visit.DayText(since), WithoutTag)
 	}
 	return text
 }

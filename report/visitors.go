@@ -122,7 +122,7 @@ func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
 		}),
 	}.Text(s)
 	if missing := came.PV - int64(len(list)); missing > 0 {
-		text += escapedf("\n%s more: erased, or after these in order of address (-n shows more)\n", draw.Number(missing))
+		text += escapedf("\nnot listed: %s, erased or later in the order of addresses (-n shows more)\n", draw.Count(missing, "visitor"))
 	}
 	return text
 }
@@ -130,7 +130,7 @@ func (a *Rows) visitorsText(s draw.Style, list []DayVisitor) string {
 func (a *Rows) rankText(found Ranked) string {
 	of := visit.Shown(a.Look.Target)
 	if found.Erased {
-		return escapedf("%s: visitor %s of %s was erased or forgotten: only the number is kept\n",
+		return escapedf("%s: visitor %s of %s was erased or forgotten: only the rank is still stored\n",
 			a.Look.App, draw.Number(found.Rank), of)
 	}
 	return escapedf("%s: visitor %s of %s is %s, whose first day was %s and last day %s\n",

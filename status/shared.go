@@ -18,8 +18,8 @@ func (f *facts) shared() []string {
 	for i := range apps {
 		for j := range apps[:i] {
 			if site := firstOverlap(apps[j].Sites, apps[i].Sites); site != "" {
-				sentences = append(sentences, fmt.Sprintf("the apps %s and %s both list %s: pages that name no app, like those made for "+
-					"busuanzi, count for %[1]s, unless `serve --busuanzi` names the other", apps[j].Name, apps[i].Name, visit.Shown(site)))
+				sentences = append(sentences, fmt.Sprintf("the apps %s and %s both list %s: pages that do not specify an app, such as "+
+					"pages made for busuanzi, count for %[1]s, unless `serve --busuanzi` specifies %[2]s", apps[j].Name, apps[i].Name, visit.Shown(site)))
 			}
 		}
 	}

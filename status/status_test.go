@@ -123,10 +123,10 @@ func TestReadSitesThatSeveralAppsList(t *testing.T) {
 		('m', '{b.example,a.example}'), ('n', '{*.wild.example,*.other.example}'), ('o', '{c.example,*.x.other.example}'), ('p', '{d.example}')`)
 	require.NoError(t, err)
 	s := read(t, dbtest.Open(t, address, db.Options{}))
-	const which = ": pages that name no app, like those made for busuanzi, count for %s, unless `serve --busuanzi` names the other"
-	assert.Equal(t, []string{"the apps z and m both list a.example" + fmt.Sprintf(which, "z"),
-		"the apps z and n both list *.wild.example" + fmt.Sprintf(which, "z"),
-		"the apps n and o both list *.x.other.example" + fmt.Sprintf(which, "n")}, s.Shared)
+	const which = ": pages that do not specify an app, such as pages made for busuanzi, count for %s, unless `serve --busuanzi` specifies %s"
+	assert.Equal(t, []string{"the apps z and m both list a.example" + fmt.Sprintf(which, "z", "m"),
+		"the apps z and n both list *.wild.example" + fmt.Sprintf(which, "z", "n"),
+		"the apps n and o both list *.x.other.example" + fmt.Sprintf(which, "n", "o")}, s.Shared)
 	assertWarns(t, s, nobodyRuns) // this may be intended
 }
 
@@ -239,7 +239,7 @@ func TestWarningOfTheStandby(t *testing.T) {
 			return err == nil && strings.Contains(fmt.Sprint(f.warnings()), of)
 		}
 	}
-	const inVain, waitsForNone = "but none follows it or responds", "the server waits for no standby"
+	const inVain, waitsForNone = "but none follows it or responds", "a synchronous standby is required, but the server does not wait for one"
 	well := func() bool { return warns("no instance of the service runs")() && !warns("standby")() }
 	require.Eventually(t, well, dbtest.Patience, dbtest.Tick)
 	p.WaitFor("another")

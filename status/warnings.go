@@ -79,8 +79,9 @@ func (f *facts) warnings() []string {
 			"so nothing is counted: start the standby",
 			f.server.WaitsFor)
 	case f.standby.IsMissing && !f.server.IsStandby:
-		warn("the server waits for no standby, though one is required, so nothing is counted: name the standby in its " +
-			"synchronous_standby_names, and check that its max_wal_senders is not 0; or allow counting without one with `footfall standby require off`")
+		warn("a synchronous standby is required, but the server does not wait for one, so nothing is counted: name the standby in " +
+			"its synchronous_standby_names, and check that its max_wal_senders is not 0; or allow counting without a standby with " +
+			"`footfall standby require off`")
 	}
 	if f.refused != nil && !db.IsDenied(f.refused) { // if access is denied, only this command's role lacks the right to count
 		warn("no visit can be counted now: %s", db.Sentence(f.refused))

@@ -133,7 +133,7 @@ func (e *Error) Because(cause error) *Error {
 
 // Unanswered returns an Error that states that the database did not carry out a read or a write.
 func Unanswered(cause error) error {
-	return Errorf(Unavailable, "", "the database does not answer; try again").Because(cause)
+	return Errorf(Unavailable, "", "the database does not respond; try again").Because(cause)
 }
 
 func (e *Error) Error() string {

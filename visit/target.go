@@ -291,7 +291,7 @@ func CheckStored(target string) error {
 		keep = append(keep, string(appendDecoded(nil, name)))
 	}
 	if read, err := ParseTarget(target, keep); err != nil || read != target {
-		return Errorf(Invalid, "uri", "%.128q is not a page or a site as Footfall writes it", target)
+		return Errorf(Invalid, "uri", "%.128q is not a page or a site in the form in which Footfall stores it", target)
 	}
 	return nil
 }

@@ -168,7 +168,6 @@ func speakForms(forms []Form, say func(...*string)) {
 				continue
 			}
 			for k := range field.Choices {
-				field.Choices[k].Shown = field.Choices[k].Value
 				say(&field.Choices[k].Shown)
 			}
 		}

@@ -63,7 +63,7 @@ var contenders = []contender{
 // newLiteral returns a contender that counts one visit per transaction, with package literal.
 func newLiteral(name, about string, way literal.Way) contender {
 	return contender{
-		About: About{name, about + "; takes a tenth of the visits", way == literal.Baseline}, literal: true, read: literalTables,
+		About: About{name, about + "; gets only a tenth of the visits", way == literal.Baseline}, literal: true, read: literalTables,
 		open: func(ctx context.Context, address string) (counting, error) {
 			return literal.Open(ctx, address, way, visit.DayOf(noon(), time.UTC))
 		},

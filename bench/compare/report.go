@@ -157,7 +157,7 @@ func (r *Report) Print(w io.Writer) {
 	}
 	fmt.Fprint(w, `  asked: existence queries per visit: keys looked up to decide whether they are new
   uv off: visitors that uv misses or counts too often, over all targets and rounds
-  ranks off: ranks that no visitor has, or more than one, over all targets and rounds
+  ranks off: ranks that belong to no visitor, or to more than one, over all targets and rounds
   /…: visits/s divided by those of that contender on the same workload
 `)
 }

@@ -274,8 +274,8 @@ var visitorTexts = map[string]string{
 
 // publicCountsTexts maps each value of --public-counts to a text about the numbers that callers without a key can read.
 var publicCountsTexts = map[string]string{
-	app.PublicOff: "Nobody can read its numbers without a key. With answers, its pages can show them; with read, " +
-		"badges can, too.",
+	app.PublicOff: "Nobody can read its numbers without a key. With the value answers, its pages can show " +
+		"them. With read, badges can show them, too.",
 	app.PublicAnswers: "Its pages can show their numbers, and anyone can request them. With off, nobody can read them " +
 		"without a key.",
 	app.PublicRead: "Anyone can read the numbers of its pages, also in badges. With off, nobody can read them without a key.",

@@ -176,9 +176,8 @@ func (c *webhookAddCmd) check(g globals) faults {
 func (c *webhookAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	id, target, key, err := a.AddWebhook(ctx, c.App, c.Site, c.URI, c.URL, c.Private)
 	if err == nil {
-		fmt.Fprintf(p.stderr, "Added webhook %d for %s. Its receiver needs this key: each call is signed with it. "+
-			"It is shown only once.\n", id,
-			visit.Shown(target))
+		fmt.Fprintf(p.stderr, "Added webhook %d for %s. The receiver needs this key to check the signature of each call. "+
+			"It is shown only once.\n", id, visit.Shown(target))
 	}
 	return p.printChange(err, "%s", webhook.KeyText(key))
 }

@@ -256,8 +256,8 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 		}
 	}
 	if of == nil && err == nil {
-		if err = fmt.Errorf("no other cell than %s has an app %s: if a plain database has it, "+
-			"name that with --from", c.To, c.App); c.From != "" {
+		if err = fmt.Errorf("no cell except %s has an app %s: if the app is in a database that is "+
+			"not a cell, name this database with --from", c.To, c.App); c.From != "" {
 			err = fmt.Errorf("the database of --from has no app %s", c.App)
 		}
 	}

@@ -216,7 +216,8 @@ func TestCellsRefuse(t *testing.T) {
 		{home, "cell move blogs --to " + nobody, "is not a node of this cluster"},
 		{home, "cell move shop --to " + cluster.Node(0), "there is no cell shop: `footfall cell list` shows"},
 		{home, "cell move-app demo --to shop", "there is no cell shop"},
-		{home, "cell move-app none --to blogs", "no other cell than blogs has an app none: if a plain database has it, name that with --from"},
+		{home, "cell move-app none --to blogs", "no cell except blogs has an app none: if the app is in a database that is not a cell, " +
+			"name this database with --from"},
 		{home, "cell move-app demo --to blogs --from " + plain, "the database of --from has no app demo"},
 		{home, "cell move-app demo --to blogs --from " + home, "the database does not contain Footfall's schema"},
 		{home, "cell node add " + nobody, "no server answers at " + nobody},
@@ -370,7 +371,7 @@ func TestCellsReplace(t *testing.T) {
 	replace := []string{"cell", "node", "replace", c.cluster.Node(old), c.cluster.Node(standby)}
 	refused(c.cluster.Node(old)+" is still running, and visits that it still counts would be lost: stop it first", replace...)
 	refused(c.cluster.Node(standby)+" is still a standby: promote it first", replace...)
-	refused(c.cluster.Node(2)+" is another node of the cluster", "cell", "node", "replace", c.cluster.Node(old), c.cluster.Node(2))
+	refused(c.cluster.Node(2)+" is already a node of the cluster", "cell", "node", "replace", c.cluster.Node(old), c.cluster.Node(2))
 	list := well(t, "cell", "list", c.home)
 	assert.Regexp(t, `(?m)^c0 +`+c.cluster.Node(old)+` +[\d.]+MiB +1 +[1-9]\d* +\S+ sync +ready$`, list)
 	assert.Regexp(t, `(?m)^c1 +`+c.cluster.Node(2)+` +[\d.]+MiB +1 +[1-9]\d* +- +ready$`, list)

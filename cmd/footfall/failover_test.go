@@ -41,7 +41,7 @@ func TestFailover(t *testing.T) {
 		pair.Promote()
 		f.warns("none follows it or responds, so nothing is counted")
 		pair.WaitFor("") // as some managers do
-		f.warns("the server waits for no standby, though one is required")
+		f.warns("a synchronous standby is required, but the server does not wait for one")
 		f.refuses(pair, "the new primary is alone")
 		pair.WaitFor("*")
 		pair.Rejoin()

@@ -380,7 +380,7 @@ var (
 		{regexp.MustCompile(`(huge.pages"?: "?)\w+`), "${1}off"},
 		{regexp.MustCompile(`(a table for each of |not closed \()\d+`), "${1}N"},
 		// Yesterday ends in the last time zone at noon UTC, so before noon the last closed day is an earlier one.
-		{regexp.MustCompile(`(for good: )\d+ \((\d+) to \d+`), "${1}N ($2 to DATE"},
+		{regexp.MustCompile(`(closed: )\d+ \((\d+) to \d+`), "${1}N ($2 to DATE"},
 		{regexp.MustCompile(`(last day closed )\d+`), "${1}DATE"},
 		{regexp.MustCompile(`testgolden_\w+`), "DATABASE"},
 		{regexp.MustCompile(`(?s)"tables": \[.*?\n  \]`), `"tables": […]`},

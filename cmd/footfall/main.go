@@ -292,7 +292,7 @@ func (t *parsedLine) reportError(p *program, err error) int {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, db.ErrInstancesBehind):
-		fmt.Fprintf(p.stderr, "footfall: done, but %v: it will as soon as it can\n", err)
+		fmt.Fprintf(p.stderr, "footfall: done, but %v: it will do so as soon as it can\n", err)
 		return exitFailed // not exitDone, so that a script stops: some instances do not have the change yet
 	case errors.As(err, &child):
 		return int(child)

@@ -61,7 +61,7 @@ func TestFirstSteps(t *testing.T) {
 	for says, args := range map[string][]string{
 		"app shop would no longer list any site":                              {"remove", "shop", "example.com"},
 		"app shop does not list a.example, but example.com":                   {"remove", "shop", "a.example"},
-		"app demo counts any site, and would then count only the listed ones": {"add", "demo", "a.example"},
+		"app demo counts any site; with a list of sites, it would count only": {"add", "demo", "a.example"},
 		`"a/b" is not a site`:                                                 {"add", "shop", "a/b"},
 	} {
 		assert.Contains(t, footfall(t, append(append([]string{"app", "site"}, args...), "--data", data)...).stderr, says)
@@ -179,7 +179,7 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--country-header=CF Country",
 			"--secret-file=/no/such/file"},
 			[]string{"0.0.0.0/0", `"here"`, "10.0.0.0/8", "--proxy-header:", `--country-header: "CF Country" cannot be`, "--secret-file:"}},
-		{[]string{"serve", "--country-header=CF-IPCountry", "--max-wait=0s"}, []string{"--country-header: without --trust-proxy it does nothing",
+		{[]string{"serve", "--country-header=CF-IPCountry", "--max-wait=0s"}, []string{"--country-header: it has no effect without --trust-proxy",
 			"--max-wait:"}},
 		{[]string{"serve", "--require-standby"}, []string{"--require-standby: the embedded server has no standby"}},
 		{[]string{"standby", "require", "on"}, []string{"standby require: the embedded server has no standby"}},

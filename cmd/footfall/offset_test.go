@@ -34,7 +34,7 @@ func TestHistory(t *testing.T) {
 	first := writeFile(t, "day,page,page_views,visits,visitors,new\n2024-05-03,/a,9,5,4,1\n2024-05-04,http://a.example/a,3,,,\n")
 	do := func(args ...string) result { return footfall(t, append(args, database)...) }
 	assert.Contains(t, do("history", "import", "--app=demo", "--from=csv", first).stderr,
-		"line 2: it names no host: name its site with --site")
+		"line 2: the line has no host: specify the site with --site")
 	trial := do("history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", "--dry-run", first)
 	assert.Equal(t, "DAY         PAGE OR SITE  PAGE VIEWS  VISITS  VISITORS  NEW\n"+
 		"2024-05-03  a.example     9           –       –         –\n2024-05-03  a.example/a   9           5       4         1\n"+
@@ -182,7 +182,7 @@ func TestOffset(t *testing.T) {
 	assert.Equal(t, `{"site":{"pv":402,"uv":402,"rank":402,"hot":5003},"page":{"pv":1,"uv":1,"rank":1,"hot":8}}`, body)
 
 	page := well(t, "report", "page", "a.example", database)
-	assert.Contains(t, page, "in all: pv 402, uv 402, hot 5,003\nof these, from elsewhere: pv 400, uv 400, hot 5,000\n")
+	assert.Contains(t, page, "in all: pv 402, uv 402, hot 5,003\ncounted by another tool and included above: pv 400, uv 400, hot 5,000\n")
 	assert.Contains(t, well(t, "report", "page", "a.example", "--no-offsets", database), "in all: pv 2, uv 2, hot 3\n\n")
 	assert.Contains(t, well(t, "report", "rank", "a.example", "402", database), "192.0.2.2")
 	assert.Contains(t, footfall(t, "report", "rank", "a.example", "400", database).stderr,

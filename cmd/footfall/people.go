@@ -75,7 +75,7 @@ func (c *peopleLoadCmd) load(ctx context.Context, p *program, a *admin.Admin, fr
 	}
 	fmt.Fprintf(p.stdout, "loaded %s\n", draw.Count(l.Items.Load(), "line"))
 	if wrong > 0 {
-		return fmt.Errorf("people load: %s could not be loaded, and changed nothing: see above", draw.Count(wrong, "line"))
+		return fmt.Errorf("people load: %s could not be loaded: see above. All other lines were loaded", draw.Count(wrong, "line"))
 	}
 	return nil
 }

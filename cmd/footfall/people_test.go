@@ -111,7 +111,7 @@ func TestPeopleAreLoaded(t *testing.T) {
 		r := footfall(t, "people", "load", "blog", file, url, secret)
 		assert.Equal(t, 1, r.code)
 		require.Equal(t, wrong+"loaded "+grouped(lines-lines/1000*7)+" lines\n", r.stdout)
-		assert.Equal(t, fmt.Sprintf("footfall: people load: %s lines could not be loaded, and changed nothing: see above\n",
+		assert.Equal(t, fmt.Sprintf("footfall: people load: %s lines could not be loaded: see above. All other lines were loaded\n",
 			grouped(lines/1000*6)), r.stderr)
 	}
 	load(database)

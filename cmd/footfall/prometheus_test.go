@@ -112,8 +112,8 @@ func TestStandbyIsRequired(t *testing.T) {
 	database := withDemo(t) // on a server that waits for no standby
 	refused := footfall(t, "standby", "require", "on", database)
 	assert.Equal(t, 1, refused.code)
-	assert.Contains(t, refused.stderr, "the server waits for no standby, though one is required (synchronous_standby_names is empty): name "+
-		"the standby")
+	assert.Contains(t, refused.stderr, "a synchronous standby is required, but the server does not wait for one "+
+		"(synchronous_standby_names is empty): name the standby")
 	visits := func(s *running) int {
 		status, _ := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://one.example/")
 		return status
@@ -126,7 +126,7 @@ func TestStandbyIsRequired(t *testing.T) {
 		assert.Equal(t, http.StatusServiceUnavailable, visits(s))
 	}
 	assert.Contains(t, footfall(t, "app", "add", "blog", "--access=open", "--visitor=address", database).stderr,
-		"the server waits for no standby")
+		"a synchronous standby is required, but the server does not wait for one")
 	eventually(t, "the standby is missed", func() bool { return metric(t, strict, "footfall_standby_away") == 1 })
 	assert.Zero(t, metric(t, strict, "footfall_daily_task_timestamp_seconds"), "a fresh service has not done it")
 	require.Zero(t, strict.stop())
@@ -136,7 +136,7 @@ func TestStandbyIsRequired(t *testing.T) {
 	told := footfall(t, "status", database)
 	assert.Equal(t, 4, told.code)
 	assert.Contains(t, told.stdout, "; a synchronous standby is required\n")
-	assert.Contains(t, told.stdout, "WARNING: the server waits for no standby, though one is required")
+	assert.Contains(t, told.stdout, "WARNING: a synchronous standby is required, but the server does not wait for one")
 	assert.Contains(t, footfall(t, "status", "--json", database).stdout, `"standby_required": true`)
 
 	well(t, "standby", "require", "off", database)

@@ -103,7 +103,7 @@ HOUR    PV                       NEW
 12       5 ####################    3
 (none)   0                         0
 
-tags are counted from 2019-06-29 on: earlier days are (none)
+tags are recorded from 2019-06-29 on: visitors of earlier days are listed as (none)
 `},
 		{"visitors of one page", "panel one-page --from=20190629 --to=20190702", `
 demo, hhui.top: one_page
@@ -234,7 +234,7 @@ demo: 2 visitors of hhui.top on 2019-07-02
 VISITOR      RANK  NEW
 192.168.0.1     1
 
-1 more: erased, or after these in order of address (-n shows more)
+not listed: 1 visitor, erased or later in the order of addresses (-n shows more)
 `},
 		{"who came, all", "visitors hhui.top --day=2019-07-02 -n 0 --csv", `
 visitor,rank,new
@@ -417,7 +417,7 @@ func TestRankOfAnybody(t *testing.T) {
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--database-url="+url), "visitor 2 of a/ was erased")
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--csv", "--database-url="+url), "\n2,,,,true\n")
 	assert.Contains(t, well(t, "report", "visitors", "a/", "--day=20190629", "--database-url="+url),
-		"1 more: erased, or after these in order of address (-n shows more)")
+		"not listed: 1 visitor, erased or later in the order of addresses (-n shows more)")
 }
 
 // A report accepts pages as another report prints them, even if no URI has this form. A page with port 80 is not the page
@@ -520,7 +520,7 @@ func TestReportGroupsLongRanges(t *testing.T) {
 `)
 	drawn := well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--svg=-", "--database-url="+url)
 	assert.Contains(t, drawn, ">a, from 2019-01-01 to 2019-04-14, by week<")
-	assert.Contains(t, drawn, ">Visitors of each week: new ones, and returning ones hatched.<")
+	assert.Contains(t, drawn, ">Visitors of each week: new visitors, and returning visitors (hatched).<")
 	assert.Contains(t, drawn, ">from 2019-01-03 to 2019-01-06: 2 visitors, 2 of them new; 4 visits<")
 	assert.Equal(t, 103, strings.Count(well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--csv", "--database-url="+url),
 		"\n"), "a line for each day from the first that was counted on")

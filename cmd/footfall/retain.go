@@ -40,7 +40,7 @@ func printRetention(w io.Writer, r *retention.Result, dry bool) error {
 		would = "would be "
 	}
 	if n := len(r.Closed); n > 0 {
-		fmt.Fprintf(w, "past days, %ssummed up for good: %d (%d to %d)\n", would, n, r.Closed[0], r.Closed[n-1])
+		fmt.Fprintf(w, "past days, %sclosed: %d (%d to %d)\n", would, n, r.Closed[0], r.Closed[n-1])
 	}
 	if len(r.Visits)+len(r.Dropped)+len(r.Forgotten) == 0 {
 		fmt.Fprintln(w, "there is nothing to delete or forget")

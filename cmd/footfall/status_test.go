@@ -166,13 +166,13 @@ func TestRetain(t *testing.T) {
 	assert.Regexp(t, `(?m)^other .* public-counts=read,retain-days=0$`, list)
 	refused := footfall(t, "app", "set", "shop", "--retain-days=21", url)
 	assert.Equal(t, exitUsage, refused.code)
-	assert.Equal(t, "footfall: --forget-days: visits would be kept for longer than their visitors, and would still name them: give "+
-		"--retain-days from 1 to 20, or --forget-days 0\n", refused.stderr)
+	assert.Equal(t, "footfall: --forget-days: visits would be kept for longer than their visitors, so forgotten visitors would still be in "+
+		"the rows of visits: give --retain-days from 1 to 20, or --forget-days 0\n", refused.stderr)
 	assert.Equal(t, "there is nothing to delete or forget\n", well(t, "retain", url))
 
 	countLongAgo(t, database)
 	dry := well(t, "retain", "--dry-run", url)
-	assert.Regexp(t, `^past days, would be summed up for good: \d+ \(20190628 to 20190708\)
+	assert.Regexp(t, `^past days, would be closed: \d+ \(20190628 to 20190708\)
 visits that would be deleted:
 DAY       APP              VISITS  FREED
 20190628  \(the whole day\)  -       \d+KiB
@@ -186,7 +186,7 @@ shop  2         20\d{6}
 $`, dry)
 	assert.Equal(t, dry, well(t, "retain", "--dry-run", url), "nothing has changed")
 	done := well(t, "retain", url)
-	assert.Equal(t, strings.NewReplacer("days, would be summed", "days, summed", "would be", "were").Replace(dry), done)
+	assert.Equal(t, strings.NewReplacer("days, would be closed", "days, closed", "would be", "were").Replace(dry), done)
 	assert.Equal(t, "there is nothing to delete or forget\n", well(t, "retain", url))
 }
 

@@ -107,7 +107,7 @@ func (s *Setting) Text(row *db.App) string {
 // Parse sets the field of to for this setting. typed has the value as a user types it, or the entries of a list.
 func (s *Setting) Parse(to *Settings, typed []string) error {
 	if !s.Many && len(typed) != 1 {
-		return visit.Errorf(visit.Invalid, s.Name, "it takes a single value: give it once")
+		return visit.Errorf(visit.Invalid, s.Name, "only one value is possible: give it once")
 	}
 	switch field := s.field(to).(type) {
 	case *[]string:

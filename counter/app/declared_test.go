@@ -31,7 +31,7 @@ func TestEverySettingIsDeclared(t *testing.T) {
 		typed := strings.Split((&Setting{value: func(*db.App) any { return values[s.Name] }}).Text(&row), "\n")
 		require.NoError(t, s.Parse(&given, typed), s.Name)
 		if !s.Many {
-			assert.ErrorContains(t, s.Parse(&given, []string{"1", "1"}), s.Name+": it takes a single value", s.Name)
+			assert.ErrorContains(t, s.Parse(&given, []string{"1", "1"}), s.Name+": only one value is possible", s.Name)
 		}
 		row = was
 		require.NoError(t, given.Apply(&row, Secret("a secret of thirty-two characters")), s.Name)

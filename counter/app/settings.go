@@ -75,8 +75,8 @@ var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 // CheckName returns an error if a name is not valid for a new app.
 func CheckName(name string) error {
 	if !appName.MatchString(name) {
-		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with "+
-			"- or _", name)
+		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63 characters, not starting "+
+			"with - or _", name)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (s Settings) make(row *db.App) error {
 	}
 	if row.Access != AccessOpen && len(row.Sites) == 0 {
 		return visit.Errorf(visit.Invalid, "site",
-			"app %s would count nothing: list its sites, or let anyone count any site with access %s",
+			"app %s would count nothing: list its sites, or choose access %s, with which anyone can count any site",
 			row.Name, AccessOpen)
 	}
 	if row.Access == accessKey && row.PublicCounts == publicCount {
@@ -169,7 +169,7 @@ func (s Settings) apply(row *db.App) error {
 	}
 	if s.IPv6Prefix != nil {
 		if *s.IPv6Prefix < 32 || *s.IPv6Prefix > 128 {
-			f.add("ipv6-prefix", "%d is out of range: from 32 (a provider) to 128 (one address)", *s.IPv6Prefix)
+			f.add("ipv6-prefix", "%d is out of range: use 32 (all addresses of a provider) to 128 (one address)", *s.IPv6Prefix)
 		} else {
 			row.Ipv6Prefix = int16(*s.IPv6Prefix)
 		}
@@ -198,12 +198,12 @@ func (s Settings) apply(row *db.App) error {
 	applyList(&f, "ignore", s.Ignore, &row.Ignore, readIgnored)
 	s.applyIgnoreFile(&f, row)
 	applyList(&f, "keep-query", s.KeepQuery, &row.KeepQuery, readParameter)
-	applyDays(&f, "retain-days", s.RetainDays, &row.RetainDays, "%d is not a number of days: write one up to %d, or 0: for ever")
-	applyDays(&f, "forget-days", s.ForgetDays, &row.ForgetDays, "%d is not a number of days: write one up to %d, or 0: never")
+	applyDays(&f, "retain-days", s.RetainDays, &row.RetainDays, "%d is out of range: use 1 to %d days, or 0 to keep visits for ever")
+	applyDays(&f, "forget-days", s.ForgetDays, &row.ForgetDays, "%d is out of range: use 1 to %d days, or 0 to never forget visitors")
 	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
 		f.add("forget-days",
-			"visits would be kept for longer than their visitors, and would still name them: give --retain-days from 1 to %d, or "+
-				"--forget-days 0", row.ForgetDays)
+			"visits would be kept for longer than their visitors, so forgotten visitors would still be in the rows of visits: give "+
+				"--retain-days from 1 to %d, or --forget-days 0", row.ForgetDays)
 	}
 	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests)
 	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages)

@@ -102,7 +102,7 @@ func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 // readParameter validates a query parameter that distinguishes pages.
 func readParameter(name string) (string, error) {
 	if name == "" {
-		return "", invalid("a parameter has no name")
+		return "", invalid("the name of a query parameter is empty: write a name like id")
 	}
 	return name, nil
 }

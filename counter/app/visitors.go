@@ -40,7 +40,7 @@ var BadgeVisitor = netip.MustParseAddr("fd00::ba:d9e")
 // checkVisitor validates a visitor's id in a field of a request.
 func checkVisitor(field, id string) error {
 	if id == "" {
-		return visit.Errorf(visit.Invalid, field, "it is missing: give your own id of the visitor")
+		return visit.Errorf(visit.Invalid, field, "it is missing: send your own id for the visitor")
 	}
 	return checkID(field, id, longestID)
 }

@@ -57,8 +57,8 @@ func (c *Cluster) ReplaceNode(ctx context.Context, old, replacement Node) error 
 	switch {
 	case err != nil:
 	case slices.Contains(nodes, old) && slices.Contains(nodes, replacement):
-		err = fmt.Errorf("%v is another node of the cluster: move the cells of %v there with `footfall cell move`, or name "+
-			"its promoted standby", replacement, old)
+		err = fmt.Errorf("%v is already a node of the cluster: move the cells of %v to it with `footfall cell move`, or give "+
+			"the address of the promoted standby", replacement, old)
 	case slices.Contains(nodes, old):
 		err = c.mayReplace(ctx, old, replacement)
 	case !slices.Contains(nodes, replacement):
@@ -146,8 +146,8 @@ func (c *Cluster) checkNodes(ctx context.Context, nodes []Node) error {
 	return c.withConn(ctx, c.coordinator(), c.home(), func(_ *pgx.Conn, q *Queries) error {
 		unreached, err := q.ClusterUnreached(ctx)
 		for _, row := range unreached {
-			wrong = append(wrong, fmt.Errorf("%v cannot connect to %v: allow this there (pg_hba.conf), and give its server's user the "+
-				"password (~/.pgpass)", Node{row.FromHost, row.FromPort}, Node{row.ToHost, row.ToPort}))
+			wrong = append(wrong, fmt.Errorf("%[1]v cannot connect to %[2]v: allow the connection in pg_hba.conf of %[2]v, and write the "+
+				"password into ~/.pgpass of the user that runs the server of %[1]v", Node{row.FromHost, row.FromPort}, Node{row.ToHost, row.ToPort}))
 		}
 		return errors.Join(append(wrong, err)...)
 	})
@@ -195,8 +195,8 @@ func (c *Cluster) awaitNodes(ctx context.Context) error {
 			return err
 		}
 		if pause.For(ctx, nodesLook) != nil {
-			return fmt.Errorf("it is done, but %v has not received the change yet: until it answers, no partitions are created, and no cell "+
-				"can move", Node(behind[0]))
+			return fmt.Errorf("the change is done, but the node %v has not received it yet: until this node responds, no partitions are "+
+				"created, and no cell can move", Node(behind[0]))
 		}
 	}
 }
@@ -310,7 +310,7 @@ func (c *Cluster) DropCell(ctx context.Context, name string) error {
 		for _, node := range nodes {
 			err := c.dropAt(ctx, node, []string{databasePrefix + name})
 			if db.IsConnect(err) {
-				c.options.Log.Warn("a node does not answer, so its part of the cell is still there: drop its database when it answers",
+				c.options.Log.Warn("a node does not respond, so the cell's database on this node was not dropped: drop it when the node responds",
 					"node", node, "database", databasePrefix+name)
 			} else if err != nil {
 				return err

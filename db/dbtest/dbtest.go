@@ -119,7 +119,7 @@ func NewPrepared(t testing.TB, name string, started time.Time, do func(d *db.DB)
 			made.name = copied
 		})
 		if made.name == "" {
-			return "", errors.New("another test could not make it")
+			return "", errors.New("another test could not make this database")
 		}
 		return made.name, nil
 	})
@@ -163,7 +163,7 @@ func fresh(t testing.TB, template func(context.Context, *server) (string, error)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("dbtest: database %s is kept until its server stops; one of your own, named in %s, does not stop with the tests", name,
+			t.Logf("dbtest: database %s is kept until its server stops; a server given by %s is not stopped after the tests", name,
 				EnvDatabaseURL)
 			return
 		}

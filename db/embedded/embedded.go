@@ -81,7 +81,7 @@ func Start(ctx context.Context, cfg Config) (server *Server, err error) {
 	serving.describe("serve")
 	owner, err := waitLock(ctx, cfg.Wait, cfg.lock(ownerLock))
 	if err != nil {
-		return nil, lockFault(cfg.Dir, err, "it is still in use ("+holder(cfg.lock(ownerLock))+"): try again when that process has ended")
+		return nil, lockFault(cfg.Dir, err, "the folder is still in use ("+holder(cfg.lock(ownerLock))+"): try again when that process has ended")
 	}
 	owner.describe("serve")
 	if server, err = launch(ctx, cfg, owner); err != nil {
@@ -113,8 +113,8 @@ func Use(ctx context.Context, cfg Config) (url string, release func() error, err
 			return startForCommand(ctx, cfg, owner)
 		}
 		if pause.For(wait, pollEvery) != nil {
-			return "", nil, lockFault(cfg.Dir, wait.Err(), "its server is starting or stopping ("+holder(cfg.lock(ownerLock))+
-				"): try again when it is ready")
+			return "", nil, lockFault(cfg.Dir, wait.Err(), "the PostgreSQL server of this folder is starting or stopping ("+
+				holder(cfg.lock(ownerLock))+"): try again when it is ready")
 		}
 	}
 }

@@ -123,7 +123,7 @@ func probe(dir string, as *account) (binaries, error) {
 		return binaries{}, err
 	}
 	if !isFile(filepath.Join(dir, "initdb")) {
-		return binaries{}, errors.New("it has no initdb")
+		return binaries{}, errors.New("this folder has no initdb")
 	}
 	out, err := as.run(filepath.Join(dir, "postgres"), "/", "--version")
 	if err != nil {

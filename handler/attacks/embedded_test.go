@@ -153,7 +153,7 @@ var busuanziAttacks = []attack{
 	{
 		name:   "loaded by other means than a script",
 		sent:   "`Sec-Fetch-Dest` of pages, frames, images, styles, fetch",
-		status: 403, says: "this call is only for a",
+		status: 403, says: "element of a page can make this call",
 		requests: []string{
 			jsonpOwn + "\nSec-Fetch-Dest: document", jsonpOwn + "\nSec-Fetch-Dest: iframe", jsonpOwn + "\nSec-Fetch-Dest: image", jsonpOwn +
 				"\nSec-Fetch-Dest: style",

@@ -216,8 +216,8 @@ func (c *Cells) ForNew(ctx context.Context, name, in string) (*Cell, error) {
 	case led == "":
 		return c.home, nil // adding the app there fails because the name is taken
 	case led != to.Name && in != "":
-		return nil, visit.Errorf(visit.Unavailable, "cell", "the name %s belongs to the cell %s: leave the cell out, or try "+
-			"again when that cell has had no such app for a minute", name, led)
+		return nil, visit.Errorf(visit.Unavailable, "cell", "the name %s still leads to the cell %s: leave out the field cell, or "+
+			"try again one minute after the app was removed from that cell", name, led)
 	case led != to.Name:
 		if to = t.cells[led]; to == nil {
 			return nil, app.InCell(name, led)
@@ -307,7 +307,7 @@ func (c *Cells) AppOf(ctx context.Context, uri, preferred string) (name string, 
 	case away:
 		return "", visit.Errorf(visit.Unavailable, "uri", "no app lists the site %s, unless it is in a cell that cannot be reached", page.Site)
 	}
-	return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
+	return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: the operator of an app can add the site to it", page.Site)
 }
 
 // ListsElsewhere reports whether another app already lists a site, or a pattern like *.host that overlaps with the site. It
@@ -358,7 +358,7 @@ func (c *Cells) OfLink(token string) (*Cell, error) {
 	}
 	if len(away) > 0 {
 		return nil, visit.Errorf(visit.Unavailable, "",
-			"this link shows nothing, unless it belongs to a cell that cannot be reached: %s",
+			"this link is not valid, unless it belongs to a cell that cannot be reached: %s",
 			strings.Join(away, ", "))
 	}
 	return c.home, nil

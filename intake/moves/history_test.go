@@ -240,7 +240,7 @@ func TestBadFiles(t *testing.T) {
 		require.Empty(t, i.rows(), c.says)
 	}
 	_, err := i.read(admin.History{App: "open", Source: "csv"}, file{"a.csv", plain})
-	require.ErrorContains(t, err, "a.csv, line 2: it names no host: name its site with --site")
+	require.ErrorContains(t, err, "a.csv, line 2: the line has no host: specify the site with --site")
 	_, err = i.read(admin.History{App: "open", Source: "csv", Site: "blog.example"}, file{"a.csv", head +
 		"2024-05-03,https://b.example/a,9,,,\n"})
 	require.ErrorContains(t, err, "a.csv, line 2: it belongs to another host, b.example")

@@ -40,8 +40,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "footfall_queue_missing_total", Help: "Messages that the queue no longer had when they were to be counted.",
 		}),
 		ahead: make.NewCounter(prometheus.CounterOpts{
-			Name: "footfall_queue_ahead_total", Help: "Messages that this consumer has counted at the present time, because their own was more " +
-				"than five minutes ahead.",
+			Name: "footfall_queue_ahead_total", Help: "Messages that this consumer has counted at the present time, because their own time was " +
+				"more than five minutes ahead.",
 		}),
 		behind: make.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "footfall_queue_behind", Help: "Messages that a partition of the queue still had after the last counted message, when that " +

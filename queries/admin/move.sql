@@ -19,15 +19,15 @@ WHERE id = @id
 -- The reason why an app cannot move to this database; '' if it can.
 SELECT CASE
            WHEN EXISTS (SELECT FROM apps AS a WHERE a.name = @name AND a.cell IS NULL)
-           THEN 'there is an app of that name'
+           THEN 'the cell already has an app with this name'
            WHEN EXISTS (SELECT FROM apps AS a WHERE a.name = @name AND a.moving_to IS NOT NULL)
-           THEN 'it has not left there yet: type the move that was not ended again'
+           THEN 'an earlier move of this app away from the cell was interrupted: run its command again first'
            WHEN EXISTS (SELECT FROM apps AS a WHERE a.cell IS NULL AND a.secret_id <> @secret_id::bytea)
-           THEN 'visitors of its apps are hashed with another secret, and a service has one'
+           THEN 'its apps hash visitors with another secret, and a service can use only one secret'
            WHEN @daily::boolean AND EXISTS (SELECT FROM apps AS a WHERE a.cell IS NULL AND a.visitor = 'daily')
-           THEN 'it has apps of --visitor daily, with keys of days of its own'
+           THEN 'it has apps with --visitor daily, which already use other daily keys'
            WHEN EXISTS (SELECT FROM webhooks AS w WHERE w.id = ANY (@webhooks::integer[]))
-           THEN 'it has webhooks of the same numbers, by which their calls are signed: remove them, and add them again when it is there'
+           THEN 'it has webhooks with the same numbers, and calls are signed with the number: remove the app''s webhooks, and add them again after the move'
            ELSE ''
        END::text AS why;
 

@@ -70,8 +70,8 @@ func (r *Retry) begin() waiting { return waiting{r, time.Now(), shortestWait} }
 func (w *waiting) wait(ctx context.Context, why error) error {
 	waited := time.Since(w.began)
 	if w.patience > 0 && waited > w.patience {
-		return fmt.Errorf("the database has counted nothing for %s: counted visits are kept, and the same command continues after them: %w",
-			w.patience, why)
+		return fmt.Errorf("the database has not counted any visit for %s (visits counted before are kept; run the same command again to "+
+			"continue after them): %w", w.patience, why)
 	}
 	if waited+w.next > silentFor {
 		w.Say(why)

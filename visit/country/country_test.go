@@ -110,7 +110,7 @@ func TestPrivateAddresses(t *testing.T) {
 func TestBrokenFiles(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ four, six, says string }{
-		"empty":                      {"", "", "names no country"},
+		"empty":                      {"", "", "contains no country"},
 		"something else":             {"<html>", "", "line 1 is not FIRST,LAST,COUNTRY"},
 		"cut":                        {lines4[:len(lines4)-30], "", "line 8 is not"},
 		"backwards":                  {"2,1,DE\n", "", "line 1: 0.0.0.2 to 0.0.0.1 is not a range"},
@@ -121,7 +121,7 @@ func TestBrokenFiles(t *testing.T) {
 		"a database that is cut":     {string(database(t, 6, 24, geo)[200:]), "", ""},
 		"a database without its end": {string(database(t, 6, 24, geo)[:300]), "", "line 1 is not"},
 		"a database of other things": {string(
-			database(t, 6, 24, func(string) mmdbtype.DataType { return mmdbtype.Map{"asn": mmdbtype.Uint32(1)} })), "", "names no country"},
+			database(t, 6, 24, func(string) mmdbtype.DataType { return mmdbtype.Map{"asn": mmdbtype.Uint32(1)} })), "", "contains no country"},
 	} {
 		_, err := Open(files(t, test.four, test.six), slog.New(slog.DiscardHandler))
 		require.ErrorContains(t, err, "file of countries", name)
@@ -134,7 +134,7 @@ func TestBrokenFiles(t *testing.T) {
 		large := files(t, lines4, lines6)
 		require.NoError(t, os.Truncate(large+behind, mostBytes+1))
 		_, err = Open(large, slog.New(slog.DiscardHandler))
-		require.ErrorContains(t, err, large+behind+": it has more than 256 MiB or 10000000 ranges: use a file that has only countries")
+		require.ErrorContains(t, err, large+behind+": it has more than 256 MiB or 10000000 ranges: use a file of countries, not of cities")
 	}
 	full := newTable()
 	full.from, full.codes = make([]uint64, mostRanges), make([][2]byte, mostRanges)

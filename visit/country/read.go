@@ -36,7 +36,7 @@ func read(path string) (*table, error) {
 		}
 	}
 	if err == nil && len(t.from) == 1 {
-		err = errors.New("it names no country")
+		err = errors.New("it contains no country: use a file of countries")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("file of countries %s: %w", path, err)
@@ -52,7 +52,7 @@ const (
 	mostRanges = 10_000_000
 )
 
-var errTooLarge = fmt.Errorf("it has more than %d MiB or %d ranges: use a file that has only countries", mostBytes>>20, mostRanges)
+var errTooLarge = fmt.Errorf("it has more than %d MiB or %d ranges: use a file of countries, not of cities", mostBytes>>20, mostRanges)
 
 // readFile reads a file. It reads at most mostBytes, even if the file is a device or grows. If the file is larger, it
 // returns an error.

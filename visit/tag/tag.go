@@ -107,7 +107,7 @@ func (s *Set) Give(name, value string) error {
 	case slices.ContainsFunc(*s, func(t Tag) bool { return t.Name == name }):
 		return visit.Errorf(visit.Invalid, "tags", "%.64q is given twice: give it once", name)
 	case len(*s) == MostNames:
-		return visit.Errorf(visit.Invalid, "tags", "there are more than %d: give only those that the app lists", MostNames)
+		return visit.Errorf(visit.Invalid, "tags", "there are more than %d tags: send only the tags that the app lists", MostNames)
 	}
 	*s = append(*s, Tag{name, value})
 	return nil

@@ -32,7 +32,7 @@ import (
 const patience = 2 * time.Minute
 
 func main() {
-	container := flag.Bool("container", false, "take PostgreSQL 17 in a container; needs a Docker engine")
+	container := flag.Bool("container", false, "use PostgreSQL 17 in a container, which needs a Docker engine")
 	flag.Parse()
 	err := run(*container, flag.Args())
 	var exit *exec.ExitError
@@ -47,7 +47,7 @@ func main() {
 
 func run(container bool, command []string) (err error) {
 	if len(command) == 0 {
-		return errors.New("say which command to run")
+		return errors.New("the command to run is missing: write it after the flags")
 	}
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM) // ignored: the command gets them, too, and exits first
 	if os.Getenv(dbtest.EnvDatabaseURL) == "" {
