@@ -563,3 +563,19 @@ func TestNamesLeadToCells(t *testing.T) {
 	assert.Equal(t, "blogs", claim("shop", "blogs"))
 	assert.Zero(t, in.kindOf(t, counter.Request{App: "demo", IP: "198.51.100.1", URI: "https://shop.example/"}))
 }
+
+// A skipped visit keeps its reason if the current numbers that its caller requested cannot be read.
+func TestSkippedWithoutCurrentNumbers(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	r := counter.Request{App: "demo", IP: "192.0.2.1", URI: page, Prefetch: true, Extra: counter.ExtraNumbers{Today: true, Here: true}}
+	a, err := in.Visit(t.Context(), r)
+	require.NoError(t, err)
+	require.False(t, a.NoNumbers)
+	in.Exec(t, `ALTER TABLE here RENAME TO elsewhere`)
+	a, err = in.Visit(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, visit.Answer{NoNumbers: true, Skipped: visit.SkippedPrefetch}, a)
+	in.Exec(t, `ALTER TABLE elsewhere RENAME TO here`)
+	in.Check(t)
+}

@@ -28,15 +28,15 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	answer, err := c.count(ctx, a, &r, &w)
 	answer.Untold = w.numbersHidden
 	answer.PageOnly = w.keyless && r.Event != ""
+	if answer.Skipped != "" {
+		c.noteRefused(&r, nil, answer.Skipped)
+	}
 	if r.Extra.Today && err == nil && !answer.Later && !answer.NoNumbers {
 		now, failed := c.readCurrent(ctx, a, []visit.Target{cmp.Or(answer.Other, w.target)}, nil, w.day, r.Extra)
 		if failed != nil {
-			return visit.Answer{NoNumbers: true}, nil //nolint:nilerr // the visit was counted
+			return visit.Answer{NoNumbers: true, Skipped: answer.Skipped, Repeated: answer.Repeated}, nil //nolint:nilerr // the visit was handled
 		}
 		answer.Now = now[0].Now
-	}
-	if answer.Skipped != "" {
-		c.noteRefused(&r, nil, answer.Skipped)
 	}
 	return r.addOffsets(a, w.target, answer), err
 }

@@ -89,6 +89,10 @@ func newerSchema(current, newest int64) error {
 	return fmt.Errorf("the schema is at version %d, but this footfall supports versions up to %d: use a newer footfall", current, newest)
 }
 
+// ErrNoSchema reports that the database has no tables of Footfall.
+var ErrNoSchema = errors.New("the database does not contain Footfall's schema: " +
+	"type `footfall migrate up` as the role that should own the tables")
+
 // CheckSchema returns an error unless the schema matches this program. It changes nothing, waits for no
 // lock, and needs only the rights of footfall_app.
 func (d *DB) CheckSchema(ctx context.Context) error { return d.checkSchema(ctx, "footfall_app") }
@@ -103,8 +107,7 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 	case err != nil:
 		return fmt.Errorf("look for the schema: %w", err)
 	case !schema.There:
-		return errors.New("the database does not contain Footfall's schema: " +
-			"type `footfall migrate up` as the role that should own the tables")
+		return ErrNoSchema
 	case !schema.Readable:
 		return unreadableError(schema, needed)
 	}

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -260,6 +261,15 @@ func TestWarningOfTheStandby(t *testing.T) {
 	require.Eventually(t, well, dbtest.Patience, dbtest.Tick)
 	p.KillStandby()
 	require.Eventually(t, warns(inVain), dbtest.Patience, dbtest.Tick)
+}
+
+// If the tables cannot be read, status does not warn that visits can be counted for only 0 more days.
+func TestNoWarningOfUnreadDays(t *testing.T) {
+	t.Parallel()
+	f := facts{instances: []db.StatusInstancesRow{{}}}
+	assert.Contains(t, fmt.Sprint(f.warnings()), "only 0 more days")
+	f.unreadable = errors.New("the schema is newer")
+	assert.NotContains(t, fmt.Sprint(f.warnings()), "more days")
 }
 
 func TestWarningOfTheDisk(t *testing.T) {

@@ -50,7 +50,7 @@ func (f *facts) due() (due []int32) {
 // warnOfDays warns of missing partitions of the table visits. It does not warn if no instance is running, because only running
 // instances create partitions.
 func (f *facts) warnOfDays(warn func(format string, values ...any)) {
-	if len(f.instances) == 0 {
+	if len(f.instances) == 0 || f.unreadable != nil { // then f.days was not read
 		return
 	}
 	if len(f.missing) > 0 {

@@ -265,12 +265,14 @@ func (c *cellMoveAppCmd) source(ctx context.Context, p *program, urls []string) 
 }
 
 // pointName records in the home database that the app is in the cell c.To. The home database is the one that serve --cells
-// opens first. If this database does not respond or lacks the current schema, pointName does nothing, because then probably
-// no service uses the database.
+// opens first. If it has no tables of Footfall, pointName does nothing, because then no service uses it.
 func (c *cellMoveAppCmd) pointName(ctx context.Context, p *program) error {
 	home, err := p.openTables(ctx, p.DatabaseURL)
+	if errors.Is(err, db.ErrNoSchema) {
+		return nil
+	}
 	if err != nil {
-		return nil //nolint:nilerr // no service starts there
+		return err
 	}
 	defer home.Close()
 	names := admin.NewAdmin(home, nil)

@@ -98,13 +98,17 @@ func (c *Cluster) mayReplace(ctx context.Context, old, replacement Node) error {
 	if err != nil {
 		return err
 	}
+	at := findNode(nodes, old)
+	if at < 0 { // another command has removed or replaced it in the meantime
+		return errors.Join(wrong, fmt.Errorf("%v is no longer a node of the cluster", old))
+	}
 	return errors.Join(wrong, c.withConn(ctx, replacement, c.home(), func(_ *pgx.Conn, q *Queries) error {
 		now, err := q.NodeItself(ctx)
 		if err != nil {
 			return err
 		}
 		copied, err := q.ClusterNodes(ctx)
-		place := nodes[findNode(nodes, old)].Nodeid
+		place := nodes[at].Nodeid
 		switch {
 		case err != nil:
 		case !slices.ContainsFunc(copied, func(row ClusterNodesRow) bool { return row.Nodeid == place && row.IsHere }):
