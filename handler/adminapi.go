@@ -343,7 +343,7 @@ func readGiven(c echo.Context) (admin.InputValues, error) {
 	}
 	sent, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, mostGiven))
 	if err != nil {
-		return nil, invalid("body", "it could not be read completely, or is larger than %d bytes", mostGiven)
+		return nil, bodyError(err, mostGiven)
 	}
 	d := json.NewDecoder(bytes.NewReader(sent))
 	d.UseNumber()

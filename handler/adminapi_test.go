@@ -80,6 +80,7 @@ func TestProgramsChangeApps(t *testing.T) {
 	call(400, "PATCH", "/api/apps/blog", `{"public_counts":"all"}`, `public_counts: \"all\" is not possible`)
 	call(400, "PATCH", "/api/apps/blog", `{"retain_days":1,"retain_days":2}`, `each given once`)
 	call(404, "PATCH", "/api/apps/nobody", `{"retain_days":1}`, `there is no app`)
+	call(413, "PATCH", "/api/apps/blog", strings.Repeat(" ", mostGiven+1), `body: it is larger than 1048576 bytes`)
 
 	call(201, "POST", "/api/apps/blog/hosts", `{"site":"two.example"}`, `["blog.example","two.example"]`)
 	call(200, "DELETE", "/api/apps/blog/hosts/blog.example", "")

@@ -235,7 +235,7 @@ func describeChange(id, summary string, given, told object, parameters ...string
 		"responses": responses}
 	if given != nil {
 		operation["requestBody"] = object{"required": true, "content": body(given)}
-		responses["415"] = refer("responses", "NoJSON")
+		responses["413"], responses["415"] = refer("responses", "TooLarge"), refer("responses", "NoJSON")
 	}
 	if strings.HasPrefix(id, "add") {
 		success = "201"

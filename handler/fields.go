@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -183,6 +182,14 @@ func readQuery(query string) (fields, error) {
 	return f, nil
 }
 
+// bodyError returns the error for a body that could not be read, or that is larger than most bytes.
+func bodyError(err error, most int64) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return visit.Errorf(visit.TooLarge, "body", "it is larger than %d bytes", most)
+	}
+	return invalid("body", "it could not be read completely")
+}
+
 func readBody(r *http.Request, w http.ResponseWriter, is body) (fields, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
@@ -190,11 +197,7 @@ func readBody(r *http.Request, w http.ResponseWriter, is body) (fields, error) {
 	}
 	sent, err := io.ReadAll(http.MaxBytesReader(w, r.Body, is.most))
 	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return fields{}, echo.NewHTTPError(http.StatusRequestEntityTooLarge,
-				fmt.Sprintf("body: it is larger than %d bytes", is.most))
-		}
-		return fields{}, invalid("body", "it could not be read completely")
+		return fields{}, bodyError(err, is.most)
 	}
 	if !utf8.Valid(sent) {
 		return fields{}, invalid("body", "it is not valid UTF-8")

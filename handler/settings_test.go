@@ -332,6 +332,9 @@ func TestSettingsOfTheService(t *testing.T) {
 	assert.Contains(t, olga.get("/settings?account="+one).body, "Permissions of Max")
 	assert.Regexp(t, `(?s)id="people".*account=1#account.*everything.*Max.*change.*settings\?invite=shop#accounts`,
 		olga.get("/settings/shop").body)
+	e.Exec(t, `INSERT INTO account_apps (account_id, app_id) SELECT 1, id FROM apps WHERE name = 'shop'`)
+	assert.Regexp(t, `(?s)id="people".*account=1#account.{0,60}everything`, olga.get("/settings/shop").body, "a right from before")
+	e.Exec(t, `DELETE FROM account_apps WHERE account_id = 1`)
 	assert.NotContains(t, max.get("/settings/shop").body, `id="people"`, "owners alone see who has an account")
 	assert.Regexp(t, `(?s)name="app.shop".{0,150}<option value="look" selected>view`, olga.get("/settings?invite=shop").body)
 	assert.NotRegexp(t, `(?s)name="app.docs".{0,150}<option value="look" selected>view`, olga.get("/settings?invite=shop").body)

@@ -313,7 +313,10 @@ func (p *settingsPage) people() (s web.Section, err error) {
 	s = web.Section{ID: "people", Title: "People", Columns: []string{"Name", "Permissions"},
 		Lead: [2]string{p.root + "/settings?invite=" + p.app + "#accounts", p.translate("Invite someone to view %s", p.app)}}
 	for _, e := range list {
-		may := cmp.Or(rightText(e.Apps[p.app]), "everything")
+		may := rightText(e.Apps[p.app])
+		if e.Owner { // an owner may still have a right for the app, from before
+			may = "everything"
+		}
 		if e.Owner || e.Apps[p.app] != "" {
 			s.Rows = append(s.Rows, web.Row{Link: fmt.Sprintf("%s/settings?account=%d#account", p.root, e.ID), Cells: []string{orNumber(e), may}})
 		}

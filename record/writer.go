@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,12 +164,12 @@ func (w *writer) write(j *job) {
 				j.failAll(visit.Errorf(visit.Unavailable, "", "the database is busy; try again").Because(err))
 			}
 		case db.FaultDay:
-			if err = w.turnDays(ctx, j, sent); err != nil || try >= busyTries {
-				j.failAll(errDayUnavailable(err))
+			if failed := w.turnDays(ctx, j, sent); failed != nil || try >= busyTries {
+				j.failAll(errDayUnavailable(cmp.Or(failed, err)))
 			}
 		case db.FaultNoDay:
-			if err = w.makeDays(ctx, j.entries); err != nil || try >= busyTries || !pause.Again(ctx, try) {
-				j.failAll(errDayUnavailable(err))
+			if failed := w.makeDays(ctx, j.entries); failed != nil || try >= busyTries || !pause.Again(ctx, try) {
+				j.failAll(errDayUnavailable(cmp.Or(failed, err)))
 			}
 		case db.FaultLate, db.FaultTooOld, db.FaultLocked:
 			w.handlePastDayFault(ctx, j, fault, err)

@@ -74,13 +74,21 @@ func (u *publicURL) find(ctx context.Context, a *admin.Admin) error {
 }
 
 // settings returns the settings from the flags. If the only value of a list flag is empty, as in --site "", the list in the
-// settings is empty, too.
+// settings is empty, too. Tags and events may also be separated by commas.
 func (c *appSetCmd) settings() app.Settings {
 	s := c.Settings
 	for _, list := range []*[]string{&s.Sites, &s.KeepQuery, &s.Ignore, &s.Goals} {
 		if len(*list) == 1 && (*list)[0] == "" {
 			*list = []string{}
 		}
+	}
+	for _, list := range []*[]string{&s.Tags, &s.PublicEvents} {
+		if *list != nil {
+			*list = append([]string{}, strings.FieldsFunc(strings.Join(*list, ","), func(r rune) bool { return r == ',' })...)
+		}
+	}
+	if s.Tags != nil && len(s.Tags) == 0 {
+		s.Tags = []string{"none"} // as on the settings page
 	}
 	return s
 }

@@ -49,14 +49,15 @@ type (
 	}
 )
 
+const badCellName = "%s: %q is not a valid name of a cell: write up to 40 of a–z, 0–9 and _"
+
 var cellName = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,39}$`)
 
 // checkCluster validates the cluster's URL, the addresses of nodes, and a cell's name, unless the name is "".
 func checkCluster(g globals, name string, nodes ...string) (f faults) {
 	_, err := cells.OpenCluster(g.DatabaseURL, db.Options{})
 	f.addIf(err != nil, "--database-url: %w", err)
-	f.addIf(name != "" && !cellName.MatchString(name), "name: %q is not a valid name of a cell: "+
-		"write up to 40 of a–z, 0–9 and _", name)
+	f.addIf(name != "" && !cellName.MatchString(name), badCellName, "name", name)
 	for _, node := range nodes {
 		_, err := cells.ParseNode(node)
 		f.add(err)
@@ -71,11 +72,16 @@ func (c *cellAddCmd) check(g globals) faults {
 	return checkCluster(g, c.Name, c.On)
 }
 
-func (*cellListCmd) check(g globals) faults      { return checkCluster(g, "") }
-func (c *cellMoveCmd) check(g globals) faults    { return checkCluster(g, c.Name, c.To) }
-func (c *cellMoveAppCmd) check(g globals) faults { return checkCluster(g, c.To) }
-func (c *cellDropCmd) check(g globals) faults    { return checkCluster(g, c.Name) }
-func (c *nodeAddCmd) check(g globals) faults     { return checkCluster(g, "", c.Node) }
+func (*cellListCmd) check(g globals) faults   { return checkCluster(g, "") }
+func (c *cellMoveCmd) check(g globals) faults { return checkCluster(g, c.Name, c.To) }
+func (c *cellMoveAppCmd) check(g globals) faults {
+	f := checkCluster(g, "")
+	f.addIf(!cellName.MatchString(c.To), badCellName, "--to", c.To)
+	return f
+}
+
+func (c *cellDropCmd) check(g globals) faults { return checkCluster(g, c.Name) }
+func (c *nodeAddCmd) check(g globals) faults  { return checkCluster(g, "", c.Node) }
 
 func (c *nodeReplaceCmd) check(g globals) faults {
 	f := checkCluster(g, "", c.Old, c.New)

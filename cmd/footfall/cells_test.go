@@ -216,6 +216,7 @@ func TestCellsRefuse(t *testing.T) {
 		{home, "cell move blogs --to " + nobody, "is not a node of this cluster"},
 		{home, "cell move shop --to " + cluster.Node(0), "there is no cell shop: `footfall cell list` shows"},
 		{home, "cell move-app demo --to shop", "there is no cell shop"},
+		{home, "cell move-app demo --to Shop", `--to: "Shop" is not a valid name of a cell: write up to 40 of a–z, 0–9 and _`},
 		{home, "cell move-app none --to blogs", "no cell except blogs has an app none: if the app is in a database that is not a cell, " +
 			"name this database with --from"},
 		{home, "cell move-app demo --to blogs --from " + plain, "the database of --from has no app demo"},

@@ -165,11 +165,31 @@ func TestImportIsKilled(t *testing.T) {
 	}
 	well(t, append([]string{"import", "--app=killed", "--data", data}, logs...)...)
 	assert.Empty(t, differing(t, "clean", "killed", "--data", data))
-	assert.Equal(t, fmt.Sprintf("%d\n", visits), well(t, "psql", "--data", data, "--", "-Atc",
+	assert.Equal(t, fmt.Sprintf("%d\n", differentLines(t, logs)), well(t, "psql", "--data", data, "--", "-Atc",
 		"SELECT hot FROM report.sites WHERE app = 'killed'"))
 	assert.Contains(t, well(t, "verify", "--data", data), "0 violations")
 	assert.Zero(t, s.stop())
 	t.Logf("%d lines; %s", visits, killed.each(t, "imports", "servers", "services"))
+}
+
+// differentLines returns how many lines the logs of one server have. A line that is in several of them, by chance, is one line: the
+// logs may be copies.
+func differentLines(t *testing.T, logs []string) (lines int) {
+	t.Helper()
+	most := map[string]int{}
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		require.NoError(t, err)
+		here := map[string]int{}
+		for line := range strings.Lines(string(text)) {
+			here[line]++
+			most[line] = max(most[line], here[line])
+		}
+	}
+	for _, n := range most {
+		lines += n
+	}
+	return lines
 }
 
 // differing lists numbers and rows in which two apps differ.

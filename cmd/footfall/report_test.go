@@ -321,6 +321,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"top --from=0d", 2, []string{`--from: "0d" is not a day`}},
 		{"top --from=20190702 --to=20190701", 2, []string{"--from: 20190702 is after the last day"}},
 		{"panel here example.com --where=new", 2, []string{"--where: the report here does not take it"}},
+		{"chart hhui.top --compared-from=20190629", 2, []string{"--compared-from: it is given without days_before"}},
 		{"panel one-page", 2, []string{"app demo has several sites: name one of them: example.com, hhui.top"}},
 		{"panel events", 2, []string{`numbers`, `here`, `events`}},
 		{"top -n 0", 2, []string{"-n: 0 pages"}},

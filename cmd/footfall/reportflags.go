@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -175,6 +176,9 @@ func (a appReport) rows(ctx context.Context, name string, n int, given url.Value
 		Target:      func(text string) (string, error) { return visit.ParseTarget(text, a.app.KeepQuery) },
 		DefaultSite: func(ctx context.Context) (string, error) { return a.site(ctx, "", "name one of them") },
 	}, given)
+	if verr, is := errors.AsType[*visit.Error](err); is { // flags have the names of the parameters, with dashes
+		err = verr.Rename(func(field string) string { return strings.ReplaceAll(field, "_", "-") })
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -28,12 +28,12 @@ type Settings struct {
 	ForgetDays   *int     `placeholder:"N"`
 	MaxRequests  *string  `placeholder:"N"`
 	MaxNewPages  *string  `placeholder:"N"`
-	Tags         []string `placeholder:"NAMES"`
+	Tags         []string `sep:"none" placeholder:"NAMES,..."`
 	Filters      *string  `placeholder:"on|off"`
 	Titles       *string  `placeholder:"on|off"`
 	Goals        []string `name:"goal" sep:"none" placeholder:"CONDITION"`
 	PublicTop    *string  `placeholder:"on|off"`
-	PublicEvents []string `placeholder:"EVENTS"`
+	PublicEvents []string `sep:"none" placeholder:"EVENTS,..."`
 }
 
 // Access: which callers can count for an app.

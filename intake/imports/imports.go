@@ -163,7 +163,8 @@ func (r *run) refresh(ctx context.Context) error {
 	}
 	a := g.App()
 	begins := time.Date(int(first/10000), time.Month(first/100%100), int(first%100), 0, 0, 0, 0, a.Zone)
-	decide := fmt.Appendf(nil, "%#v", []any{r.Server, r.Rules, r.After.Unix(), a.Tz, a.Sites, a.Ignore, a.Bots, a.Visitor})
+	decide := fmt.Appendf(nil, "%#v", []any{r.Server, r.Rules, r.After.Unix(), a.Tz, a.Sites, a.Ignore,
+		a.SkipsBots(false), a.SkipsBots(true), a.Visitor}) // not a.Bots: its address differs in each process
 	r.app, r.settingsRead = &settings{g, h, begins, sha256.Sum256(decide)}, time.Now()
 	if r.counted == nil {
 		r.counted = newCounted(g.DB(), a.ID, r.Server)

@@ -230,6 +230,14 @@ func TestUnchangedFilesAreNotRead(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 10, d.imported(path).Counted)
 	require.Equal(t, 20, d.hot())
+
+	d.exec(`UPDATE footfall.apps SET bots = 'count'`)
+	for range 3 { // as in one process after the other
+		d.open()
+		require.EqualValues(t, 0, d.imported(path).Counted)
+	}
+	d.open()
+	require.EqualValues(t, 1, d.imported(path).Unchanged)
 }
 
 // If a log has grown, only its last ten minutes are read again. A file in its place is read from its start.
