@@ -184,45 +184,6 @@ func (q *Queries) AccountOfSession(ctx context.Context, hash []byte, since time.
 	return i, err
 }
 
-const accountSaid = `-- name: AccountSaid :many
-SELECT coalesce(a.name, '#' || a.id)::text AS name,
-       CASE WHEN a.owner THEN 'everything'
-            ELSE coalesce((SELECT string_agg(CASE WHEN m.may_change THEN 'change ' ELSE 'look at ' END || p.name, ', ' ORDER BY p.name)
-                           FROM account_apps AS m
-                           JOIN apps AS p ON p.id = m.app_id
-                           WHERE m.account_id = a.id), 'nothing')
-       END::text AS may
-FROM accounts AS a
-WHERE a.id = $1
-`
-
-type AccountSaidRow struct {
-	Name string
-	May  string
-}
-
-// Returns an account's name and rights as texts for the change history. No row if the account does
-// not exist.
-func (q *Queries) AccountSaid(ctx context.Context, id int32) ([]AccountSaidRow, error) {
-	rows, err := q.db.Query(ctx, accountSaid, id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []AccountSaidRow
-	for rows.Next() {
-		var i AccountSaidRow
-		if err := rows.Scan(&i.Name, &i.May); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const accountSetLanguage = `-- name: AccountSetLanguage :exec
 UPDATE accounts
 SET language = nullif($1::text, '')
@@ -278,6 +239,45 @@ func (q *Queries) AccountSetPassword(ctx context.Context, arg AccountSetPassword
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const accountTexts = `-- name: AccountTexts :many
+SELECT coalesce(a.name, '#' || a.id)::text AS name,
+       CASE WHEN a.owner THEN 'everything'
+            ELSE coalesce((SELECT string_agg(CASE WHEN m.may_change THEN 'change ' ELSE 'look at ' END || p.name, ', ' ORDER BY p.name)
+                           FROM account_apps AS m
+                           JOIN apps AS p ON p.id = m.app_id
+                           WHERE m.account_id = a.id), 'nothing')
+       END::text AS may
+FROM accounts AS a
+WHERE a.id = $1
+`
+
+type AccountTextsRow struct {
+	Name string
+	May  string
+}
+
+// Returns an account's name and rights as texts for the change history. No row if the account does
+// not exist.
+func (q *Queries) AccountTexts(ctx context.Context, id int32) ([]AccountTextsRow, error) {
+	rows, err := q.db.Query(ctx, accountTexts, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AccountTextsRow
+	for rows.Next() {
+		var i AccountTextsRow
+		if err := rows.Scan(&i.Name, &i.May); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const accountsAny = `-- name: AccountsAny :one

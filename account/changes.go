@@ -16,7 +16,7 @@ func (s *Accounts) WithAuthor(who string) *Accounts {
 
 // readNameAndRights returns an account's name and rights for the change history. Both are "" if the account does not exist.
 func readNameAndRights(ctx context.Context, q *Queries, id int32) (name, may string, err error) {
-	rows, err := q.AccountSaid(ctx, id)
+	rows, err := q.AccountTexts(ctx, id)
 	for _, row := range rows {
 		name, may = row.Name, row.May
 	}

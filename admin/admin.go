@@ -170,7 +170,7 @@ func refuseOldInstances(ctx context.Context, q queries, was, row *db.App) error 
 	if row.Visitor != app.ByBrowser || was.Visitor == app.ByBrowser {
 		return nil
 	}
-	return q.BrowsersTell(ctx)
+	return q.OldVersionsRefuse(ctx)
 }
 
 // AddDemo adds the demo app, which is open to everyone, if the database has never had an app. A deleted demo app is not added

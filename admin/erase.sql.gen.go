@@ -59,6 +59,7 @@ const AppPeopleDelete = `-- name: AppPeopleDelete :exec
 SELECT delete_app_people($1)
 `
 
+// Deletes an app's rows in the table people.
 func (q *Queries) AppPeopleDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppPeopleDelete, appID)
 	return err

@@ -92,7 +92,7 @@ func (a *Admin) hashInTx(ctx context.Context, q queries, id int32, name string, 
 		func() (err error) { from, err = hashCounted(ctx, q, id, hash); return err },
 		func() error { return q.InboxHold(ctx) },
 		func() error { return hashWaiting(ctx, q, id, set.Visitor, hash) },
-		func() error { return q.VisitorsReadAnew(ctx) },
+		func() error { return q.VisitorsReload(ctx) },
 		func() error { return setApp(ctx, q, &was, &set) },
 		func() error { return q.AppHashed(ctx, from, id) },
 	} {

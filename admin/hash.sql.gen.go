@@ -90,6 +90,7 @@ FROM apps
 WHERE id = $1
 `
 
+// Returns whether counting for an app is paused now.
 func (q *Queries) AppIsHeld(ctx context.Context, id int32) (bool, error) {
 	row := q.db.QueryRow(ctx, AppIsHeld, id)
 	var held bool

@@ -273,7 +273,7 @@ func (a *Admin) HistoryImports(ctx context.Context, app string) ([]HistoryListRo
 // checkHistory returns an error if an app has imported history. Its time zone must then stay the same, because the import has
 // assigned page views to days of this time zone.
 func (q queries) checkHistory(ctx context.Context, row *db.App) error {
-	is, err := q.HistoryIs(ctx, row.ID)
+	is, err := q.HistoryExists(ctx, row.ID)
 	if err == nil && is {
 		err = visit.Errorf(visit.Invalid, "tz", "app %s has history with days in the time zone %s: remove it first "+
 			"(`footfall history remove`), and import it again", row.Name, row.Tz)

@@ -10,6 +10,18 @@ import (
 	"time"
 )
 
+const HistoryExists = `-- name: HistoryExists :one
+SELECT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = $1) AS is
+`
+
+// Whether an app has any history.
+func (q *Queries) HistoryExists(ctx context.Context, appID int32) (bool, error) {
+	row := q.db.QueryRow(ctx, HistoryExists, appID)
+	var is bool
+	err := row.Scan(&is)
+	return is, err
+}
+
 const HistoryFirst = `-- name: HistoryFirst :many
 SELECT h.uri::text AS uri, h.day_id::integer AS day_id, coalesce(h.page_views, -1)::bigint AS page_views, coalesce(h.visits, -1)::bigint AS visits,
        coalesce(h.visitors, -1)::bigint AS visitors, coalesce(h.new_visitors, -1)::bigint AS new_visitors
@@ -61,18 +73,6 @@ SELECT EXISTS (SELECT FROM offsets AS o WHERE o.app_id = $1 AND o.history_hot > 
 // be read only after the app is locked.
 func (q *Queries) HistoryInTotals(ctx context.Context, appID int32) (bool, error) {
 	row := q.db.QueryRow(ctx, HistoryInTotals, appID)
-	var is bool
-	err := row.Scan(&is)
-	return is, err
-}
-
-const HistoryIs = `-- name: HistoryIs :one
-SELECT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = $1) AS is
-`
-
-// Whether an app has any history.
-func (q *Queries) HistoryIs(ctx context.Context, appID int32) (bool, error) {
-	row := q.db.QueryRow(ctx, HistoryIs, appID)
 	var is bool
 	err := row.Scan(&is)
 	return is, err

@@ -241,6 +241,7 @@ DELETE FROM apps
 WHERE id = $1
 `
 
+// Deletes the row that remained of an app that was in this database before.
 func (q *Queries) MoveStubDelete(ctx context.Context, stub int32) error {
 	_, err := q.db.Exec(ctx, MoveStubDelete, stub)
 	return err
@@ -360,6 +361,7 @@ WHERE app_id = $1
   AND part = $2::text
 `
 
+// Deletes the position up to which the inbox of a moved app has been copied.
 func (q *Queries) MovedForget(ctx context.Context, appID int32, part string) error {
 	_, err := q.db.Exec(ctx, MovedForget, appID, part)
 	return err
@@ -438,6 +440,7 @@ DELETE FROM inbox
 WHERE app_id = $1
 `
 
+// Deletes the visits of an app that wait in the inbox, after all of them have been copied.
 func (q *Queries) WaitingDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, WaitingDelete, appID)
 	return err

@@ -158,7 +158,7 @@ func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
 // the filter of visitors in an instance's memory would lack these visitors, and the instance would take each of them for
 // new once.
 func (g *Counting) ReloadVisitors(ctx context.Context) error {
-	return g.write(ctx, func(ctx context.Context, q *db.Queries) error { return q.VisitorsReadAnew(ctx) })
+	return g.write(ctx, func(ctx context.Context, q *db.Queries) error { return q.VisitorsReload(ctx) })
 }
 
 // write runs f in a transaction, within the time limit of one statement.

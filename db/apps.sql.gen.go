@@ -432,16 +432,6 @@ func (q *Queries) BasisRaise(ctx context.Context) error {
 	return err
 }
 
-const BrowsersTell = `-- name: BrowsersTell :exec
-SELECT tell_browsers()
-`
-
-// Makes the database refuse batches of 0.1.0, which cannot distinguish browsers behind one address.
-func (q *Queries) BrowsersTell(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, BrowsersTell)
-	return err
-}
-
 const NameClaim = `-- name: NameClaim :one
 
 SELECT claim_app($1, $2)::text AS cell
@@ -496,5 +486,15 @@ type NameLetGoParams struct {
 // Frees an app's name that has referred to a cell for at least this number of seconds.
 func (q *Queries) NameLetGo(ctx context.Context, arg NameLetGoParams) error {
 	_, err := q.db.Exec(ctx, NameLetGo, arg.Name, arg.Cell, arg.Seconds)
+	return err
+}
+
+const OldVersionsRefuse = `-- name: OldVersionsRefuse :exec
+SELECT tell_browsers()
+`
+
+// Makes the database refuse batches of 0.1.0, which cannot distinguish browsers behind one address.
+func (q *Queries) OldVersionsRefuse(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, OldVersionsRefuse)
 	return err
 }

@@ -226,12 +226,12 @@ func (q *Queries) RefusedForget(ctx context.Context, most int32) (int64, error) 
 	return forgotten, err
 }
 
-const VisitorsReadAnew = `-- name: VisitorsReadAnew :exec
+const VisitorsReload = `-- name: VisitorsReload :exec
 SELECT read_anew()
 `
 
 // Makes running instances read the visitors again, because a separate process has counted many visits.
-func (q *Queries) VisitorsReadAnew(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, VisitorsReadAnew)
+func (q *Queries) VisitorsReload(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, VisitorsReload)
 	return err
 }

@@ -57,7 +57,7 @@ func TakeWarning(conn *pgx.Conn) error {
 // fails unless COMMIT waits for a standby. inAnyCase skips this check. If COMMIT then waits for no standby, services
 // refuse visits until it does.
 func (d *DB) SayStandby(ctx context.Context, required, inAnyCase bool) error {
-	say := func(q *Queries) error { return q.StandbySay(ctx, required) }
+	say := func(q *Queries) error { return q.StandbyStore(ctx, required) }
 	if inAnyCase {
 		return d.Read(ctx, say)
 	}

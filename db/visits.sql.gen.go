@@ -524,13 +524,13 @@ func (q *Queries) StandbyRequire(ctx context.Context, unsaid bool) (bool, error)
 	return required, err
 }
 
-const StandbySay = `-- name: StandbySay :exec
+const StandbyStore = `-- name: StandbyStore :exec
 SELECT say_standby($1)
 `
 
 // Stores whether COMMIT must wait for a synchronous standby from now on.
-func (q *Queries) StandbySay(ctx context.Context, required bool) error {
-	_, err := q.db.Exec(ctx, StandbySay, required)
+func (q *Queries) StandbyStore(ctx context.Context, required bool) error {
+	_, err := q.db.Exec(ctx, StandbyStore, required)
 	return err
 }
 

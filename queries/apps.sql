@@ -39,7 +39,7 @@ INSERT INTO apps (name)
 VALUES (@name)
 ON CONFLICT (name) DO NOTHING;
 
--- name: BrowsersTell :exec
+-- name: OldVersionsRefuse :exec
 -- Makes the database refuse batches of 0.1.0, which cannot distinguish browsers behind one address.
 SELECT tell_browsers();
 

@@ -53,7 +53,7 @@ SELECT forget_refused(@most)::bigint AS forgotten;
 -- number.
 SELECT forget_calls(@days, @most)::bigint AS forgotten;
 
--- name: VisitorsReadAnew :exec
+-- name: VisitorsReload :exec
 -- Makes running instances read the visitors again, because a separate process has counted many visits.
 SELECT read_anew();
 

@@ -34,7 +34,7 @@ SELECT CASE WHEN coalesce((SELECT nullif(value, 0) % 2 = 1 FROM epochs WHERE nam
             ELSE false
        END::boolean AS required;
 
--- name: StandbySay :exec
+-- name: StandbyStore :exec
 -- Stores whether COMMIT must wait for a synchronous standby from now on.
 SELECT say_standby(@required);
 

@@ -150,6 +150,7 @@ const importEnd = `-- name: ImportEnd :exec
 SELECT end_import($1, $2)
 `
 
+// Deletes the position of an import that has ended.
 func (q *Queries) ImportEnd(ctx context.Context, appID int32, run string) error {
 	_, err := q.db.Exec(ctx, importEnd, appID, run)
 	return err

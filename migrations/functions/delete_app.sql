@@ -67,6 +67,8 @@ LANGUAGE plpgsql
 AS $$
 BEGIN
     PERFORM lock_people(app);
+    -- Twice: an instance that has not learned of the deletion yet may copy rows to the open period during the first statement.
+    -- The second statement also sees these rows.
     DELETE FROM people AS p WHERE p.app_id = app;
     DELETE FROM people AS p WHERE p.app_id = app;
 END

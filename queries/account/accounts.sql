@@ -206,7 +206,7 @@ DELETE FROM account_links
 WHERE account_id IS NULL
 RETURNING hash;
 
--- name: AccountSaid :many
+-- name: AccountTexts :many
 -- Returns an account's name and rights as texts for the change history. No row if the account does
 -- not exist.
 SELECT coalesce(a.name, '#' || a.id)::text AS name,

@@ -108,6 +108,7 @@ SELECT merge_hidden_pages(@app_id);
 SELECT take_counters(@app_id);
 
 -- name: AppPeopleDelete :exec
+-- Deletes an app's rows in the table people.
 SELECT delete_app_people(@app_id);
 
 -- name: AppRowsDelete :exec

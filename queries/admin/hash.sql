@@ -12,6 +12,7 @@ WHERE id = @id
 RETURNING held_until;
 
 -- name: AppIsHeld :one
+-- Returns whether counting for an app is paused now.
 SELECT coalesce(held_until > clock_timestamp(), false)::boolean AS held
 FROM apps
 WHERE id = @id;

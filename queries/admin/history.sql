@@ -48,7 +48,7 @@ SELECT today(tz) AS today
 FROM apps
 WHERE id = @app_id;
 
--- name: HistoryIs :one
+-- name: HistoryExists :one
 -- Whether an app has any history.
 SELECT EXISTS (SELECT FROM history_days AS d WHERE d.app_id = @app_id) AS is;
 

@@ -114,6 +114,7 @@ SET app_id = @id
 WHERE app_id = @stub;
 
 -- name: MoveStubDelete :exec
+-- Deletes the row that remained of an app that was in this database before.
 DELETE FROM apps
 WHERE id = @stub;
 
@@ -155,6 +156,7 @@ WHERE app_id = @app_id
 SELECT EXISTS (SELECT FROM positions AS p WHERE p.app_id = @app_id AND p.source = 'moved');
 
 -- name: MovedForget :exec
+-- Deletes the position up to which the inbox of a moved app has been copied.
 DELETE FROM positions
 WHERE app_id = @app_id
   AND source = 'moved'
@@ -189,6 +191,7 @@ FROM inbox
 WHERE app_id = @app_id;
 
 -- name: WaitingDelete :exec
+-- Deletes the visits of an app that wait in the inbox, after all of them have been copied.
 DELETE FROM inbox
 WHERE app_id = @app_id;
 

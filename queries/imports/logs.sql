@@ -87,6 +87,7 @@ WHERE r.app_id = @app_id
   AND r.run = @run;
 
 -- name: ImportEnd :exec
+-- Deletes the position of an import that has ended.
 SELECT end_import(@app_id, @run);
 
 -- name: ClosedLogs :many
