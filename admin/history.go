@@ -92,7 +92,7 @@ func (a *Admin) ImportHistory(ctx context.Context, h History, read func(to *Hist
 			return err
 		}
 		if done.Others > 0 {
-			return visit.Errorf(visit.Invalid, "", "%s already has days from %s (%s to %s): a day can have only one source. "+
+			return visit.Errorf(visit.Invalid, "", "%s already has days of the source %s (%s to %s): a day can have only one source. "+
 				"Remove that import (`footfall history list` has its number), or leave these days out of the file", visit.Shown(done.OtherSite),
 				visit.CountedBy(done.Other), visit.DayText(done.OtherFirst), visit.DayText(done.OtherLast))
 		}

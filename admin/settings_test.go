@@ -50,7 +50,7 @@ func TestTagSettings(t *testing.T) {
 		{[]string{"Plan"}, `tags: "Plan" is not the name of a tag`},
 		{[]string{""}, `tags: "" is not the name of a tag`},
 		{[]string{"none", "source"}, "tags: none cannot be combined with other names"},
-		{many, "tags: there are 21 names of your own"},
+		{many, "tags: there are 21 tags of your own"},
 	} {
 		require.ErrorContains(t, c.Admin.SetApp(t.Context(), "demo", app.Settings{Tags: wrong.tags}), wrong.says)
 	}

@@ -212,7 +212,7 @@ func RefuseWhileInstancesRun(ctx context.Context, conn *pgx.Conn, within time.Du
 			return nil
 		}
 		if time.Since(began) > within || pause.For(ctx, lockPause) != nil {
-			return fmt.Errorf("running services use these tables (%d): stop them first; nothing was done", len(instances))
+			return fmt.Errorf("running services use these tables (%d in all): stop these services first; nothing was done", len(instances))
 		}
 	}
 }

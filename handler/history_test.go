@@ -116,7 +116,7 @@ func TestHistoryIsUploaded(t *testing.T) {
 	const text = "day,page,page_views\n2019-05-03,/a,9\n2019-05-04,/<b>,3\n"
 	a := send(max, text, "do", "import history", "from", "csv", "site", "example.com", "try", "true")
 	require.Equal(t, 200, a.status, a.body)
-	assert.Contains(t, a.body, "Nothing has been imported yet. 2 lines read; days per site: 2 added")
+	assert.Contains(t, a.body, "Nothing has been imported yet. 2 lines read; days of sites: 2 added")
 	assert.Contains(t, a.body, "<bdi>example.com/%3Cb%3E</bdi>")
 	assert.Zero(t, days())
 	a = send(max, text, "do", "import history", "from", "csv", "site", "example.com", "offsets", "true")

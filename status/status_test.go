@@ -43,7 +43,7 @@ func assertWarns(t *testing.T, s *Status, words ...string) {
 
 const (
 	nobodyRuns = "no instance of the service runs"
-	notClosed  = ", the first 20260102): the daily task has not run since"
+	notClosed  = " in all, the first is 20260102): the daily task has not run since then"
 )
 
 // The status lists what is counted and kept, and warns about problems.

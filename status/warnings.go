@@ -110,7 +110,7 @@ func (f *facts) warnings() []string {
 	leftOut := f.daily.DoneOn > 0 && f.daily.DoneOn < dayOf(f.now.Add(-triedWithin)) && !f.daily.Running
 	switch {
 	case behind && len(f.unclosed) > 0:
-		warn("past days are not closed (%d, the first %d): the daily task has not run since, or failed: %s", len(f.unclosed),
+		warn("past days are not closed (%d in all, the first is %d): the daily task has not run since then, or failed: %s", len(f.unclosed),
 			f.unclosed[0], look)
 	case behind || leftOut:
 		warn("the daily task was not completed since %d, so some rows that no app keeps any longer are still there: %s",

@@ -100,7 +100,7 @@ func (r *measurement) prepare(ctx context.Context) error {
 			return err
 		}
 		if len(apps) != 1 {
-			return fmt.Errorf("data: %d apps have counted there, but there must be only the one that bench generate created, "+
+			return fmt.Errorf("data: the database has visits of %d apps, but must have only those of the app that bench generate created, "+
 				"because visits are added to it: name its folder", len(apps))
 		}
 		r.app = apps[0]

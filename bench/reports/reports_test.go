@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 func TestOnlyGeneratedDataIsChanged(t *testing.T) {
 	t.Parallel()
 	r := &measurement{address: dbtest.New(t), report: &Report{}}
-	require.ErrorContains(t, r.prepare(t.Context()), "data: 0 apps have counted there")
+	require.ErrorContains(t, r.prepare(t.Context()), "data: the database has visits of 0 apps")
 	small := generate.Set{App: "small", Visits: 600, Days: 9, Until: time.Date(2026, 6, 29, 13, 0, 0, 0, time.UTC), Pages: 40, Visitors: 200,
 		Sites: 4}
 	require.NoError(t, generate.Run(t.Context(), bench.Options{DatabaseURL: r.address}, small))
@@ -31,7 +31,7 @@ func TestOnlyGeneratedDataIsChanged(t *testing.T) {
 	assert.NotEmpty(t, r.dayVisits)
 	small.App = "another"
 	require.NoError(t, generate.Run(t.Context(), bench.Options{DatabaseURL: r.address}, small))
-	require.ErrorContains(t, r.prepare(t.Context()), "data: 2 apps have counted there")
+	require.ErrorContains(t, r.prepare(t.Context()), "data: the database has visits of 2 apps")
 }
 
 func TestPrint(t *testing.T) {

@@ -411,7 +411,7 @@ func TestCellsReplace(t *testing.T) {
 	c.cluster.Promote(standby)
 	c.home = "--database-url=" + c.cluster.URL(standby, "postgres")
 	well(t, "cell", "node", "replace", c.cluster.Node(0), c.cluster.Node(standby), c.home)
-	refused("running services use these tables (3): stop them first", "cell", "drop", "c1", "--yes")
+	refused("running services use these tables (3 in all): stop these services first", "cell", "drop", "c1", "--yes")
 	goOn()
 	end()
 	clients.Wait()

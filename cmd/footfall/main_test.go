@@ -416,7 +416,7 @@ func TestGivenDatabase(t *testing.T) {
 	s := serve(t, "--database-url", url)
 	beside := footfall(t, "migrate", "down", "--yes", "--database-url", url)
 	assert.Equal(t, 1, beside.code)
-	assert.Contains(t, beside.stderr, "running services use these tables (1): stop them first")
+	assert.Contains(t, beside.stderr, "running services use these tables (1 in all): stop these services first")
 	assert.Contains(t, s.said(), "there is no app yet")
 	assert.NotContains(t, well(t, "app", "list", "--database-url", url), "demo")
 	well(t, "app", "add", "shop", "--visitor=address", "--access=open", "--database-url", url)

@@ -41,7 +41,7 @@ func TestHistory(t *testing.T) {
 		"2024-05-04  a.example     3           –       –         –\n2024-05-04  a.example/a   3           –       –         –\n"+
 		"\nPAGE OR SITE  TOTALS BEFORE      AFTER\n"+
 		"a.example     hot 0, pv 0, uv 0  hot 12, pv 0, uv 0\na.example/a   hot 0, pv 0, uv 0  hot 12, pv 4, uv 0\n"+
-		"without --dry-run: 2 lines read; days per site: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
+		"without --dry-run: 2 lines read; days of sites: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
 		"offsets: 2 added, 0 changed, 0 unchanged\n", trial.stdout, trial.stderr)
 	assert.Equal(t, 1, strings.Count(do("history", "list", "--app=demo").stdout, "\n"))
 	well(t, "history", "import", "--app=demo", "--from=csv", "--site=a.example", "--offsets", first, database)
@@ -425,7 +425,7 @@ func TestMovingIsAsWritten(t *testing.T) {
 	assert.Contains(t, said["A busuanzi of your own"], "offsets: would be 2 added")
 	assert.Contains(t, said["Access logs"], "visits counted   1\n")
 	assert.Contains(t, said["Days that others have counted"],
-		"days per site: 2 added, 0 replaced, 0 unchanged, from 2026-08-04 to 2026-08-05")
+		"days of sites: 2 added, 0 replaced, 0 unchanged, from 2026-08-04 to 2026-08-05")
 }
 
 // TestMovingInChineseIsAsWritten runs every command of docs/moving.zh-CN.md.

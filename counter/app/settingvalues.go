@@ -176,7 +176,7 @@ func readTags(f *faults, given []string) (names []string) {
 		}
 	}
 	if len(own) > tag.MostNames {
-		f.add("tags", "there are %d names of your own: keep at most %d", len(own), tag.MostNames)
+		f.add("tags", "there are %d tags of your own: keep at most %d", len(own), tag.MostNames)
 	}
 	for _, name := range tag.Names {
 		if name == tag.Hour || slices.Contains(given, name) || slices.Contains(given, byDefault) {

@@ -3,7 +3,6 @@
 package cells
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -386,16 +385,3 @@ type Node struct {
 }
 
 func (n Node) String() string { return net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port))) }
-
-// ParseNode parses HOST:PORT. If there is no port, it uses PostgreSQL's default port.
-func ParseNode(text string) (Node, error) {
-	host, port, err := net.SplitHostPort(text)
-	if err != nil {
-		host, port = text, ""
-	}
-	number, err := strconv.ParseUint(cmp.Or(port, "5432"), 10, 16)
-	if err != nil || host == "" || number == 0 {
-		return Node{}, fmt.Errorf("%q is not the address of a server: write it as HOST:PORT", text)
-	}
-	return Node{host, int32(number)}, nil //nolint:gosec // 16 bits
-}

@@ -1,10 +1,13 @@
 package cells
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,6 +79,19 @@ func (c *Cluster) ReplaceNode(ctx context.Context, old, replacement Node) error 
 		return err
 	}
 	return c.awaitNodes(ctx)
+}
+
+// ParseNode parses HOST:PORT. If there is no port, it uses PostgreSQL's default port.
+func ParseNode(text string) (Node, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		host, port = text, ""
+	}
+	number, err := strconv.ParseUint(cmp.Or(port, "5432"), 10, 16)
+	if err != nil || host == "" || number == 0 {
+		return Node{}, fmt.Errorf("%q is not the address of a server: write it as HOST:PORT", text)
+	}
+	return Node{host, int32(number)}, nil //nolint:gosec // 16 bits
 }
 
 // mayReplace returns an error if a node cannot be replaced with this server. The error contains all reasons.

@@ -38,8 +38,8 @@ func Upgrade(ctx context.Context, from, to Config, extraFiles ...string) (err er
 		return inDir(from.Dir, ErrNoCluster)
 	}
 	if found, err := probe(from.BinDir, as); from.BinDir != "" && err == nil && found.major != oldMajor {
-		return fmt.Errorf("--postgres-bin: %s contains PostgreSQL %d, but the data is of %d: name the programs of the old version here, "+
-			"and those of the new one with --to-postgres-bin; nothing was changed", found.dir, found.major, oldMajor)
+		return fmt.Errorf("--postgres-bin: %s contains PostgreSQL %d, but the data is of %d: give the folder of that version's programs, "+
+			"and the folder of the new ones in --to-postgres-bin; nothing was changed", found.dir, found.major, oldMajor)
 	}
 	bin, err := findNewer(to.BinDir, oldMajor, as)
 	if err != nil {

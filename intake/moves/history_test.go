@@ -260,7 +260,7 @@ func TestBadFiles(t *testing.T) {
 	i.h.Skip = true
 	done := i.well("csv", file{"a.csv", text})
 	assert.Equal(t, int64(2), done.Added)
-	assert.Equal(t, "203 lines read; days per site: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
+	assert.Equal(t, "203 lines read; days of sites: 2 added, 0 replaced, 0 unchanged, from 2024-05-03 to 2024-05-04\n"+
 		"unreadable lines left out: 200",
 		i.h.Describe(&done, words.English().Say))
 }
@@ -276,7 +276,7 @@ func TestDaysAreOfOneSource(t *testing.T) {
 
 	_, err := i.read(admin.History{Source: "matomo"}, file{"m.csv",
 		"date,nb_visits,nb_hits,metadata_url\n2024-05-04,1,1,https://blog.example/z\n2024-05-05,1,1,https://blog.example/z\n"})
-	require.ErrorContains(t, err, "blog.example already has days from another counter (2024-05-04 to 2024-05-04): "+
+	require.ErrorContains(t, err, "blog.example already has days of the source another counter (2024-05-04 to 2024-05-04): "+
 		"a day can have only one source.")
 	assert.Equal(t, before, i.rows())
 
