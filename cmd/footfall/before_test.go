@@ -216,7 +216,7 @@ func TestUpgrade(t *testing.T) {
 	refused = footfall(t, "upgrade", "--to", to, "--postgres-bin", newer, "--data", data)
 	assert.Equal(t, exitFailed, refused.code)
 	assert.Contains(t, refused.stderr, "footfall: --postgres-bin: "+newer+" contains PostgreSQL 99")
-	assert.Contains(t, refused.stderr, "those of the new one with --to-postgres-bin")
+	assert.Contains(t, refused.stderr, "the folder of the new ones in --to-postgres-bin")
 	if testing.Short() { // db/embedded tests the copying itself
 		return
 	}
