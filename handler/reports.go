@@ -55,8 +55,8 @@ func (r *reports) answer(c echo.Context, k report.Report) error {
 	if err != nil {
 		return err
 	}
-	of := report.Subject{App: reading.App, Today: reading.Today, Target: reading.Target, Visitors: reading.Visitors}
-	look, err := k.Look(ctx, of, params)
+	subject := report.Subject{App: reading.App, Today: reading.Today, Target: reading.Target, Visitors: reading.Visitors}
+	look, err := k.Look(ctx, subject, params)
 	switch {
 	case err != nil:
 		return err

@@ -182,6 +182,9 @@ func TestSettingsOfAnApp(t *testing.T) {
 	assert.Equal(t, `{"p,q"}`, one(`SELECT keep_query::text FROM apps WHERE name = 'shop'`))
 	send(303, "do", "set", "of", "tags", "tags", "source, plan", "was.tags", "")
 	assert.Equal(t, "{source,hour,plan}", one(`SELECT tags::text FROM apps WHERE name = 'shop'`))
+	send(303, "do", "set", "of", "tags", "tags", " \n", "was.tags", "source, plan")
+	assert.Equal(t, "{hour}", one(`SELECT tags::text FROM apps WHERE name = 'shop'`))
+	send(303, "do", "set", "of", "tags", "tags", "source, plan", "was.tags", "hour")
 
 	// Deleting data for ever needs a confirmation.
 	send(200, "do", "set", "of", "kept", "titles", "off", "was.titles", "on")

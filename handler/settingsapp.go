@@ -81,9 +81,6 @@ func (p *settingsPage) set() (then string, err error) {
 			for i := range values {
 				values[i] = strings.TrimSpace(values[i])
 			}
-			if setting.Name == "tags" && len(values) == 0 {
-				values = []string{"none"}
-			}
 		}
 		given[setting.Column()] = values
 	}

@@ -56,7 +56,7 @@ type Subject struct {
 	Today int32 // in the app's time zone
 	// Target parses the address of a page or a site.
 	Target func(text string) (string, error)
-	// Visitors returns the addresses under which a visitor may be stored.
+	// Visitors returns the addresses under which a visitor may be stored. It may be nil if the report has no parameter rank.
 	Visitors func(ctx context.Context, ip, visitor string) ([]netip.Addr, error)
 	// DefaultSite returns the site for a request that names no page or site. If it is nil, such a request fails.
 	DefaultSite func(ctx context.Context) (string, error)
@@ -64,10 +64,10 @@ type Subject struct {
 
 // question is a request for a report. Its methods read parameters.
 type question struct {
-	ctx    context.Context
-	of     Subject
-	params url.Values
-	err    error // the first error in a parameter; see fail
+	ctx     context.Context
+	subject Subject
+	params  url.Values
+	err     error // the first error in a parameter; see fail
 }
 
 func (q *question) fail(err error) {
@@ -84,15 +84,15 @@ func (q *question) value(name string) string { return q.params.Get(name) }
 
 // Look returns the parameters of a report as a Look. Before, the caller must reject parameters that the report does not accept,
 // for example with ParseQuery. Look returns the first error.
-func (k Report) Look(ctx context.Context, of Subject, params url.Values) (Look, error) {
-	q := &question{ctx: ctx, of: of, params: params}
+func (k Report) Look(ctx context.Context, subject Subject, params url.Values) (Look, error) {
+	q := &question{ctx: ctx, subject: subject, params: params}
 	l := q.look(k)
 	return l, q.err
 }
 
 func (q *question) look(k Report) Look {
 	l := Look{
-		App: q.of.App, Today: q.of.Today, In: q.days(), N: q.limit(k.AllowsAllRows()), Find: q.value("find"), Day: q.day("day"),
+		App: q.subject.App, Today: q.subject.Today, In: q.days(), N: q.limit(k.AllowsAllRows()), Find: q.value("find"), Day: q.day("day"),
 		Where: q.params["where"], Goal: q.value("goal"), Split: q.value("by"), Steps: q.params["step"],
 		By: q.choice("order", "pv", "uv", "hot", "uri"), Period: q.choice("period", "day", "week", "month"),
 		Name: cmp.Or(q.value("name"), tag.Names[0]), Value: q.value("value"), Before: q.number("days_before", mostBefore),
@@ -218,7 +218,7 @@ func (q *question) days() visit.Range {
 	if q.value("from")+q.value("to") == "" {
 		return visit.AllDays
 	}
-	in, err := visit.ParseRange(cmp.Or(q.value("from"), "all"), q.value("to"), q.of.Today)
+	in, err := visit.ParseRange(cmp.Or(q.value("from"), "all"), q.value("to"), q.subject.Today)
 	q.fail(err)
 	return in
 }
@@ -229,7 +229,7 @@ func (q *question) day(name string) int32 {
 	if text == "" {
 		return 0
 	}
-	day, err := visit.ParseDay(text, q.of.Today)
+	day, err := visit.ParseDay(text, q.subject.Today)
 	if err != nil {
 		q.fail(visit.InField(name, err))
 	}
@@ -251,7 +251,7 @@ func (q *question) targets() (targets []string) {
 	for _, named := range []struct {
 		values []string
 		read   func(string) (string, error)
-	}{{q.params["uri"], q.of.Target}, {q.params["site"], visit.ParseSite}} {
+	}{{q.params["uri"], q.subject.Target}, {q.params["site"], visit.ParseSite}} {
 		for _, value := range named.values {
 			target, err := named.read(value)
 			q.fail(err)
@@ -266,8 +266,8 @@ func (q *question) targets() (targets []string) {
 func (q *question) target(uri bool) string {
 	uris, sites := len(q.params["uri"]), len(q.params["site"])
 	switch {
-	case uris+sites == 0 && q.of.DefaultSite != nil:
-		site, err := q.of.DefaultSite(q.ctx)
+	case uris+sites == 0 && q.subject.DefaultSite != nil:
+		site, err := q.subject.DefaultSite(q.ctx)
 		q.fail(err)
 		return site
 	case uris+sites == 0 && !uri:
@@ -293,7 +293,7 @@ func (q *question) prefix() string {
 		q.wrong("prefix", "it has a query or a fragment: end it in the path, as in https://example.com/blog/")
 		return ""
 	}
-	page, err := q.of.Target(text)
+	page, err := q.subject.Target(text)
 	if err != nil {
 		q.fail(visit.InField("prefix", err))
 	} else if !strings.Contains(page, "/") {
@@ -340,7 +340,7 @@ func (q *question) visitors() []netip.Addr {
 	if q.err != nil {
 		return nil
 	}
-	who, err := q.of.Visitors(q.ctx, q.value("ip"), q.value("visitor"))
+	who, err := q.subject.Visitors(q.ctx, q.value("ip"), q.value("visitor"))
 	q.fail(err)
 	return who
 }

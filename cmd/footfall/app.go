@@ -87,9 +87,6 @@ func (c *appSetCmd) settings() app.Settings {
 			*list = append([]string{}, strings.FieldsFunc(strings.Join(*list, ","), func(r rune) bool { return r == ',' })...)
 		}
 	}
-	if s.Tags != nil && len(s.Tags) == 0 {
-		s.Tags = []string{"none"} // as on the settings page
-	}
 	return s
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -135,6 +136,12 @@ demo, hhui.top: top pages by hot, from 2019-06-29 to 2019-07-02
 
 #  PAGE           PV  NEW  UNIQUES  HOT
 1  hhui.top/home   4    3        3    5 ####################
+`},
+		{"the pages with a word in their path", "pages hhui.top --find=HOME --from=20190629 --to=20190702 --ascii", `
+demo, hhui.top: top pages by pv, from 2019-06-29 to 2019-07-02
+
+#  PAGE           PV                       NEW  UNIQUES  HOT
+1  hhui.top/home   4 ####################    3        3    5
 `},
 		{"the sites of the app", "sites-between --from=20190629 --to=20190702 --csv", `
 site,today,uniques,new_visitors,pv,hot,uniques_before,last_30_days,uniques_compared,first_day
@@ -297,14 +304,25 @@ func reportsAsJSON(t *testing.T, url string) {
 		"erased": 0.}, page.Uniques[0])
 }
 
-// The name of each report of the API is also a command.
+// The name of each report of the API is also a command, and reads the report with that name.
 func TestEachReportHasACommand(t *testing.T) {
 	t.Parallel()
-	for _, k := range report.Reports {
-		if k.Name != "ranks" { // report rank
-			well(t, "report", k.Name, "--help")
-		}
+	url := countAll(t, app.Settings{}, sixSteps...)
+	further := map[string][]string{
+		"days": {"hhui.top"}, "tags": {"hhui.top"}, "visitors": {"hhui.top", "--day=20190630"}, "tag-pages": {"hhui.top", "--value=google"},
+		"uniques": {"hhui.top"}, "funnel": {"hhui.top", "--step=page:/home"}, "goals": {"hhui.top", "--goal=page:/home"},
 	}
+	for _, k := range report.Reports {
+		name := map[string]string{"ranks": "rank"}[k.Name] // the only one with another name
+		args := append([]string{"report", cmp.Or(name, k.Name)}, further[k.Name]...)
+		if name != "" {
+			args = append(args, "hhui.top", "1")
+		}
+		r := footfall(t, append(args, "--json", "--database-url="+url)...)
+		assert.Zero(t, r.code, "%v: %s", args, r.stderr)
+		assert.True(t, json.Valid([]byte(r.stdout)), "%v: %s", args, r.stdout)
+	}
+	assert.Equal(t, 2, footfall(t, "report", "nothing", "--database-url="+url).code)
 }
 
 // Reports refuse invalid requests, and requests that they cannot answer.

@@ -75,8 +75,8 @@ var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 // CheckName returns an error if a name is not valid for a new app.
 func CheckName(name string) error {
 	if !appName.MatchString(name) {
-		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63 characters, not starting "+
-			"with - or _", name)
+		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63 characters, "+
+			"not starting with - or _", name)
 	}
 	return nil
 }
